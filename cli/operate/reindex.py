@@ -59,6 +59,7 @@ def reindex_corpus(
                 raise Unavailable(f"{error}; what was built is kept, and the same call goes on") from error
         if done.generation:
             context.shipper.ship(corpus, done.generation.name)
+        context.graphs.discard_cypher(corpus)  # it names the model of each document
         _tell(corpus, done, embedding, as_json=as_json)
 
 

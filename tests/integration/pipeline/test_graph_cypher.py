@@ -109,3 +109,14 @@ def test_a_file_that_was_found_damaged_is_written_again(instance: Instance) -> N
         ask(instance, "MATCH (d:Document) RETURN count(*)")
     watch.look()
     assert ask(instance, "MATCH (d:Document) RETURN count(*)").rows == ((len(FILES),),)
+
+
+def test_after_another_model_the_file_is_written_again(instance: Instance) -> None:
+    adds(instance, **FILES)
+    watch = CypherFiles(instance.context)
+    watch.look()
+    instance.context.graphs.discard_cypher("docs")
+    with pytest.raises(NotFound):
+        ask(instance, "RETURN 1")
+    watch.look()
+    assert ask(instance, "MATCH (d:Document) RETURN count(*)").rows == ((len(FILES),),)

@@ -32,6 +32,9 @@ MOST_NAMED = 100
 """Of documents that differ, so many are named."""
 
 
+_OFF = "the graph is off (graph.enabled): what is published stays as it is"
+
+
 class GraphUpkeep:
     """What operators, and the reconciler's process, do for the graphs of an instance."""
 
@@ -64,7 +67,7 @@ class GraphUpkeep:
             published_at=generation.published_at if generation else None,
             cypher_version=max((found.version for found in newest_files(self.folder(corpus))), default=None),
             server_version=version_on_graph_server(self._context, corpus),
-            problem=problem,
+            problem=problem or (None if self._context.settings.graph.enabled else _OFF),
         )
 
     def rebuild(self, corpus: str, caller: Caller) -> RunAccepted:

@@ -31,6 +31,13 @@ class GraphArms:
         """Where the generations of a corpus are published."""
         return self._root / corpus
 
+    def discard_cypher(self, corpus: str) -> None:
+        """Have the file for Cypher written anew: what it copies from the index is of another time. Seconds without."""
+        from graph.cypher.files import discard, newest_files
+
+        for written in newest_files(self.folder(corpus)):
+            discard(written.folder.parent)
+
     def arm(self, corpus: str) -> Arm:
         """What walks the graph of a corpus, and gives its current generation."""
         from graph.arm import Arm
