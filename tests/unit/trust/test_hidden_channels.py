@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
+from tokenizers import Tokenizer
 
 from contracts.document import Document, Provenance
 from contracts.trust import Verdict
@@ -31,9 +32,13 @@ def no_vectors(texts: Sequence[str]) -> Vectors:
     raise AssertionError("the rules need no vectors")
 
 
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return load_tokenizer(ensure_model(MODELS))
+
+
 @pytest.mark.parametrize("channel", [one for one in CHANNELS if not one.rendered], ids=lambda one: one.name)
-def test_a_hidden_command_is_dropped_or_marked(channel: Channel) -> None:
-    tokenizer = load_tokenizer(ensure_model(MODELS))
+def test_a_hidden_command_is_dropped_or_marked(channel: Channel, tokenizer: Tokenizer) -> None:
     for payload in PAYLOADS:
         document = Document(
             id="d",
