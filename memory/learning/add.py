@@ -42,7 +42,7 @@ def add_learning(
         candidate = replace(candidate, iteration=state.next_iteration())
     text, reason = sanitise(candidate.text), sanitise(candidate.reason)
     if refusing := refusals(text, reason, sanitise(f"{candidate.text} {candidate.reason}")):
-        return LearningResult(verdict="refused", why=f"it commands its reader: {', '.join(refusing)}"), []
+        return LearningResult(verdict="refused", why=why_refused(refusing)), []
     candidate = replace(candidate, text=text.text[:MAX_LEARNING_CHARACTERS], reason=reason.text[:500])
     said = candidate.text if _is_agents_own(candidate) else candidate.words
     if said and is_echo(said, printed_lines(state, candidate.iteration)):
@@ -75,11 +75,22 @@ def check(text: str, reason: str) -> None:
         raise InvalidInput("reason", f"it has {len(reason)} characters", "say it in at most 500 characters")
 
 
+_NOTHING_LEFT = "nothing is left of it"
+
+
+def why_refused(rules: Sequence[str]) -> str:
+    """Why a text is not taken, for a person, by the rules of the guard that it met."""
+    if list(rules) == [_NOTHING_LEFT]:
+        return _NOTHING_LEFT
+    hidden = all(rule.startswith("hidden.") for rule in rules)
+    return f"it {'has hidden characters' if hidden else 'commands its reader'}: {', '.join(rules)}"
+
+
 def refusals(*sanitised: Sanitised) -> list[str]:
     """The rules for which a learning is refused whole: what is left of a command is not worth the risk."""
     rules = {rule for one in sanitised for rule in one.commands}
     if any(one.blocked for one in sanitised):
-        rules = rules or {"nothing is left of it"}
+        rules = rules or {_NOTHING_LEFT}
     return sorted(rules)
 
 

@@ -23,7 +23,7 @@ from memory.journal.entry import (
     RepetitionUndone,
 )
 from memory.journal.feature_memory import FeatureMemory
-from memory.learning.add import Compare, as_learning, check, conflict, refusals
+from memory.learning.add import Compare, as_learning, check, conflict, refusals, why_refused
 from memory.learning.candidate import Candidate
 from memory.learning.deduplication import Conflict
 from memory.ports import Sanitise
@@ -204,12 +204,12 @@ def _sanitised(patch: LearningPatch, learning: FeatureLearning, sanitise: Saniti
     if text is not None:
         clean = sanitise(text)
         if refusing := refusals(clean):
-            raise InvalidInput("text", f"it commands its reader: {', '.join(refusing)}", "say what was observed")
+            raise InvalidInput("text", why_refused(refusing), "say what was observed")
         text = clean.text
     if reason is not None:
         clean = sanitise(reason)
         if refusing := refusals(clean):
-            raise InvalidInput("reason", f"it commands its reader: {', '.join(refusing)}", "say what was observed")
+            raise InvalidInput("reason", why_refused(refusing), "say what was observed")
         reason = clean.text
     return text, reason
 
