@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from bench.graph.record import sources as tree_sources
 from bench.graph.recorder import CallPair, Recorder
-from bench.graph.workloads import GROUPS, REPOSITORY
+from bench.graph.workloads import GROUPS
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
 from contracts.graph.rows import DocumentRow
 from graph.extract.extract import extract_edges
@@ -128,7 +128,7 @@ def _asked(key: str, name: str) -> Iterator[str]:
 def _package(path: str) -> str:
     """The package or module of a file: `packages/rich`, `json`."""
     parts = path.split("/")
-    return "/".join(parts[: 2 if parts[0] in ("packages", "sluice") else 1])
+    return "/".join(parts[: 2 if parts[0] == "packages" else 1])
 
 
 def sources() -> dict[str, str]:
@@ -141,11 +141,6 @@ def sources() -> dict[str, str]:
         folder = INSTALLED / package
         for path in folder.rglob("*.py"):
             found[str(path)] = f"packages/{path.relative_to(INSTALLED)}"
-    for folder_name in ("contracts", "gate", "graph", "index", "ingest", "trust", "otel", "evaluation", "ledger"):
-        for path in (REPOSITORY / folder_name).rglob("*.py"):
-            found[str(path)] = f"sluice/{path.relative_to(REPOSITORY)}"
-    for path in (REPOSITORY / "tests").rglob("*.py"):
-        found[str(path)] = f"sluice/{path.relative_to(REPOSITORY)}"
     return found
 
 

@@ -7,8 +7,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[2]
-
 
 def _json() -> None:
     import json
@@ -538,24 +536,10 @@ def _others() -> None:
     attr.asdict(attr.make_class("C", ["x", "y"])(1, 2))
 
 
-def _own_tests(*folders: str) -> Callable[[], None]:
-    def run() -> None:
-        import pytest
-
-        with contextlib.redirect_stdout(io.StringIO()):
-            arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-x", "--no-header"]
-            pytest.main([*arguments, *(str(REPOSITORY / "tests" / "unit" / folder) for folder in folders)])
-
-    return run
-
-
 GROUPS: dict[str, tuple[Callable[[], None], ...]] = {
     "standard library": (
         *(_json, _email, _argparse, _configuration, _text, _markup, _code, _numbers, _files, _processes),
         *(_network, _testing, _objects),
-    ),
-    "this repository": (
-        _own_tests("gate", "contracts", "index/search", "index/terms", "ingest/extract", "graph/extract"),
     ),
     "fastapi": (_fastapi,),
     "sqlalchemy": (_sqlalchemy,),
