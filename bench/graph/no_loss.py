@@ -64,7 +64,7 @@ def main() -> int:
             continue
         cases = [case for case in read_questions(folder).cases if case.answers]
         cases = cases[:: max(1, math.ceil(len(cases) / MOST_QUESTIONS))]
-        arm = prepare(name, folder, arguments.work, embedder)
+        arm = prepare(name, folder, arguments.work, embedder, arguments.documents)
         for weight in weights:
             found = list(ask(arguments.work / "index" / name, cases, embedder, arm, weight))
             differences = np.array([one.graph for one in found]) - np.array([one.hybrid for one in found])
@@ -80,20 +80,25 @@ def main() -> int:
     return int(lost)
 
 
-def prepare(name: str, folder: Path, work: Path, embedder: CachedEmbedder) -> GraphArm:
+def prepare(name: str, folder: Path, work: Path, embedder: CachedEmbedder, most: int) -> GraphArm:
     """The collection as a corpus, and what walks its graph. A corpus that is there is taken as it is."""
     root, graph = work / "index" / name, work / "graph" / name
     if not (root / "complete").exists():
         shutil.rmtree(root, ignore_errors=True)
-        index_documents(root, list(documents(folder, as_files=name.endswith(AS_FILES))), embedder)
+        index_documents(root, list(documents(folder, most, as_files=name.endswith(AS_FILES))), embedder)
         (root / "complete").touch()
     shutil.rmtree(graph, ignore_errors=True)
     return publish_graph(root, graph)
 
 
-def documents(folder: Path, *, as_files: bool) -> Iterator[Document]:
-    """The documents of a collection: plain texts, or files of Python."""
+def documents(folder: Path, most: int, *, as_files: bool) -> Iterator[Document]:
+    """The documents of a collection, all that answer and at most so many others: plain texts, or files of Python."""
+    answers = {str(name) for case in read_questions(folder).cases for name in case.relevant}
     for one in read_documents(folder):
+        if str(one.id) not in answers:
+            most -= 1
+            if most < 0:
+                continue
         title, text = one.title or None, str(one.text)
         if text.strip() or title:
             yield Document(
@@ -146,6 +151,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("data", nargs="?", type=Path, default=DATA, help="folder of the collections")
     parser.add_argument("--sets", help=f"of {', '.join(SETS)}, by commas (default all)")
     parser.add_argument("--work", type=Path, default=WORK, help="where corpora, graphs and vectors are kept")
+    parser.add_argument("--documents", type=int, default=1_000_000, help="of a collection, besides those that answer")
     parser.add_argument("--weights", type=float, nargs="*", help="graph_weights to measure (default: the settings')")
     parser.add_argument("--precision", choices=("fp32", "int8"), default="int8", help="of the local model")
     return parser.parse_args()

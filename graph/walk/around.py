@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from contracts.graph.model import EdgeType
 from graph.generations.steps import REVERSE
 from graph.generations.view import GraphView
+from graph.walk.push import OTHER_WAY
 from graph.walk.wanted import Wanted
 
 USERS_WEIGHT = 1.0
 """Of what refers to the definitions that begin in a passage, beside what the passage refers to itself, which has 1."""
 OUTER_WEIGHT = 0.2
 """Of the rest of the passage's document, beside these."""
-OTHER_WAY = 0.2
-"""Of what is found against the way that a question asks, beside what is found by it."""
 BASE_WEIGHT = 5.0
 """Of the step from a class to its base or back, where classes are asked for."""
 _WAYS = {None: (1.0, 1.0), False: (1.0, OTHER_WAY), True: (OTHER_WAY, 1.0)}

@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from contracts.graph.model import NodeLabel
 from contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit
 from graph.generations.view import GraphView
 from graph.walk.kinds import Kind, kind_of
-from graph.walk.push import Walked, push
+from graph.walk.push import RESTART, RESTART_IF_FAR, Walked, push
 from graph.walk.seeds import seeds_of
 from graph.walk.trails import Passage, Trails
 from graph.walk.wanted import Wanted, wanted_by
@@ -23,6 +24,10 @@ TESTS_UNASKED = 0.5
 FLATTENED = 0.5
 """The power that scores are raised to where the question asks for what is related: of what many call, the one that
 the question is nearest to comes first."""
+UNASKED = 0.7
+"""Of the score of what a walk reaches where the question neither asks for what is related nor names anything."""
+GUESSED = 0.1
+"""Of that, where a step on the way is a guess."""
 _MOST_WEIGHED = 200
 """Vertices that are looked at, the best: names that lead to no passage are among them."""
 
@@ -32,9 +37,11 @@ def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansio
     begun = seeds_of(view, question, hits)
     if begun.reason:
         return Expansion(abstained=begun.reason, generation=view.name)
-    walked = push(view, begun.seeds)
-    trails = Trails(view, begun, walked)
     wanted = wanted_by(question)
+    walked = push(view, begun.seeds, RESTART_IF_FAR if wanted.is_far else RESTART, wanted.is_back)
+    trails = Trails(view, begun, walked)
+    is_asked_for = wanted.is_back is not None
+    unasked = 1.0 if any(start.label is not NodeLabel.DOCUMENT for start in begun.starts) else UNASKED
     candidates: dict[Passage, GraphCandidate] = {}
     best = 0.0
     for vertex, score in _ordered(view, walked, wanted):
@@ -47,12 +54,16 @@ def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansio
         candidates[passage] = GraphCandidate(
             view.node(passage.document).key,
             passage.line,
-            (score / best) ** (1.0 if wanted.is_back is None else FLATTENED),
+            (score / best) ** FLATTENED if is_asked_for else score / best * unasked * _sureness(trails, vertex),
             partial(trails.path, vertex),
         )
     if not candidates:
         return Expansion(abstained="only names that lead to no passage", generation=view.name)
-    return Expansion(tuple(candidates.values()), generation=view.name, is_asked_for=wanted.is_back is not None)
+    return Expansion(tuple(candidates.values()), generation=view.name, is_asked_for=is_asked_for)
+
+
+def _sureness(trails: Trails, vertex: int) -> float:
+    return 1.0 if trails.is_sure(vertex) else GUESSED
 
 
 def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int, float]]:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from contracts.graph.retrieval import GraphPath, PathStep
+from graph.generations.names import How
+from graph.generations.steps import REVERSE
 from graph.generations.view import GraphView
 from graph.walk.paths import document_name, told_step, without_loops
 from graph.walk.push import Walked
@@ -73,6 +75,18 @@ class Trails:
         for before, number in reversed(numbers):
             told += self._tell(before, number)
         return without_loops(GraphPath(start=start.name, start_label=start.label, steps=tuple(told)))
+
+    def is_sure(self, vertex: int) -> bool:
+        """Whether no step of the way is a guess: a name of an unknown receiver, or one that the corpus leaves open."""
+        while vertex not in self._seeds:
+            if not self._is_plain(int(self._walked.by[vertex]) - 1):
+                return False
+            vertex = int(self._walked.before[vertex])
+        number = self._seeds[vertex][0]
+        return number < 0 or self._is_plain(number)
+
+    def _is_plain(self, number: int) -> bool:
+        return int(self._view.step_hows[number]) & ~REVERSE < How.OVERRIDE
 
     def _tell(self, source: int, number: int) -> list[PathStep]:
         told = self._told.get(number)

@@ -23,6 +23,8 @@ class Wanted(NamedTuple):
     kind: Kind | None = None
     is_base: bool = False
     """Whether classes are asked for that are derived from one another."""
+    is_far: bool = False
+    """Whether the question goes two steps: what the code calls that a test exercises."""
 
 
 _RELATES = (
@@ -37,9 +39,11 @@ _DONE = (
 )
 _ASKS = r"\b(?:what|which|who|whose|where|find|list|show|all)\b"
 _CLASS = r"(?:base[ -]?class(?:es)?|bases?|parents?(?: class(?:es)?)?|super-?class(?:es)?|ancestors?)"
+_THING = r"(?:code|implementation|functions?|methods?|class(?:es)?|modules?|pages?)"
 _FORWARD = re.compile(
     rf"\b(?:what|which|whose)\b.{{0,60}}\b(?:does|do|did)\b.+\b{_RELATES}\b"
     rf"|\b{_DONE}\s+(?:\w+\s+)?(?:by|in|from|inside|within)\b"
+    rf"|\b(?:two|three|2|3) (?:links|steps|hops|calls|levels) (?:further|away|on|down)\b|\bwhat the tested {_THING}\b"
     r"|\b(?:what|which)\b.+\b(?:derived|inherits?|descended)\s+from\s*\??$|\b(?:what|which)\b.+\bderived from that\b"
     rf"|\b(?:callees?|dependenc(?:y|ies)|{_CLASS}) of\b|{_ASKS}.*\b(?:callees?|dependenc(?:y|ies)|helpers?|{_CLASS})\b"
     rf"|'s {_CLASS}\b|\bunder test\b|\blinked pages?\b|\bpages? (?:is|are) linked\b|\bbuilt on\b"
@@ -62,6 +66,13 @@ _BASE = re.compile(
     rf"\b(?:{_CLASS}|subclass\w*|extends?|inherits?|derived|derives?|descendants?|implementations of|implements?"
     r"|implementers?)\b"
 )
+_FAR = re.compile(
+    r"\b(?:two|three|2|3) (?:links|steps|hops|calls|levels)\b|\b(?:transitively|indirectly|in turn)\b"
+    rf"|\b(?:{_RELATES}|{_DONE})\b.*\b(?:that|which) (?:is|are|was|were|gets?) {_DONE}\b"
+    r"|\b(?:callers?|callees?|users|helpers?|dependenc(?:y|ies)) (?:of|inside) (?:an? |the |its )?"
+    rf"(?:{_DONE} {_THING}|callers?|callees?)\b"
+    rf"|\bthe {_DONE} {_THING} {_RELATES}\b"
+)
 _TESTS = re.compile(r"\b(?:unit )?tests?\b|\btest\w*_\w+|\bspecs?\b|\b(?:tested|verified)\b")
 _PAGES = re.compile(r"\b(?:docs?|documentation|pages?|guides?|manual|tutorials?|chapter|section|read|reading)\b")
 _CLAUSES = re.compile(r"[:;]\s|\s[-–—]\s|[?!]\s|\.\s")
@@ -75,7 +86,8 @@ def wanted_by(question: str) -> Wanted:
         is_forward, is_back = _FORWARD.search(clause), _BACK.search(clause)
         if is_forward or is_back:
             is_base = bool(_BASE.search(clause))
-            return Wanted(not is_forward, None if is_base else _kind(clause, is_back=not is_forward), is_base)
+            kind = None if is_base else _kind(clause, is_back=not is_forward)
+            return Wanted(not is_forward, kind, is_base, bool(_FAR.search(clause)))
     return Wanted()
 
 

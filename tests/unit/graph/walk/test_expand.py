@@ -8,7 +8,7 @@ from contracts.graph.model import EdgeType, NodeLabel, Origin
 from contracts.graph.retrieval import Expansion, GraphHit
 from contracts.graph.rows import CitationRow
 from graph.generations.view import GraphView
-from graph.walk.expand import expand
+from graph.walk.expand import UNASKED, expand
 from graph.walk.identifiers import names_in
 from tests.support.graph_rows import File, view_of
 
@@ -42,7 +42,7 @@ def test_from_a_call_to_what_is_called() -> None:
     found = expand(shop(), "", hit("shop/view.py", 1, 9))
     assert places(found)[0] == ("shop/till.py", 1)
     assert str(found.candidates[0].path) == "shop/view.py REFERS_TO shop.till.pay DEFINED_IN shop/till.py"
-    assert found.candidates[0].score == 1.0
+    assert found.candidates[0].score == UNASKED
 
 
 def test_from_what_is_called_to_its_callers_its_tests_and_the_pages_that_name_it() -> None:

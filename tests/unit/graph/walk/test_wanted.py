@@ -74,3 +74,34 @@ def test_what_is_asked_for_comes_first_and_the_rest_is_there(question: str, firs
     assert {"shop/cart.py", "shop/view.py", "tests/test_till.py", "docs/till.md"} <= {
         one.document_id for one in found.candidates
     }
+
+
+@pytest.mark.parametrize(
+    ("question", "is_far"),
+    [
+        ("what does the code call that is tested by this test: paying at the till", True),
+        ("what is linked from the page that is linked where it says: see there", True),
+        ("which code does the test exercise that checks this: paying", False),
+        ("who calls pay?", False),
+    ],
+)
+def test_that_a_question_goes_two_steps(question: str, *, is_far: bool) -> None:
+    assert wanted_by(question).is_far is is_far
+
+
+def test_what_is_two_steps_away_weighs_more_where_it_is_asked_for() -> None:
+    hits = [GraphHit("tests/test_till.py", 1, 9, 1.0)]
+    near, far = (
+        next(one.score for one in expand(till(), question, hits).candidates if one.document_id == "shop/cart.py")
+        for question in ("what does this call?", "what does the code call that is tested by this?")
+    )
+    assert far > near
+
+
+def test_what_is_led_to_weighs_less_where_the_question_asks_for_nothing_related_and_names_nothing() -> None:
+    hits = [GraphHit("shop/till.py", 1, 9, 1.0)]
+    asked, unasked, named = (
+        max(one.score for one in expand(till(), question, hits).candidates)
+        for question in ("who calls it?", "paying at the till", "paying by `pay`")
+    )
+    assert unasked < asked == named == 1.0

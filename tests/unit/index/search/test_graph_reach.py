@@ -43,11 +43,12 @@ class Led:
     candidates: Sequence[GraphCandidate] = ()
     abstained: str = ""
     generation: str | None = "graph-1"
+    is_asked_for: bool = False
     asked: list[tuple[str, list[GraphHit]]] = field(default_factory=list)
 
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
         self.asked.append((question, list(hits)))
-        return Expansion(self.candidates, self.abstained, self.generation)
+        return Expansion(self.candidates, self.abstained, self.generation, self.is_asked_for)
 
 
 def lead(document_id: str, line: int | None = None, score: float = 1.0) -> GraphCandidate:
@@ -129,6 +130,14 @@ def test_where_the_graph_has_nothing_to_add_the_result_is_hybrids_to_the_bit(sea
         assert found.metadata.graph.abstained
         changed = {"graph": None, "duration_ms": 0.0, "strategy": Strategy.HYBRID}
         assert found.metadata.model_copy(update=changed) == plain.metadata.model_copy(update=changed)
+
+
+def test_where_what_is_related_is_asked_for_the_first_result_alone_stays_before_it(search) -> None:
+    plain = [one.document_id for one in search(None, Strategy.HYBRID, top_k=3).chunks]
+    led = [lead("far", line=12)]
+    for is_asked_for, expected in ((False, [*plain[:2], "far"]), (True, [plain[0], "far", plain[1]])):
+        found = search(Led(led, is_asked_for=is_asked_for), top_k=3)
+        assert [one.document_id for one in found.chunks] == expected
 
 
 def test_a_line_is_the_chunk_that_holds_it_and_a_whole_document_its_chunk_nearest_to_the_question(search) -> None:
