@@ -92,9 +92,7 @@ def features_of(sentence: str) -> dict[str, float]:
         return {}
     spoken = find_concepts(words)
     verbs = [found for found in _URGES.finditer(sentence) if found["verb"] in _VERBS]
-    urging = [
-        found for found in verbs if not _BANNED.search(sentence[max(0, found.start("verb") - 14) : found.start("verb")])
-    ]
+    urging = [found for found in verbs if not _is_banned(sentence, found.start("verb"))]
     urges, forbids = bool(urging), bool(_FORBIDS.search(sentence))
     mood = "forbids" if forbids else "urges" if urges else "tells"
     found = {f"concept:{name}": min(len(places), 3) / 2 for name, places in spoken.items()}
