@@ -30,11 +30,13 @@ class Wanted(NamedTuple):
 _RELATES = (
     r"(?:calls?|uses?|invokes?|imports?|references?|needs?|wraps?|overrid\w+|extends?|inherits?|subclass(?:es)?"
     r"|implements?|derives?|depends?|rel(?:y|ies)|links?|points?|mentions?|names?|explains?|describes?|documents?"
+    r"|utili[sz]es?|employs?|consumes?|triggers?|executes?|delegates?|targets?|speciali[sz]es?|makes? use of"
     r"|covers?|tests?|exercises?|checks?|verif(?:y|ies)|refers?|cites?|requires?|builds? on|talks? about)"
 )
 _DONE = (
     r"(?:called|used|invoked|imported|referenced|needed|wrapped|overridden|extended|inherited|subclassed|implemented"
-    r"|linked|pointed|mentioned|named|explained|described|documented|covered|tested|exercised|checked|verified"
+    r"|utili[sz]ed|employed|consumed|triggered|executed|delegated|targeted|linked|pointed|mentioned|named|explained"
+    r"|described|documented|covered|tested|exercised|checked|verified"
     r"|referred|cited|required|relied)"
 )
 _ASKS = r"\b(?:what|which|who|whose|where|find|list|show|all)\b"
@@ -45,12 +47,24 @@ _FORWARD = re.compile(
     rf"|\b{_DONE}\s+(?:\w+\s+)?(?:by|in|from|inside|within)\b"
     rf"|\b(?:two|three|2|3) (?:links|steps|hops|calls|levels) (?:further|away|on|down)\b|\bwhat the tested {_THING}\b"
     r"|\b(?:what|which)\b.+\b(?:derived|inherits?|descended)\s+from\s*\??$|\b(?:what|which)\b.+\bderived from that\b"
-    rf"|\b(?:callees?|dependenc(?:y|ies)|{_CLASS}) of\b|{_ASKS}.*\b(?:callees?|dependenc(?:y|ies)|helpers?|{_CLASS})\b"
+    rf"|\b(?:callees?|dependenc(?:y|ies)|{_CLASS}) (?:of|for)\b"
+    rf"|{_ASKS}.*\b(?:callees?|dependenc(?:y|ies)|helpers?|{_CLASS})\b"
     rf"|'s {_CLASS}\b|\bunder test\b|\blinked pages?\b|\bpages? (?:is|are) linked\b|\bbuilt on\b"
+    r"|\b(?:outgoing|outbound) (?:links?|references?|calls?)\b|\bsee also\b|\bfollow (?:the|this|two) links?\b"
+    r"|\bunder(?:neath| the hood)\b|\b(?:what|which)\b.+\bexecuted when\b|\bproduction code\b"
+    rf"|\bmore on this\b|\bwhat `?[\w.]*[_.][\w.]*`?(?:\(\))? {_RELATES}\b"
     r"|\bread(?:ing)? (?:more|after|next|further)\b|\b(?:further|more) reading\b|\bnext pages?\b"
     r"|\btest\w*\b.*\b(?:fail(?:s|ing|ed)?|red|broken)\b|\b(?:fail(?:s|ing|ed)?|broken)\b.*\btest\w*"
     r"|\bbehind (?:the )?tests?\b|\bthat test\w*\s+(?:exercises?|covers?|checks?|tests?)\b"
     rf"|\b(?:code|implementation|functions?|class|module|method)\b.{{0,30}}\btests?\w* {_RELATES}\b"
+)
+_BACK_FIRST = re.compile(
+    r"^\W*(?:how|is|are|where|by which)\b.+\b(?:tested|exercised|covered|verified)\b"
+    rf"|^\W*where (?:is|are|was|were)\b.{{0,60}}\b(?!implemented\b){_DONE}\b|\btests? (?:hitting|against|around)\b"
+    r"|\b(?:test )?coverage (?:of|for)\b|\b(?:incoming|inbound) (?:links?|references?|calls?)\b|\breferences to\b"
+    rf"|\b(?:call[ -]?sites?|back[ -]?links?)\b|\b(?:every|any)thing that {_RELATES}\b"
+    rf"|\b(?:all|code|functions|modules|pages|classes) that {_RELATES}\b"
+    r"|\b(?:impact(?:ed)?|affected)\b.*\b(?:by|of) (?:chang|remov|renam|delet|drop)ing\b"
 )
 _BACK = re.compile(
     r"\b(?:callers?|usages?|uses|users|consumers?|dependents|dependants|referrers?|subclasses|descendants?|implementers?"
@@ -67,7 +81,8 @@ _BASE = re.compile(
     r"|implementers?)\b"
 )
 _FAR = re.compile(
-    r"\b(?:two|three|2|3) (?:links|steps|hops|calls|levels)\b|\b(?:transitively|indirectly|in turn)\b"
+    rf"\bunder(?:neath| the hood)\b.*\b{_DONE}\b|\bfollow two links\b"
+    r"|\b(?:two|three|2|3) (?:links|steps|hops|calls|levels)\b|\b(?:transitively|indirectly|in turn)\b"
     rf"|\b(?:{_RELATES}|{_DONE})\b.*\b(?:that|which) (?:is|are|was|were|gets?) {_DONE}\b"
     r"|\b(?:callers?|callees?|users|helpers?|dependenc(?:y|ies)) (?:of|inside) (?:an? |the |its )?"
     rf"(?:{_DONE} {_THING}|callers?|callees?)\b"
@@ -83,7 +98,8 @@ _QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
 def wanted_by(question: str) -> Wanted:
     """What a question asks for; of several clauses the shortest one that says so."""
     for clause in sorted(_CLAUSES.split(_QUOTED.sub(" it ", question.lower())), key=len):
-        is_forward, is_back = _FORWARD.search(clause), _BACK.search(clause)
+        is_forward = not _BACK_FIRST.search(clause) and _FORWARD.search(clause)
+        is_back = _BACK_FIRST.search(clause) or _BACK.search(clause)
         if is_forward or is_back:
             is_base = bool(_BASE.search(clause))
             kind = None if is_base else _kind(clause, is_back=not is_forward)
