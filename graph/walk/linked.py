@@ -24,15 +24,16 @@ def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: i
 
     A test touches a module that it refers to or that it defines nothing of but inherits from. With `failing_only` it
     is one that an indexed test report names. Documents are ranked by a walk from the tests; files of tests
-    that touch the module are left out.
+    that touch the module are left out, and so are the reports that name them.
 
     Raises:
         NotFound: the graph knows nothing of that name.
     """
     tests = _touching(view, vertices_of(view, module))
-    failing = [vertex for vertex in tests if _is_failing(view, vertex)]
+    reports = {vertex: _reports(view, vertex) for vertex in tests}
+    failing = [vertex for vertex in tests if reports[vertex]]
     chosen = failing if failing_only else list(dict.fromkeys(failing + tests))
-    files = {document_of(view, vertex) for vertex in tests}
+    files = {document_of(view, vertex) for vertex in tests}.union(*reports.values())
     return Linked(
         module=module,
         tests=tuple(node_view(view, _node_of(view, vertex)) for vertex in chosen[:_MOST_TESTS]),
@@ -57,9 +58,10 @@ def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
     return sorted(counts, key=lambda vertex: (-counts[vertex], vertex))
 
 
-def _is_failing(view: GraphView, vertex: int) -> bool:
-    """Whether a test report names what stands at the vertex."""
-    return any(step.is_reverse and view.edge(step.edge).origin is Origin.TEST for step in view.steps(vertex))
+def _reports(view: GraphView, vertex: int) -> set[int | None]:
+    """The test reports that name what stands at the vertex."""
+    steps = (step for step in view.steps(vertex) if step.is_reverse and view.edge(step.edge).origin is Origin.TEST)
+    return {document_of(view, step.target) for step in steps}
 
 
 def _reached(view: GraphView, tests: list[int], files: set[int | None], top_k: int) -> list[LinkedDocument]:
