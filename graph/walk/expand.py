@@ -10,7 +10,7 @@ import numpy as np
 from contracts.graph.model import NodeLabel
 from contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit
 from graph.generations.view import GraphView
-from graph.walk.kinds import Kind, kind_of
+from graph.walk.kinds import Kind, document_of, kind_of
 from graph.walk.push import RESTART, RESTART_IF_FAR, Walked, push
 from graph.walk.seeds import seeds_of
 from graph.walk.trails import Passage, Trails
@@ -72,12 +72,15 @@ def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int,
     found = list(zip(walked.vertices[order].tolist(), walked.scores[order].tolist(), strict=True))
     if wanted.is_back is None:
         return found
-    return sorted(((vertex, score * _fit(view, vertex, wanted)) for vertex, score in found), key=lambda one: -one[1])
+    documents = [document_of(view, vertex) for vertex, _ in found]
+    fits = {document: _fit(view, document, wanted) for document in set(documents)}
+    fitting = ((vertex, score * fits[document]) for (vertex, score), document in zip(found, documents, strict=True))
+    return sorted(fitting, key=lambda one: -one[1])
 
 
-def _fit(view: GraphView, vertex: int, wanted: Wanted) -> float:
-    """How well the document in which a vertex stands fits what the question asks for."""
-    kind = kind_of(view, vertex)
+def _fit(view: GraphView, document: int | None, wanted: Wanted) -> float:
+    """How well a document fits what the question asks for; None: what stands in none."""
+    kind = None if document is None else kind_of(view, document)
     if wanted.kind is None:
         return TESTS_UNASKED if kind is Kind.TEST else 1.0
     return 1.0 if kind is wanted.kind else OTHER_KIND

@@ -80,10 +80,7 @@ class SegmentChunkSource:
 
 def read_chunk(segment: Segment, row: int) -> Chunk:
     """Read the chunk of a row. Raises `Corrupted` where the record is no JSON."""
-    try:
-        fields: dict[str, Any] = from_json(segment.chunk_record(row), cache_strings="none")
-    except ValueError as error:
-        raise Corrupted(f"row {row} of segment {segment.name} holds no chunk: {error}") from error
+    fields = _read_fields(segment, row)
     if len(fields) < len(_CHUNK_FIELDS):  # written before there were all of them
         fields = _CHUNK_DEFAULTS | fields
     fields["section_path"] = tuple(fields["section_path"])
@@ -92,6 +89,20 @@ def read_chunk(segment: Segment, row: int) -> Chunk:
     if fields["links"]:
         fields["links"] = tuple(PageLink(*link) for link in fields["links"])
     return construct_unvalidated(Chunk, fields, _CHUNK_FIELDS)
+
+
+def read_start_line(segment: Segment, row: int) -> int:
+    """The first line of the chunk of a row. Raises as `read_chunk`."""
+    line: int = _read_fields(segment, row)["start_line"]
+    return line
+
+
+def _read_fields(segment: Segment, row: int) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = from_json(segment.chunk_record(row), cache_strings="none")
+    except ValueError as error:
+        raise Corrupted(f"row {row} of segment {segment.name} holds no chunk: {error}") from error
+    return fields
 
 
 _CHUNK_FIELDS = set(Chunk.model_fields)

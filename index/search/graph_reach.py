@@ -19,7 +19,7 @@ from contracts.graph.retrieval import GraphArm, GraphCandidate, GraphHit, GraphU
 from contracts.retrieval import Query
 from index.generations.view import View
 from index.search.candidates import SelectedCandidate
-from index.search.chunk_source import read_chunk
+from index.search.chunk_source import read_start_line
 from index.search.fusion import RankedCandidates, Reached
 from index.search.retrievers import Search
 from index.segments.segment import Mask, Segment
@@ -116,7 +116,7 @@ def _find_chunk(view: View, search: Search, candidate: GraphCandidate) -> int | 
 def find_row(segment: Segment, rows: range, line: int) -> int:
     """The row of a document's chunk that holds the line: the last that begins at or before it, so that of two that
     overlap the text behind the line is the chunk's. A document's chunks are in its order."""
-    behind = bisect_right(rows, line, key=lambda row: read_chunk(segment, row).start_line)
+    behind = bisect_right(rows, line, key=lambda row: read_start_line(segment, row))
     return rows[max(0, behind - 1)]
 
 
