@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from graph.cypher.engine_file import EdgeRow, NodeRow
-from graph.generations.names import How
+from graph.generations.found import How
 from graph.generations.view import GraphView
 from graph.schema import named
 

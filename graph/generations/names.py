@@ -8,47 +8,15 @@ define; and, for a member of a known class, all that bears its name.
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from itertools import islice
-from typing import NamedTuple
 
 from contracts.graph.model import ANY, DECORATED, RESULT, UNKNOWN, NodeLabel
 from graph.generations.definitions import CLASS, METHOD, MODULE, Definition, is_unknown
+from graph.generations.found import Bond, Found, How, by_source
 from graph.generations.linearisation import linearise
-
-
-class How(IntEnum):
-    """By which rule a name was resolved, the surest first."""
-
-    EXACT = 0
-    SUFFIX = 1
-    ALIAS = 2
-    INHERITED = 3
-    OVERRIDE = 4
-    """By what runs in its place: a method of a subclass (of which class an instance is, only the run knows), or what a
-    decorator puts there."""
-    NAME = 5
-    """By the name alone."""
-    OUTSIDE = 6
-    """By none: what it means is not in the corpus."""
-
-
-class Found(NamedTuple):
-    """A definition that a name can mean: its place in the list of definitions."""
-
-    definition: int
-    how: How
-
-
-class Bond(NamedTuple):
-    """A name that another name stands for, as `document` (its place in the order of ids) states it."""
-
-    source: str
-    target: str
-    document: int
+from graph.generations.nearness import folder_of, nearest
 
 
 class Names:
@@ -64,7 +32,7 @@ class Names:
     ) -> None:
         """`further` are more keys of definitions, by their place; `paths` those of the documents, in order."""
         self._definitions = definitions
-        self._folders = [_folder(path) for path in paths]
+        self._folders = [folder_of(path) for path in paths]
         self._defined: dict[str, list[int]] = {}
         self._modules: dict[str, list[str]] = {}
         self._packages: set[str] = set()
@@ -77,8 +45,8 @@ class Names:
             if place not in held[-64:]:
                 held.append(place)
         self._drop_inner_modules()
-        self._aliases = _by_source(aliases)
-        self._bases = _by_source(bases)
+        self._aliases = by_source(aliases)
+        self._bases = by_source(bases)
         self._spent = 0
         self._asked: set[str] = set()
         """What is looked up at the moment: where aliases lead in a circle, they lead to nothing."""
@@ -106,7 +74,7 @@ class Names:
             self._asked.add(key)
             found = self._found[key] = self._look_up(key)
             self._asked.discard(key)
-        resolved = self._resolved[key, folder] = _nearest(found, folder, key)
+        resolved = self._resolved[key, folder] = nearest(found, folder, key)
         return resolved
 
     def _look_up(self, key: str) -> tuple[tuple[Found, str], ...]:
@@ -347,40 +315,3 @@ _MOST_BEGINNING = 256
 """Methods whose names begin alike."""
 _MOST_SUBCLASSES = 256
 """Of a base class that a corpus is full of."""
-
-
-def _nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[Found, ...]:
-    """Of modules found by the end of their path, those that share most of the referring file's path."""
-    if not found or not found[0][1]:
-        return tuple(entry for entry, _ in found)
-    top = key.partition(":")[2].partition(".")[0]
-    if top in sys.stdlib_module_names:
-        found = [(entry, root) for entry, root in found if _holds(root, folder)]
-    shared = [_shared(root, folder) for _, root in found]
-    most = max(shared, default=0)
-    return tuple(dict.fromkeys(entry for (entry, _), share in zip(found, shared, strict=True) if share == most))
-
-
-def _holds(root: str, folder: str) -> bool:
-    return not root or folder == root or folder.startswith(f"{root}/")
-
-
-def _shared(one: str, other: str) -> int:
-    """How many leading folders two paths share."""
-    count = 0
-    for mine, theirs in zip(one.split("/"), other.split("/"), strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
-
-
-def _folder(path: str | None) -> str:
-    return path.rpartition("/")[0] if path else ""
-
-
-def _by_source(bonds: Iterable[Bond]) -> dict[str, list[Bond]]:
-    sources: dict[str, list[Bond]] = {}
-    for bond in bonds:
-        sources.setdefault(bond.source, []).append(bond)
-    return sources

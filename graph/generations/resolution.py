@@ -9,7 +9,8 @@ from contracts.graph.model import Edge, EdgeType, NodeLabel, Origin
 from contracts.graph.rows import DocumentRow
 from graph.generations.addresses import Addresses
 from graph.generations.definitions import Definition, definitions_of
-from graph.generations.names import Bond, Found, How, Names
+from graph.generations.found import Bond, Found, How
+from graph.generations.names import Names
 
 _NEAR_SHARE = 0.8
 """Of a name with an unknown receiver: the share of those candidates that stand in the same document or in one that it

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from graph.generations.codes import ORIGINS, TYPE_CODES
 from graph.generations.definitions import is_made
-from graph.generations.names import How
+from graph.generations.found import How
 from graph.generations.places import Places
 from graph.generations.resolution import Resolver
 from graph.generations.stated import Arrays, Stated

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel, Origin
 from graph.generations.codes import LABEL_CODES, LABELS, ORIGINS, TYPES
 from graph.generations.definitions import name_of
-from graph.generations.names import How
+from graph.generations.found import How
 from graph.generations.stated import Arrays
 from graph.generations.steps import REVERSE
 from graph.generations.strings import Texts

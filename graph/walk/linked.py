@@ -8,7 +8,7 @@ import numpy as np
 
 from contracts.graph.api import Linked, LinkedDocument
 from contracts.graph.model import NodeLabel, Origin
-from graph.generations.names import How
+from graph.generations.found import How
 from graph.generations.view import GraphView
 from graph.walk.kinds import document_of, is_test
 from graph.walk.modules import vertices_of

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from contracts.graph.retrieval import GraphPath, PathStep
-from graph.generations.names import How
+from graph.generations.found import How
 from graph.generations.steps import REVERSE
 from graph.generations.view import GraphView
 from graph.walk.paths import document_name, told_step, without_loops
