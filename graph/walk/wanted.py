@@ -91,13 +91,16 @@ _FAR = re.compile(
 _TESTS = re.compile(r"\b(?:unit )?tests?\b|\btest\w*_\w+|\bspecs?\b|\b(?:tested|verified)\b")
 _PAGES = re.compile(r"\b(?:docs?|documentation|pages?|guides?|manual|tutorials?|chapter|section|read|reading)\b")
 _CLAUSES = re.compile(r"[:;]\s|\s[-–—]\s|[?!]\s|\.\s")
+_LONGEST_CLAUSE = 300
+"""Characters: in a longer one no relation is looked for, as that takes time by the square of its length."""
 _QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
 
 
 @lru_cache(maxsize=1_000)
 def wanted_by(question: str) -> Wanted:
     """What a question asks for; of several clauses the shortest one that says so."""
-    for clause in sorted(_CLAUSES.split(_QUOTED.sub(" it ", question.lower())), key=len):
+    clauses = _CLAUSES.split(_QUOTED.sub(" it ", question.lower()))
+    for clause in sorted((clause for clause in clauses if len(clause) <= _LONGEST_CLAUSE), key=len):
         is_forward = not _BACK_FIRST.search(clause) and _FORWARD.search(clause)
         is_back = _BACK_FIRST.search(clause) or _BACK.search(clause)
         if is_forward or is_back:

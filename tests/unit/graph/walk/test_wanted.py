@@ -108,3 +108,9 @@ def test_what_is_led_to_weighs_less_where_the_question_asks_for_nothing_related_
         for question in ("who calls it?", "paying at the till", "paying by `pay`")
     )
     assert unasked < asked == named == 1.0
+
+
+@pytest.mark.parametrize("words", ["what do ", "which what do does ", "where is ", "list all ", "how is x tested "])
+def test_of_a_text_without_end_no_relation_is_looked_for(words: str) -> None:
+    assert wanted_by(words * 1_000) == Wanted()
+    assert wanted_by(f"{words * 1_000}. who calls parse_header?").is_back is True
