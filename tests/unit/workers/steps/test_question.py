@@ -27,7 +27,7 @@ def test_a_question_has_its_content_words_each_as_rare_as_the_corpus_has_it() ->
     assert asked.words == {word: inverse_document_frequency(500, count) for word, count in counts.items()}
     assert asked.rarest == inverse_document_frequency(500, 1)
     assert (asked.chunk_count, asked.model_fingerprint, asked.is_english) == (500, STATS.model_fingerprint, True)
-    assert asked.analyse("Renewed leases", None) == ["renew", "leas"]
+    assert asked.analyse("Renewed leases", None) == ("renew", "leas")
 
 
 def test_of_a_filtered_search_only_its_candidates_count_as_searched() -> None:
