@@ -40,7 +40,7 @@ async def caller_of(request: Request, credentials: Credentials = None) -> Caller
         HTTPException: 401 when a key is needed and none, or an unknown one, is given.
         Forbidden: the `Host` header names another machine.
     """
-    if instance_of(request).keys.are_known():
+    if instance_of(request).keys.is_known(credentials.credentials if credentials else None):
         return _identified(request, credentials)
     return await run_in_threadpool(_identified, request, credentials)
 

@@ -29,6 +29,8 @@ REMEMBERED_SECONDS = 2.0
 """How long the list of keys is trusted without asking the ledger again: the delay of a revocation."""
 _LOOK_AHEAD_SECONDS = 0.5
 """What is asked of keys that are known takes less."""
+_UNKNOWN_SECONDS = 0.1
+"""How long the list is trusted to lack a key: wrong keys ask the ledger no more often than that, a new one works."""
 
 
 class ApiKeys:
@@ -68,13 +70,15 @@ class ApiKeys:
         """
         return self._ledger.keys.revoke(key_id)
 
-    def are_known(self) -> bool:
-        """Whether the keys were read so lately that nothing asked now reads the ledger."""
-        return time.monotonic() - self._read_at < REMEMBERED_SECONDS - _LOOK_AHEAD_SECONDS
+    def is_known(self, key: str | None) -> bool:
+        """Whether the ledger was read so lately that it need not be for this key; None: for a request without one."""
+        is_fresh = time.monotonic() - self._read_at < REMEMBERED_SECONDS - _LOOK_AHEAD_SECONDS
+        return is_fresh and (key is None or _hash(key) in self._active)
 
     def find(self, key: str) -> KeyRecord | None:
-        """The key's record while it is in force."""
-        return self._in_force().get(_hash(key))
+        """The key's record while it is in force. One that was made a moment ago is looked for in the ledger."""
+        hashed = _hash(key)
+        return self._in_force().get(hashed) or self._in_force(_UNKNOWN_SECONDS).get(hashed)
 
     def any_active(self) -> bool:
         """Whether any key is in force."""
@@ -90,9 +94,9 @@ class ApiKeys:
             return self._was_one_made
         return required or bool(active)
 
-    def _in_force(self) -> dict[str, KeyRecord]:
+    def _in_force(self, trusted_seconds: float = REMEMBERED_SECONDS) -> dict[str, KeyRecord]:
         with self._lock:
-            if time.monotonic() - self._read_at > REMEMBERED_SECONDS:
+            if time.monotonic() - self._read_at > trusted_seconds:
                 known = self._ledger.keys.list()
                 self._was_one_made = bool(known)
                 self._active = {key.hash: key for key in known if key.revoked_at is None}
