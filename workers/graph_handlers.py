@@ -18,11 +18,11 @@ from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from ledger.ledger import Ledger
-    from workers.settings import Settings
     from workers.wiring.corpora import CorpusReaders
+    from workers.wiring.graph.graphs import GraphArms
 
 
-def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, settings: Settings) -> Outcome:
+def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, graphs: GraphArms) -> Outcome:
     """Read documents into the graph, and publish it unless another event will. The later view of the index stands.
 
     So a second run finds its documents read, and the graph published.
@@ -38,7 +38,7 @@ def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, sett
     )
     published = publish_rows(
         corpus,
-        settings.graph_root / corpus,
+        graphs.folder(corpus),
         ledger.graph,
         more_to_come=ledger.graph.has_work(corpus, beside=event.id, claimed=False),
         now=utc_now,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from workers.settings import Settings
     from workers.wiring.corpora import CorpusReaders, CorpusWriters
     from workers.wiring.embedding import EmbeddingService
+    from workers.wiring.graph.graphs import GraphArms
     from workers.wiring.snapshot_upload import Shipper
 
 
@@ -190,6 +191,7 @@ def on_document_indexed(
     readers: CorpusReaders,
     writers: CorpusWriters,
     shipper: Shipper,
+    graphs: GraphArms,
     settings: Settings,
 ) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is.
@@ -204,9 +206,8 @@ def on_document_indexed(
     if indexed.crawled_at:
         metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
     if indexed.erase:
-        erase_from_graph(
-            event.corpus, indexed.document_ids, generation.journal_offset, ledger.graph, settings.graph_root
-        )
+        folder = graphs.folder(event.corpus)
+        erase_from_graph(event.corpus, indexed.document_ids, generation.journal_offset, ledger.graph, folder)
     shipper.ship(event.corpus, generation.name, alone=indexed.erase)
     is_cited = ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset)
     if is_cited or not indexed.document_ids:

@@ -104,7 +104,7 @@ class Module:
 
     def resolved(self, expression: ast.expr) -> Definition | None:
         """Where the function or class is defined that a name, or a dotted name, of the top level means."""
-        parts = _dotted(expression)
+        parts = dotted(expression)
         if not parts or parts[0] not in self.imported:
             return None
         module, attribute = self.imported[parts[0]]
@@ -115,7 +115,8 @@ class Module:
         return ".".join(parts[: len(parts) - (level - 1)])
 
 
-def _dotted(expression: ast.expr) -> list[str]:
+def dotted(expression: ast.expr) -> list[str]:
+    """The parts of a name with dots, as `a.b.c`; none of another expression."""
     parts: list[str] = []
     while isinstance(expression, ast.Attribute):
         parts.insert(0, expression.attr)
@@ -124,7 +125,7 @@ def _dotted(expression: ast.expr) -> list[str]:
 
 
 def _first_name(expression: ast.expr) -> str:
-    return next(iter(_dotted(expression)), "")
+    return next(iter(dotted(expression)), "")
 
 
 _MODULES: dict[str, ModuleType | None] = {}

@@ -53,20 +53,19 @@ def _locked(request: dict[str, Any], pipe: int) -> dict[str, Any]:
     closed = close_in(folder, limits, (pipe,), frozenset(request.get("without", ())))
     if request.get("probe"):
         return {"layers": closed.layers, "missing": closed.missing}
-    path = FILE
     try:
-        os.close(os.open(path, os.O_RDONLY))
+        os.close(os.open(FILE, os.O_RDONLY))
     except OSError as error:
         return {"error": "closed", "message": error.strerror}
-    return _run(request, path, mapped)
+    return _run(request, mapped)
 
 
-def _run(request: dict[str, Any], path: str, mapped: int) -> dict[str, Any]:
+def _run(request: dict[str, Any], mapped: int) -> dict[str, Any]:
     import ladybug
 
     try:
         database = ladybug.Database(
-            path, buffer_pool_size=_POOL_BYTES, max_num_threads=1, max_db_size=mapped, read_only=True,
+            FILE, buffer_pool_size=_POOL_BYTES, max_num_threads=1, max_db_size=mapped, read_only=True,
             auto_checkpoint=False,
         )  # fmt: skip
     except RuntimeError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bench.graph.relations.relation import Relation, Thing, first_sentence
-from bench.graph.truth import Definition
+from bench.graph.truth import Definition, dotted
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Defined = _Function | ast.ClassDef
@@ -101,7 +101,7 @@ class PythonTree:
         return list(called.values())
 
     def _meant(self, found: _Found, called: ast.expr, stored: dict[str, list[ast.expr | None]]) -> _Found | None:
-        parts = _dotted(called)
+        parts = dotted(called)
         if not parts:
             return None
         if parts[0] in ("self", "cls") and found.holder and len(parts) == 2:
@@ -110,7 +110,7 @@ class PythonTree:
             values = stored[parts[0]]
             if len(parts) != 2 or len(values) != 1 or not isinstance(values[0], ast.Call):
                 return None
-            made = _dotted(values[0].func)
+            made = dotted(values[0].func)
             if not made or made[0] in stored:
                 return None
             made_of = self._resolve(found.file, made)
@@ -149,7 +149,7 @@ class PythonTree:
 
     def _bases(self, found: _Found) -> list[_Found]:
         assert isinstance(found.node, ast.ClassDef)
-        bases = [self._resolve(found.file, parts) for one in found.node.bases if (parts := _dotted(one))]
+        bases = [self._resolve(found.file, parts) for one in found.node.bases if (parts := dotted(one))]
         return [base for base in bases if base is not None and isinstance(base.node, ast.ClassDef)]
 
     def _member(self, found: _Found, name: str, depth: int = 0) -> _Found | None:
@@ -198,11 +198,3 @@ def _read(path: str, tree: ast.Module) -> _File:
                 else:
                     imported[one.asname or one.name] = (module, one.name)
     return _File(path, name, is_package, is_test, defined, imported, stars)
-
-
-def _dotted(expression: ast.expr) -> list[str]:
-    parts: list[str] = []
-    while isinstance(expression, ast.Attribute):
-        parts.insert(0, expression.attr)
-        expression = expression.value
-    return [expression.id, *parts] if isinstance(expression, ast.Name) else []

@@ -124,8 +124,7 @@ class Values(Patterns):
         written = ""
         for child in node.getChildren():
             is_place = rule_of(child) == "listExpression" and child.IN() is None
-            told = self._place(child, written) if is_place else " ".join(filter(None, (written, self._rule(child))))
-            written = told
+            written = self._place(child, written) if is_place else " ".join(filter(None, (written, self._rule(child))))
         return written
 
     def _listExpression(self, node: Any) -> str:  # noqa: N802

@@ -21,7 +21,7 @@ def problems(context: Context, corpus: str, documents: int) -> Iterator[str]:
         yield f"the index has {proof.documents} documents of {documents}"
     if (totals.documents, totals.edges) != (proof.documents, proof.edges):
         yield f"the sums say {totals.documents} documents and {totals.edges} edges, the proof {proof.documents} and {proof.edges}"
-    published = verified(upkeep.folder(corpus))
+    published = verified(context.graphs.folder(corpus))
     if published is None:
         yield "nothing whole is published"
     elif published.version != totals.version or published.documents != totals.documents:

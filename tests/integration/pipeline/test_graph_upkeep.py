@@ -59,12 +59,12 @@ class Followed:
 
     def rests(self) -> None:
         """Let the time pass that a folding keeps from the one before: events that come sooner are put off."""
-        standing = verified(self.upkeep.folder(CORPUS))
+        standing = verified(self.instance.context.graphs.folder(CORPUS))
         assert standing is not None
         until(lambda: (datetime.now(UTC) - standing.published_at).total_seconds() > REST * standing.seconds)
 
     def is_published(self) -> bool:
-        generation = current(self.upkeep.folder(CORPUS))
+        generation = current(self.instance.context.graphs.folder(CORPUS))
         return generation is not None and generation.version == self.graph.totals(CORPUS).version
 
 
@@ -155,7 +155,7 @@ def test_generations_that_were_deleted_are_made_again(followed: Followed) -> Non
     followed.indexes(*FILES)
     followed.instance.works("graph")
     assert followed.looks() == 0
-    (followed.upkeep.folder(CORPUS) / "CURRENT").unlink()
+    (followed.instance.context.graphs.folder(CORPUS) / "CURRENT").unlink()
     assert followed.looks() == 1
     followed.instance.works("graph")
     assert followed.is_published()

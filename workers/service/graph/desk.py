@@ -13,8 +13,8 @@ from contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefu
 from contracts.graph.api import CypherRequest, CypherResult, Linked, NearestDocuments, Neighbours
 from contracts.graph.model import EdgeType
 from otel import metrics
+from workers.service.graph.readers import graphed_reader
 from workers.service.graph.server_questions import nearest_on_graph_server, query_graph_server
-from workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
     from graph.generations.view import GraphView
@@ -42,7 +42,7 @@ class GraphDesk:
             TimedOut, Overloaded: it took longer than it may, or as many questions as may are being answered.
             NotFound: a graph server was asked for, and none is configured, or it was not fed with the corpus yet.
         """
-        self._require(request.corpus, caller)
+        graphed_reader(self._context, request.corpus, caller)
         if request.server:
             with metrics.GRAPH_QUERY_SECONDS.labels("server").time():
                 return query_graph_server(self._context, request)
@@ -64,7 +64,7 @@ class GraphDesk:
             NotFound: no graph server is configured.
             Unavailable: it does not answer, or the embedding model does not.
         """
-        self._require(corpus, caller)
+        graphed_reader(self._context, corpus, caller)
         with metrics.GRAPH_QUERY_SECONDS.labels("nearest").time():
             return nearest_on_graph_server(self._context, corpus, question, top_k)
 
@@ -83,7 +83,7 @@ class GraphDesk:
         Raises:
             InvalidInput: the name means several nodes; the remedy lists them.
         """
-        self._require(corpus, caller)
+        graphed_reader(self._context, corpus, caller)
         from graph.walk.neighbours import neighbours
 
         with metrics.GRAPH_QUERY_SECONDS.labels("neighbours").time():
@@ -92,17 +92,11 @@ class GraphDesk:
     def linked(self, corpus: str, module: str, caller: Caller, *, failing: bool = True, top_k: int = 10) -> Linked:
         """The failing tests that touch a module, and the documents that are linked to these; without `failing` all
         tests that do."""
-        self._require(corpus, caller)
+        graphed_reader(self._context, corpus, caller)
         from graph.walk.linked import linked
 
         with metrics.GRAPH_QUERY_SECONDS.labels("linked").time():
             return linked(self._view(corpus), module, failing_only=failing, top_k=top_k)
-
-    def _require(self, corpus: str, caller: Caller) -> None:
-        caller.may_touch(corpus)
-        if not is_graphed(corpus):
-            raise InvalidInput("corpus", f"{corpus} is an agent's memory, which has no graph", "name another corpus")
-        self._context.readers.existing(corpus)
 
     def _view(self, corpus: str) -> GraphView:
         from graph.arm import NO_GRAPH

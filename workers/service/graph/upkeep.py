@@ -6,21 +6,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from contracts.api import RunAccepted
-from contracts.errors import InvalidInput, PolicyRefused
+from contracts.errors import PolicyRefused
 from contracts.graph.api import GraphProof, GraphStatus
 from contracts.outcome import Next
 from graph.cypher.files import newest_files
 from graph.extract.extract import parser_version
 from ledger.events.fair_queue import NO_KEY
 from ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
+from workers.service.graph.readers import graphed_reader
 from workers.service.graph.server_questions import version_on_graph_server
-from workers.wiring.graph.directives import directives, is_graphed, nothing_but_published
+from workers.wiring.graph.directives import directives, nothing_but_published
 from workers.wiring.graph.indexed import IndexedDocuments
 from workers.wiring.graph.lag import GraphLag, measure_lag, published_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from workers.context import Context
     from workers.service.caller import Caller
     from workers.service.service import Service
@@ -50,9 +49,9 @@ class GraphUpkeep:
             NotFound: nothing was written to the corpus.
             InvalidInput: it is an agent's memory, which has no graph.
         """
-        self._reader(corpus, caller)
-        totals = self._context.ledger.graph.totals(corpus)
-        generation, problem = published_in(self.folder(corpus))
+        graphed_reader(self._context, corpus, caller)
+        folder, totals = self._context.graphs.folder(corpus), self._context.ledger.graph.totals(corpus)
+        generation, problem = published_in(folder)
         return GraphStatus(
             corpus=corpus,
             documents=totals.documents,
@@ -65,7 +64,7 @@ class GraphUpkeep:
             published_nodes=generation.nodes if generation else 0,
             published_edges=generation.edges if generation else 0,
             published_at=generation.published_at if generation else None,
-            cypher_version=max((found.version for found in newest_files(self.folder(corpus))), default=None),
+            cypher_version=max((found.version for found in newest_files(folder)), default=None),
             server_version=version_on_graph_server(self._context, corpus),
             problem=problem or (None if self._context.settings.graph.enabled else _OFF),
         )
@@ -76,22 +75,19 @@ class GraphUpkeep:
         Raises:
             As `status`; PolicyRefused: the graph is off. Overloaded: its queue is full.
         """
-        reader = self._reader(corpus, caller)
+        reader = graphed_reader(self._context, corpus, caller)
         if not self._context.settings.graph.enabled:
             raise PolicyRefused("graph", "the graph is off", "set graph.enabled = true")
         self._context.ledger.graph.forget_versions(corpus)
-        return self._begin(
-            corpus, measure_lag(corpus, reader, self._context.ledger.graph, self.folder(corpus)), caller.owner
-        )
+        return self._begin(corpus, self._measured(corpus, reader), caller.owner)
 
     def lag(self, corpus: str) -> GraphLag:
         """What the graph of a corpus lacks of its index."""
-        reader = self._context.readers.existing(corpus)
-        return measure_lag(corpus, reader, self._context.ledger.graph, self.folder(corpus))
+        return self._measured(corpus, self._context.readers.existing(corpus))
 
     def unpublished(self, corpus: str) -> int:
         """Changes of a corpus's graph that are not published."""
-        generation, _ = published_in(self.folder(corpus))
+        generation, _ = published_in(self._context.graphs.folder(corpus))
         version = self._context.ledger.graph.totals(corpus).version
         return max(0, version - (generation.version if generation else 0))
 
@@ -109,7 +105,7 @@ class GraphUpkeep:
         Raises:
             As `status`.
         """
-        indexed = IndexedDocuments(self._reader(corpus, caller))
+        indexed = IndexedDocuments(graphed_reader(self._context, corpus, caller))
         with self._context.ledger.graph.snapshot(corpus) as rows:
             summed, kept = rows.totals.sha256, {row.document_id: row_sha256(row) for row in rows.full_rows()}
         grown = sum_sha256(kept.values())
@@ -129,9 +125,8 @@ class GraphUpkeep:
             differing=tuple((*differing, *kept)[:MOST_NAMED]),
         )
 
-    def folder(self, corpus: str) -> Path:
-        """Where the generations of a corpus are published."""
-        return self._context.settings.graph_root / corpus
+    def _measured(self, corpus: str, reader: Reader) -> GraphLag:
+        return measure_lag(corpus, reader, self._context.ledger.graph, self._context.graphs.folder(corpus))
 
     def _begin(self, corpus: str, lag: GraphLag, owner: str, key: str | None = None) -> RunAccepted:
         run = self._service.new_run(
@@ -140,9 +135,3 @@ class GraphUpkeep:
         run = replace(run, is_small=len(lag.document_ids) <= SMALL_LAG)
         first = [Next(one) for one in directives(lag.document_ids, lag.journal_offset)]
         return self._service.begin(run, first or [Next(nothing_but_published(lag.journal_offset))])
-
-    def _reader(self, corpus: str, caller: Caller) -> Reader:
-        caller.may_touch(corpus)
-        if not is_graphed(corpus):
-            raise InvalidInput("corpus", f"{corpus} is an agent's memory, which has no graph", "name another corpus")
-        return self._context.readers.existing(corpus)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ledger.graph.store import Graphs
 
 
-def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, root: Path) -> None:
-    """Remove the rows of the documents, and all generations: the next one is folded from rows without them.
+def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, folder: Path) -> None:
+    """Remove the rows of the documents, and all generations in `folder`: the next one is folded from rows without them.
 
     The rows go first, so whoever publishes meanwhile either had begun before, and is waited for, or does without them.
 
@@ -25,6 +25,5 @@ def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph
     if graph.totals(corpus) == Totals():
         return
     graph.remove(corpus, document_ids, as_of)
-    folder = root / corpus
     with lock_folder(folder, LOCK_SECONDS):
         discard(folder)
