@@ -15,8 +15,8 @@ PLAYWRIGHT_SECONDS = 180
 """How long Playwright's own download (about 170 MB) may take before Debian's Chromium is taken instead."""
 PROVE_CHROMIUM = """
 import os
-from ingest.browser.browser import Browser
-from ingest.settings import CrawlSettings
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.settings import CrawlSettings
 browser = Browser(CrawlSettings(chromium_path=os.environ.get("SLUICE_CRAWL__CHROMIUM_PATH") or None))
 try:
     print(browser.assert_sandboxed())

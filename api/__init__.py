@@ -1,5 +1,5 @@
 """The HTTP interface: `make_api` builds the FastAPI application, one module per subject."""
 
-from api.app import make_api, serve
+from sluice.api.app import make_api, serve
 
 __all__ = ["make_api", "serve"]

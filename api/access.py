@@ -16,10 +16,10 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from contracts.errors import Forbidden
-from workers.service.api_keys import KeyRecord, is_loopback
-from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.instance import Instance
+from sluice.contracts.errors import Forbidden
+from sluice.workers.service.api_keys import KeyRecord, is_loopback
+from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.instance import Instance
 
 _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys create`")
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 import fastapi_swagger.resources
 from fastapi import APIRouter, Request, Response
 
-from contracts.errors import NotFound
+from sluice.contracts.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
 

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api import (
+from sluice.api import (
     api_docs,
     dead_letters,
     defences,
@@ -31,15 +31,15 @@ from api import (
     runs,
     stages,
 )
-from api.same_origin import SameOriginOnly
-from otel import metrics
-from otel.start import shutdown as stop_telemetry
-from otel.start import start as start_telemetry
-from workers.processes.process_group import die_with_parent, give_signs_of_life
-from workers.service.api_keys import require_key_beyond_loopback
-from workers.service.instance import Instance
-from workers.settings import Settings
-from workers.supervisor.port import require_free_port
+from sluice.api.same_origin import SameOriginOnly
+from sluice.otel import metrics
+from sluice.otel.start import shutdown as stop_telemetry
+from sluice.otel.start import start as start_telemetry
+from sluice.workers.processes.process_group import die_with_parent, give_signs_of_life
+from sluice.workers.service.api_keys import require_key_beyond_loopback
+from sluice.workers.service.instance import Instance
+from sluice.workers.settings import Settings
+from sluice.workers.supervisor.port import require_free_port
 
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 

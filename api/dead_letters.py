@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from api import replays
-from api.access import Operator, instance_of
-from api.problems import problem_responses
-from api.replays import Note
-from api.tracing import request_span
-from contracts.operations.dead_letters import (
+from sluice.api import replays
+from sluice.api.access import Operator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.replays import Note
+from sluice.api.tracing import request_span
+from sluice.contracts.operations.dead_letters import (
     DeadLetterGroup,
     DeadLetterPage,
     DeadLetterSummary,

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import InstanceOperator, instance_of
-from api.problems import problem_responses
-from contracts.api import DefenceView
-from contracts.learning.control import DefenceName
+from sluice.api.access import InstanceOperator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.contracts.api import DefenceView
+from sluice.contracts.learning.control import DefenceName
 
 router = APIRouter(prefix="/v1/defences", tags=["defences"])
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import AnyCaller, instance_of
-from api.problems import problem_responses
-from api.runs import IdempotencyKey
-from api.tracing import request_span
-from contracts.api import DocumentsRequest, DocumentText, RunAccepted
-from contracts.base import CORPUS_NAME
-from workers.service.document_text import read_document_text
+from sluice.api.access import AnyCaller, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.runs import IdempotencyKey
+from sluice.api.tracing import request_span
+from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
+from sluice.contracts.base import CORPUS_NAME
+from sluice.workers.service.document_text import read_document_text
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 

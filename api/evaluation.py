@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import InstanceOperator, instance_of
-from api.problems import problem_responses
-from workers.service.learning.evaluation import By, Evaluation
+from sluice.api.access import InstanceOperator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.workers.service.learning.evaluation import By, Evaluation
 
 router = APIRouter(prefix="/v1/evaluation", tags=["operations"])
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 
-from api.access import AnyCaller, Operator, instance_of
-from api.problems import problem_responses
-from api.replays import Note
-from api.tracing import request_span
-from contracts.learning.control import FlagState
-from contracts.learning.flags import FlagRequest, FlagResult
-from contracts.operations.dead_letters import OperatorAction
+from sluice.api.access import AnyCaller, Operator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.replays import Note
+from sluice.api.tracing import request_span
+from sluice.contracts.learning.control import FlagState
+from sluice.contracts.learning.flags import FlagRequest, FlagResult
+from sluice.contracts.operations.dead_letters import OperatorAction
 
 router = APIRouter(prefix="/v1/flags", tags=["flags"])
 

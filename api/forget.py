@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 
-from api.access import Operator, instance_of
-from api.problems import problem_responses
-from api.replays import Note
-from api.tracing import request_span
-from contracts.api import RunAccepted
-from contracts.base import CORPUS_NAME
-from contracts.errors import InvalidInput, first_problem
-from contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry
+from sluice.api.access import Operator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.replays import Note
+from sluice.api.tracing import request_span
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry
 
 router = APIRouter(prefix="/v1", tags=["forget"])
 

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 
-from api.access import AnyCaller, Operator, instance_of
-from api.problems import problem_responses
-from api.tracing import request_span
-from contracts.api import RunAccepted
-from contracts.base import CORPUS_NAME
-from contracts.graph.api import (
+from sluice.api.access import AnyCaller, Operator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.tracing import request_span
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.graph.api import (
     MAX_NODE_CHARACTERS,
     CypherRequest,
     CypherResult,
@@ -24,8 +24,8 @@ from contracts.graph.api import (
     Neighbours,
     RebuildRequest,
 )
-from contracts.graph.model import EdgeType
-from contracts.retrieval import MAX_QUERY_CHARACTERS
+from sluice.contracts.graph.model import EdgeType
+from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import WholeCaller, instance_of
-from api.problems import problem_responses
-from contracts.graph.api import GraphServerHealth
+from sluice.api.access import WholeCaller, instance_of
+from sluice.api.problems import problem_responses
+from sluice.contracts.graph.api import GraphServerHealth
 
 router = APIRouter(tags=["operations"])
 

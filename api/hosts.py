@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import InstanceOperator, instance_of
-from api.problems import problem_responses
-from contracts.operations.hosts import HostView
-from workers.service.instance import MOST_DAYS
+from sluice.api.access import InstanceOperator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.contracts.operations.hosts import HostView
+from sluice.workers.service.instance import MOST_DAYS
 
 router = APIRouter(prefix="/v1/hosts", tags=["operations"])
 

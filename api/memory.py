@@ -11,11 +11,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
-from api.access import AnyCaller, instance_of
-from api.problems import problem_responses, problem_responses_of_stream
-from api.tracing import request_span
-from contracts.errors import PolicyRefused
-from contracts.memory.api import (
+from sluice.api.access import AnyCaller, instance_of
+from sluice.api.problems import problem_responses, problem_responses_of_stream
+from sluice.api.tracing import request_span
+from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationSubmission,
     LearningPatch,
@@ -26,9 +26,9 @@ from contracts.memory.api import (
     RagStatus,
     Recall,
 )
-from contracts.memory.learning import FeatureLearning, LearningId, LearningState
-from contracts.memory.names import FeatureName, ProjectPath
-from contracts.retrieval import MAX_QUERY_CHARACTERS
+from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningState
+from sluice.contracts.memory.names import FeatureName, ProjectPath
+from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"])
 

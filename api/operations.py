@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import InstanceOperator, WholeCaller, instance_of
-from api.problems import MEANINGS, problem_responses_of_stream
-from contracts.api import Health, Problem
-from otel.metrics import negotiate_metrics
+from sluice.api.access import InstanceOperator, WholeCaller, instance_of
+from sluice.api.problems import MEANINGS, problem_responses_of_stream
+from sluice.contracts.api import Health, Problem
+from sluice.otel.metrics import negotiate_metrics
 
 router = APIRouter(tags=["operations"])
 

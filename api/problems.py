@@ -11,9 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from contracts import errors
-from contracts.api import Problem
-from workers.service.instance import BROKER_ERRORS
+from sluice.contracts import errors
+from sluice.contracts.api import Problem
+from sluice.workers.service.instance import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
 

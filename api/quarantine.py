@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import Operator, instance_of
-from api.problems import problem_responses
-from api.replays import Note
-from api.tracing import request_span
-from contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
+from sluice.api.access import Operator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.replays import Note
+from sluice.api.tracing import request_span
+from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 
 router = APIRouter(prefix="/v1/quarantine", tags=["quarantine"])
 

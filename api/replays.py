@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.access import Operator, instance_of
-from api.problems import problem_responses
-from contracts.operations.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
+from sluice.api.access import Operator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.contracts.operations.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 
 router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import AnyCaller, instance_of
-from api.problems import problem_responses
-from api.tracing import request_span
-from contracts.retrieval import Query, Retrieval
-from otel.context import current_traceparent
+from sluice.api.access import AnyCaller, instance_of
+from sluice.api.problems import problem_responses
+from sluice.api.tracing import request_span
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.otel.context import current_traceparent
 
 router = APIRouter(prefix="/v1", tags=["retrieval"])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from api.access import InstanceOperator, instance_of
-from api.problems import problem_responses
-from contracts.learning.rollout import Rollout, RolloutRequest
-from workers.service.learning.rollouts import AbReport
+from sluice.api.access import InstanceOperator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.contracts.learning.rollout import Rollout, RolloutRequest
+from sluice.workers.service.learning.rollouts import AbReport
 
 router = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
 

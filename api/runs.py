@@ -12,14 +12,14 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
-from api.access import AnyCaller, instance_of
-from api.problems import problem_responses, problem_responses_of_stream
-from api.tracing import request_span
-from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
-from contracts.errors import InvalidInput
-from workers.service.announcements import PATIENCE_SECONDS, news_or_patience
-from workers.service.instance import Instance
-from workers.service.runs import RunSummary
+from sluice.api.access import AnyCaller, instance_of
+from sluice.api.problems import problem_responses, problem_responses_of_stream
+from sluice.api.tracing import request_span
+from sluice.contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
+from sluice.contracts.errors import InvalidInput
+from sluice.workers.service.announcements import PATIENCE_SECONDS, news_or_patience
+from sluice.workers.service.instance import Instance
+from sluice.workers.service.runs import RunSummary
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import InstanceOperator, instance_of
-from api.problems import problem_responses
-from contracts.api import StageView
-from contracts.event import Queue
+from sluice.api.access import InstanceOperator, instance_of
+from sluice.api.problems import problem_responses
+from sluice.contracts.api import StageView
+from sluice.contracts.event import Queue
 
 router = APIRouter(prefix="/v1/stages", tags=["stages"])
 

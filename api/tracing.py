@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from fastapi import Request
 from opentelemetry.trace import Span
 
-from otel.context import span
+from sluice.otel.context import span
 
 
 def request_span(request: Request, name: str) -> AbstractContextManager[Span]:

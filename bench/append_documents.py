@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.document import ChunkBatch, Document
-from index.local.writer import IndexWriter
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.port import Embedder
-from ingest.embed.tokens import shared_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import ChunkBatch, Document
+from sluice.index.local.writer import IndexWriter
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.port import Embedder
+from sluice.ingest.embed.tokens import shared_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 
 _DOCUMENTS_AT_ONCE = 64
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contracts.sentences import cut_sentences
-from evaluation.json_lines import read_objects
-from evaluation.ragas import support
-from evaluation.ragas.support import SentenceSupport, find_support
-from evaluation.retrieval.beir import read_documents, read_questions
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.contracts.sentences import cut_sentences
+from sluice.evaluation.json_lines import read_objects
+from sluice.evaluation.ragas import support
+from sluice.evaluation.ragas.support import SentenceSupport, find_support
+from sluice.evaluation.retrieval.beir import read_documents, read_questions
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
 
 STATEMENTS = 250

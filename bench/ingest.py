@@ -14,15 +14,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from contracts.document import ChunkBatch
-from index.disk.layout import CorpusLayout
-from index.local.reader import IndexReader
-from index.settings import QuerySettings
-from ingest.embed.minilm.model import MiniLM
-from ledger.ledger import Ledger
+from sluice.contracts.document import ChunkBatch
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.local.reader import IndexReader
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
 from tests.support.instance import Instance
 from tests.support.repository import MODELS
-from workers.runtime.blob_store import BlobStore
 
 CORPUS = "bench"
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.demo.library import page_html
-from contracts.retrieval import Query
-from index.local.reader import IndexReader
-from index.settings import QuerySettings
-from ingest.embed.embed import make_embedder
-from ingest.settings import EmbedSettings
+from sluice.contracts.retrieval import Query
+from sluice.index.local.reader import IndexReader
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.embed import make_embedder
+from sluice.ingest.settings import EmbedSettings
 from tests.support.instance import Instance
 from tests.support.repository import MODELS
 

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.ingest import CrawlDirected
-from contracts.outcome import Done, Next
-from ledger.ledger import Claim, Ledger, NewRun
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
 
 PROCESSES = 8
 SECONDS = 5.0

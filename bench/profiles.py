@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ingest.repository.manifests import parse_manifest
-from trust.code.policy import judge_code
-from trust.marketing.channels import classify_channel
-from trust.marketing.claims import find_claims
-from trust.marketing.disclosures import check_disclosure
-from trust.marketing.sentiment import read_sentiment
-from workers.steps.trust.question import find_site
+from sluice.ingest.repository.manifests import parse_manifest
+from sluice.trust.code.policy import judge_code
+from sluice.trust.marketing.channels import classify_channel
+from sluice.trust.marketing.claims import find_claims
+from sluice.trust.marketing.disclosures import check_disclosure
+from sluice.trust.marketing.sentiment import read_sentiment
+from sluice.workers.steps.trust.question import find_site
 
 SETS = Path(__file__).parents[1] / "evaluation" / "sets"
 Case = dict[str, Any]

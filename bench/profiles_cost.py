@@ -21,18 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from contracts.gate import GateRequested
-from contracts.plan import Plan
-from contracts.retrieval import Query, Strategy
-from gate.profile import load_profiles
-from index.local.reader import IndexReader
-from index.local.retrieval_port import LocalRetrieval
-from index.local.writer import IndexWriter
-from index.search.compose_answer import compose_answer
-from index.settings import QuerySettings
-from workers.steps.gate.domain_probe import measure_domain
-from workers.steps.insights import add_insights
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.gate.profile import load_profiles
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.retrieval_port import LocalRetrieval
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.compose_answer import compose_answer
+from sluice.index.settings import QuerySettings
+from sluice.workers.steps.gate.domain_probe import measure_domain
+from sluice.workers.steps.insights import add_insights
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SETS = {"default": "squad20_dev", "marketing": "squad20_dev", "code": "cosqa_dev"}

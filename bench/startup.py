@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from ingest.embed.minilm.files import ensure_model
+from sluice.ingest.embed.minilm.files import ensure_model
 from tests.support.instance import MODELS, REPOSITORY, Instance
 
 SETTLED_SECONDS = 10.0
@@ -96,7 +96,7 @@ def command_cpu_seconds(instance: Instance, command: tuple[str, ...]) -> float:
     """CPU-seconds of one command of the command line."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-m", "cli", *command],
+        [sys.executable, "-m", "sluice.cli", *command],
         cwd=instance.folder,
         env={**instance.environment, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
-"""`python -m cli`: the command line without its installed script."""
+"""`python -m sluice.cli`: the command line without its installed script."""
 
-from cli.main import main
+from sluice.cli.main import main
 
 if __name__ == "__main__":
     main()

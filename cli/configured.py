@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.output import error_console, marked
-from workers.settings import Settings, load_settings, stray_variables
+from sluice.cli.output import error_console, marked
+from sluice.workers.settings import Settings, load_settings, stray_variables
 
 
 def configured() -> Settings:

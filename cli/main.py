@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.examples import examples_of
+from sluice.cli.examples import examples_of
 
 INTERRUPTED = 130
 
@@ -184,7 +184,7 @@ def load(name: str) -> Any:
     """Import a command by its name in the table."""
     module, _, attribute = COMMANDS[name].target.partition(":")
     gc.disable()  # it would look for garbage a hundred times, a tenth of the time, and there is none yet
-    found = getattr(importlib.import_module(f"cli.{module}"), attribute)
+    found = getattr(importlib.import_module(f"sluice.cli.{module}"), attribute)
     gc.enable()
     if isinstance(found, typer.Typer):
         _dress(found, name)

@@ -23,9 +23,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from contracts import errors
-from contracts.base import CORPUS_NAME
-from contracts.errors import InvalidInput
+from sluice.contracts import errors
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import InvalidInput
 
 console = Console()
 error_console = Console(stderr=True)

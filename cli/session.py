@@ -8,18 +8,18 @@ from contextlib import closing, contextmanager
 
 import typer
 
-from cli.configured import configured
-from cli.output import INTERRUPTED, error_console, errors_told
-from contracts.api import ENDED, RunView
-from contracts.errors import InvalidSetting, TimedOut, Unavailable
-from contracts.event import Event
-from otel.logs import configure as configure_logs
-from otel.settings import TelemetrySettings
-from otel.start import shutdown as stop_telemetry
-from otel.start import start as start_telemetry
-from workers.context import Context
-from workers.runtime.private_files import make_private
-from workers.settings import Settings
+from sluice.cli.configured import configured
+from sluice.cli.output import INTERRUPTED, error_console, errors_told
+from sluice.contracts.api import ENDED, RunView
+from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
+from sluice.contracts.event import Event
+from sluice.otel.logs import configure as configure_logs
+from sluice.otel.settings import TelemetrySettings
+from sluice.otel.start import shutdown as stop_telemetry
+from sluice.otel.start import start as start_telemetry
+from sluice.workers.context import Context
+from sluice.workers.runtime.private_files import make_private
+from sluice.workers.settings import Settings
 
 PATIENCE_SECONDS = 0.5
 """How long to trust that no announcement means no news."""
@@ -102,7 +102,7 @@ def wait_for(context: Context, run_id: str, timeout_seconds: float) -> RunView:
 
 
 def _require_broker(context: Context) -> None:
-    from workers.broker.transport import BROKER_ERRORS
+    from sluice.workers.broker.transport import BROKER_ERRORS
 
     try:
         context.transport.ping()

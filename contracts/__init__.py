@@ -10,11 +10,11 @@ gives in `contracts.api`, `contracts.memory.api` and `contracts.graph.api`; how 
 Importing this package registers every body, so `decode` knows them all.
 """
 
-from contracts import gate, index, ingest
-from contracts.event import Body, Event, decode, encode
-from contracts.graph import events as graph_events
-from contracts.learning import events, judged_responses
-from contracts.memory import events as memory_events
+from sluice.contracts import gate, index, ingest
+from sluice.contracts.event import Body, Event, decode, encode
+from sluice.contracts.graph import events as graph_events
+from sluice.contracts.learning import events, judged_responses
+from sluice.contracts.memory import events as memory_events
 
 __all__ = [
     "Body",

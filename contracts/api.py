@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
-from contracts.budget import Spend
-from contracts.document import Scalar
-from contracts.event import Gap, Queue
-from contracts.gate import AskedMemory, Decision, Limits, Message, ProfileName, SessionId
-from contracts.index import Answer, StaleCitation
-from contracts.ingest import AskedRender
-from contracts.learning.control import Defence, DefenceName
-from contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, Response, Signal
-from contracts.plan import Plan
-from contracts.prompt import Prompt, PromptName
-from contracts.retrieval import (
+from sluice.contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
+from sluice.contracts.budget import Spend
+from sluice.contracts.document import Scalar
+from sluice.contracts.event import Gap, Queue
+from sluice.contracts.gate import AskedMemory, Decision, Limits, Message, ProfileName, SessionId
+from sluice.contracts.index import Answer, StaleCitation
+from sluice.contracts.ingest import AskedRender
+from sluice.contracts.learning.control import Defence, DefenceName
+from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, Response, Signal
+from sluice.contracts.plan import Plan
+from sluice.contracts.prompt import Prompt, PromptName
+from sluice.contracts.retrieval import (
     ConfidenceFloor,
     Diversity,
     DuplicateThreshold,
@@ -28,7 +28,7 @@ from contracts.retrieval import (
     QueryText,
     TrustThreshold,
 )
-from contracts.trust import Origin, Signature
+from sluice.contracts.trust import Origin, Signature
 
 
 class GateRequest(Value):

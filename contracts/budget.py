@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Value, is_none
+from sluice.contracts.base import Value, is_none
 
 LaterCount = Annotated[int | None, Field(ge=0, exclude_if=is_none)]
 LaterAmount = Annotated[float | None, Field(ge=0, exclude_if=is_none)]

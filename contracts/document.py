@@ -9,8 +9,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Base64Bytes, Field, model_validator
 
-from contracts.base import LaterText, Moment, Sha256, Switch, Value, is_none
-from contracts.trust import Inspection, Origin
+from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_none
+from sluice.contracts.trust import Inspection, Origin
 
 Scalar = str | int | float | bool
 

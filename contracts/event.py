@@ -21,9 +21,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import Field, SerializeAsAny, ValidationError, create_model
 from pydantic_core import from_json
 
-from contracts.base import CorpusName, Moment, Value
-from contracts.errors import MalformedEvent, first_problem
-from contracts.ids import new_event_id
+from sluice.contracts.base import CorpusName, Moment, Value
+from sluice.contracts.errors import MalformedEvent, first_problem
+from sluice.contracts.ids import new_event_id
 
 Queue = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query", "graph"]
 QUEUES: tuple[Queue, ...] = ("gate", "search", "crawl", "chunk", "embed", "index", "query", "graph")

@@ -6,17 +6,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from contracts.base import Moment, Switch, Value, is_empty, is_none
-from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
-from contracts.event import Body, Queue
-from contracts.ingest import AskedRender, Vertical
-from contracts.learning.control import Control, Judgement
-from contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
-from contracts.memory.scope import MemoryScope
-from contracts.plan import Plan
-from contracts.profiles.measures import DomainMeasures
-from contracts.prompt import PromptMessage, PromptName
-from contracts.retrieval import (
+from sluice.contracts.base import Moment, Switch, Value, is_empty, is_none
+from sluice.contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
+from sluice.contracts.event import Body, Queue
+from sluice.contracts.ingest import AskedRender, Vertical
+from sluice.contracts.learning.control import Control, Judgement
+from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
+from sluice.contracts.memory.scope import MemoryScope
+from sluice.contracts.plan import Plan
+from sluice.contracts.profiles.measures import DomainMeasures
+from sluice.contracts.prompt import PromptMessage, PromptName
+from sluice.contracts.retrieval import (
     ConfidenceFloor,
     Diversity,
     DuplicateThreshold,

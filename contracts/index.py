@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
-from contracts.budget import Spend
-from contracts.event import Body, Gap, Queue
-from contracts.plan import Plan
-from contracts.profiles.insights import AnswerInsights, CodeSample, PassageInsights
-from contracts.prompt import Prompt
-from contracts.retrieval import RetrievedChunk
-from contracts.trust import GateCheck, Origin, TrustScore
+from sluice.contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
+from sluice.contracts.budget import Spend
+from sluice.contracts.event import Body, Gap, Queue
+from sluice.contracts.plan import Plan
+from sluice.contracts.profiles.insights import AnswerInsights, CodeSample, PassageInsights
+from sluice.contracts.prompt import Prompt
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.trust import GateCheck, Origin, TrustScore
 
 
 class DocumentIndexed(Body):

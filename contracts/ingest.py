@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
-from contracts.budget import Allowance, LaterAmount
-from contracts.document import ChunkBatch, sha256_text
-from contracts.event import Body, Queue
-from contracts.operations.forget import Selection
+from sluice.contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
+from sluice.contracts.budget import Allowance, LaterAmount
+from sluice.contracts.document import ChunkBatch, sha256_text
+from sluice.contracts.event import Body, Queue
+from sluice.contracts.operations.forget import Selection
 
 Render = Literal["auto", "always", "never"]
 """Whether a browser shows the pages: where there is evidence that one is needed, always, or never."""

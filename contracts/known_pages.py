@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from contracts.ingest import WithdrawnBy
+from sluice.contracts.ingest import WithdrawnBy
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from contracts.budget import Spend
-from contracts.event import Body, Gap
+from sluice.contracts.budget import Spend
+from sluice.contracts.event import Body, Gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import Value, is_empty, is_none
+from sluice.contracts.base import Value, is_empty, is_none
 
 
 class PromptMessage(Value):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import AliasChoices, Field
 
-from contracts.base import CorpusName, LaterText, Moment, Value, is_none
-from contracts.document import Provenance, Scalar
-from contracts.graph.retrieval import GraphPath, GraphUse
-from contracts.prompt import Prompt, PromptName
-from contracts.trust import GateCheck, Inspection, TrustScore
+from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
+from sluice.contracts.document import Provenance, Scalar
+from sluice.contracts.graph.retrieval import GraphPath, GraphUse
+from sluice.contracts.prompt import Prompt, PromptName
+from sluice.contracts.trust import GateCheck, Inspection, TrustScore
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,6 @@
 """JSON Schemas of every event and of the HTTP interface's values, for readers in other languages.
 
-`python -m contracts.schema` writes them to `contracts/schemas/`; a test fails when they are out of date.
+`python -m sluice.contracts.schema` writes them to `contracts/schemas/`; a test fails when they are out of date.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import contracts
-from contracts import api, retrieval
-from contracts.base import Value
-from contracts.event import Event
-from contracts.graph import api as graph
-from contracts.learning import flags
-from contracts.memory import api as memory
-from contracts.operations import forget, quarantine
+import sluice.contracts
+from sluice.contracts import api, retrieval
+from sluice.contracts.base import Value
+from sluice.contracts.event import Event
+from sluice.contracts.graph import api as graph
+from sluice.contracts.learning import flags
+from sluice.contracts.memory import api as memory
+from sluice.contracts.operations import forget, quarantine
 
 FOLDER = Path(__file__).parent / "schemas"
 
@@ -57,7 +57,7 @@ API_VALUES: tuple[type[Value], ...] = (
 
 def schemas() -> dict[str, str]:
     """File name to JSON Schema text, of each registered body, the envelope and the interface's values."""
-    bodies = {f"{kind}.v{version}.json": body for (kind, version), body in contracts.Body.registry.items()}
+    bodies = {f"{kind}.v{version}.json": body for (kind, version), body in sluice.contracts.Body.registry.items()}
     named: tuple[type[Value], ...] = (Event, *API_VALUES)
     models: dict[str, type[Value]] = {**bodies, **{f"{value.__name__}.json": value for value in named}}
     return {name: _text(model) for name, model in sorted(models.items())}

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from contracts.base import LaterText, Value, is_empty, is_none
+from sluice.contracts.base import LaterText, Value, is_empty, is_none
 
 if TYPE_CHECKING:
-    from contracts.document import ChunkedDocument, Provenance
+    from sluice.contracts.document import ChunkedDocument, Provenance
 
 Origin = Literal["crawled", "searched", "submitted", "file"]
 """How a document got here, as we know it and not as it says: fetched from its URL; shown by a search provider as a

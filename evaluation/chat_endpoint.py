@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
-from contracts.errors import InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable
-from evaluation.settings import JudgeSettings
+from sluice.contracts.errors import InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable
+from sluice.evaluation.settings import JudgeSettings
 
 if TYPE_CHECKING:
     import httpx2

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
-from contracts.base import Value
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.run_totals import RunTotals
+from sluice.contracts.base import Value
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.run_totals import RunTotals
 
 EXAMPLES = 20
 """Changed decisions that are shown, the first of them."""

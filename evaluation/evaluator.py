@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from contracts.learning.control import Arm
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.run_totals import RunTotals
-from evaluation.summary import Summary, summarise
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.run_totals import RunTotals
+from sluice.evaluation.summary import Summary, summarise
 
 MOST_GROUPS = 128
 """Of one window; runs of further ones are counted in one group of their plan alone."""

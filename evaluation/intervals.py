@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 Z_95 = NormalDist().inv_cdf(0.975)
 """Of a two-sided interval of 95 %."""

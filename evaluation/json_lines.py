@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput
+from sluice.contracts.errors import InvalidInput
 
 MAX_LINE_BYTES = 10_000_000
 """As much as one document may have anywhere else in Sluice."""

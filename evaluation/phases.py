@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
-from contracts.base import Value
-from evaluation.run_totals import RunTotals
+from sluice.contracts.base import Value
+from sluice.evaluation.run_totals import RunTotals
 
 BASELINE_DAYS = 14
 LEAST_LIFT = 0.05

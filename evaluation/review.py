@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from contracts.base import Moment, Value
-from evaluation.intervals import Interval
-from evaluation.retrieval.report import Report
-from evaluation.summary import Summary
+from sluice.contracts.base import Moment, Value
+from sluice.evaluation.intervals import Interval
+from sluice.evaluation.retrieval.report import Report
+from sluice.evaluation.summary import Summary
 
 
 class WeightChange(Value):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from contracts.learning.run_outcome import RunOutcome
-from evaluation.intervals import Interval, mean_interval, wilson_interval
-from evaluation.quantiles import Quantiles
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.evaluation.intervals import Interval, mean_interval, wilson_interval
+from sluice.evaluation.quantiles import Quantiles
 
 
 @dataclass(slots=True)

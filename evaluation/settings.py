@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from contracts.base import Value
-from evaluation.evaluator import Windowing
+from sluice.contracts.base import Value
+from sluice.evaluation.evaluator import Windowing
 
 
 class JudgeSettings(Value):

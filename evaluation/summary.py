@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from contracts.base import Value
-from evaluation.intervals import Interval, ratio_interval, wilson_interval
-from evaluation.run_totals import RunTotals
+from sluice.contracts.base import Value
+from sluice.evaluation.intervals import Interval, ratio_interval, wilson_interval
+from sluice.evaluation.run_totals import RunTotals
 
 
 class Summary(Value):

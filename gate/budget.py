@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.event import Gap
-from contracts.gate import BudgetState, Limits
-from gate.settings import BudgetSettings
-from gate.veto import Denial
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.event import Gap
+from sluice.contracts.gate import BudgetState, Limits
+from sluice.gate.settings import BudgetSettings
+from sluice.gate.veto import Denial
 
 Item = TypeVar("Item")
 Number = TypeVar("Number", int, float)

@@ -22,7 +22,7 @@ import httpx
 import stamina
 from pydantic import BaseModel, ValidationError
 
-from contracts.api import (
+from sluice.contracts.api import (
     DocumentsRequest,
     DocumentText,
     FeedbackRequest,
@@ -32,12 +32,12 @@ from contracts.api import (
     RunView,
     SubmittedDocument,
 )
-from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
-from contracts.event import Event
-from contracts.graph.api import CypherRequest, CypherResult, GraphStatus, Linked, Neighbours, RebuildRequest
-from contracts.learning.control import FlagState
-from contracts.learning.flags import FlagRequest, FlagResult
-from contracts.memory.api import (
+from sluice.contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
+from sluice.contracts.event import Event
+from sluice.contracts.graph.api import CypherRequest, CypherResult, GraphStatus, Linked, Neighbours, RebuildRequest
+from sluice.contracts.learning.control import FlagState
+from sluice.contracts.learning.flags import FlagRequest, FlagResult
+from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationSubmission,
     LearningPatch,
@@ -48,12 +48,12 @@ from contracts.memory.api import (
     RagStatus,
     Recall,
 )
-from contracts.memory.learning import FeatureLearning
-from contracts.operations.forget import ForgetRequest
-from contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
-from contracts.retrieval import Query, Retrieval
-from gate.event_stream import Stream
-from gate.problem import parse_error
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.operations.forget import ForgetRequest
+from sluice.contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.gate.event_stream import Stream
+from sluice.gate.problem import parse_error
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a run that names no deadline may take, as the server's default has it."""

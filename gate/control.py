@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from contracts.learning.control import Control, Defence
-from gate.veto import Denial
+from sluice.contracts.learning.control import Control, Defence
+from sluice.gate.veto import Denial
 
 _BOTH: tuple[Literal["search", "crawl"], ...] = ("crawl", "search")
 

@@ -22,21 +22,21 @@ import math
 from dataclasses import replace
 from datetime import datetime
 
-from contracts.errors import Conflict
-from contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
-from contracts.learning.control import NO_CONTROL, Control, ModelUse
-from contracts.plan import Plan
-from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
-from gate.control import control_denials
-from gate.judge import judged_plan
-from gate.learned.choose import choose_learned_plan
-from gate.learned.features import read_features
-from gate.learned.model import GateModel
-from gate.policy import embedder_denials, policy_denials
-from gate.profile import Profile
-from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
-from gate.signals import COVERAGE_FEATURES, Signals, read_signals
-from gate.veto import lower_plan
+from sluice.contracts.errors import Conflict
+from sluice.contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
+from sluice.contracts.learning.control import NO_CONTROL, Control, ModelUse
+from sluice.contracts.plan import Plan
+from sluice.gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
+from sluice.gate.control import control_denials
+from sluice.gate.judge import judged_plan
+from sluice.gate.learned.choose import choose_learned_plan
+from sluice.gate.learned.features import read_features
+from sluice.gate.learned.model import GateModel
+from sluice.gate.policy import embedder_denials, policy_denials
+from sluice.gate.profile import Profile
+from sluice.gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
+from sluice.gate.signals import COVERAGE_FEATURES, Signals, read_signals
+from sluice.gate.veto import lower_plan
 
 DECIMALS = 6
 HEURISTIC = "heuristic"

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from contracts.base import Value
-from contracts.budget import Allowance, Ceilings, Spend, shares
-from contracts.gate import GateDecided, GateRequested, Limits, SearchAim
-from contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
-from contracts.outcome import Next
-from contracts.plan import Plan
-from gate.budget import NOTHING
+from sluice.contracts.base import Value
+from sluice.contracts.budget import Allowance, Ceilings, Spend, shares
+from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim
+from sluice.contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
+from sluice.contracts.outcome import Next
+from sluice.contracts.plan import Plan
+from sluice.gate.budget import NOTHING
 
 
 class CrawlLimits(Value):

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from contracts.gate import Message
-from gate.words import STOP_WORDS
+from sluice.contracts.gate import Message
+from sluice.gate.words import STOP_WORDS
 
 ENTITY_NAMES = ("cve", "ghsa", "rfc", "error", "brand", "campaign", "region")
 MAX_ENTITY_CHARACTERS = 120

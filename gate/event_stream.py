@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import httpx
 
-from contracts.errors import Unavailable
-from contracts.event import Event, decode
-from contracts.index import RunFinished
-from gate.problem import parse_error
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Event, decode
+from sluice.contracts.index import RunFinished
+from sluice.gate.problem import parse_error
 
 _LINE_END = re.compile("\r\n|\n|\r")
 

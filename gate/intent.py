@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from gate.profile import Profile, TimeModel, TimeWords
-from gate.words import WORD
+from sluice.gate.profile import Profile, TimeModel, TimeWords
+from sluice.gate.words import WORD
 
 DECIMALS = 6
 YEARS_AHEAD = 10

@@ -12,10 +12,10 @@ from typing import Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from contracts.base import Value
-from contracts.learning.control import Judgement
-from contracts.plan import Plan
-from gate.profile import Profile
+from sluice.contracts.base import Value
+from sluice.contracts.learning.control import Judgement
+from sluice.contracts.plan import Plan
+from sluice.gate.profile import Profile
 
 MOST_TOKENS = 200
 """Of its answer: a verdict and a sentence."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.gate import CoverageProbed, PolicyState
-from gate.veto import Denial
+from sluice.contracts.gate import CoverageProbed, PolicyState
+from sluice.gate.veto import Denial
 
 SEARCH_OFF = "web search is switched off"
 NO_PROVIDER = "web search has no provider"

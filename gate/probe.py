@@ -15,10 +15,10 @@ from itertools import chain, islice, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import InvalidInput
-from contracts.gate import Message, QueryTerm
-from gate.sentences import RARE_WORDS_ENOUGH, Passage, TermFinder
-from gate.words import IDENTIFIER, STOP_WORDS, UNSPACED, WORD, stem
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import Message, QueryTerm
+from sluice.gate.sentences import RARE_WORDS_ENOUGH, Passage, TermFinder
+from sluice.gate.words import IDENTIFIER, STOP_WORDS, UNSPACED, WORD, stem
 
 DECIMALS = 6
 MAX_TERMS = 64

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import httpx
 from pydantic import ValidationError
 
-from contracts.api import Problem
-from contracts.errors import (
+from sluice.contracts.api import Problem
+from sluice.contracts.errors import (
     BudgetExhausted,
     Conflict,
     Corrupted,

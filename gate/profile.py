@@ -20,13 +20,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
-from contracts.base import Value, is_empty, is_none
-from contracts.errors import InvalidInput, InvalidSetting, first_problem
-from contracts.gate import ProfileName
-from contracts.ingest import Vertical
-from contracts.retrieval import Strategy
-from gate.domains.wanted import InsightSettings
-from gate.entities import ENTITY_NAMES
+from sluice.contracts.base import Value, is_empty, is_none
+from sluice.contracts.errors import InvalidInput, InvalidSetting, first_problem
+from sluice.contracts.gate import ProfileName
+from sluice.contracts.ingest import Vertical
+from sluice.contracts.retrieval import Strategy
+from sluice.gate.domains.wanted import InsightSettings
+from sluice.gate.entities import ENTITY_NAMES
 
 PROFILES_DIR = Path(__file__).parent / "profiles"
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from contracts.gate import Message, SearchAim, Veto
-from contracts.ingest import Vertical
-from contracts.plan import Plan
-from gate.entities import extract_entities
-from gate.profile import PLACEHOLDER, SearchQueries, VerticalQuery
+from sluice.contracts.gate import Message, SearchAim, Veto
+from sluice.contracts.ingest import Vertical
+from sluice.contracts.plan import Plan
+from sluice.gate.entities import extract_entities
+from sluice.gate.profile import PLACEHOLDER, SearchQueries, VerticalQuery
 
 MAX_SEARCH_CHARACTERS = 400
 """The shortest limit among the search providers' interfaces."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from contracts.gate import QueryTerm
-from contracts.sentences import cut_sentences
-from gate.words import IDENTIFIER
+from sluice.contracts.gate import QueryTerm
+from sluice.contracts.sentences import cut_sentences
+from sluice.gate.words import IDENTIFIER
 
 DECIMALS = 6
 SENTENCES_COMPARED = 1

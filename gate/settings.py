@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 
 def _none_is_no_ceiling(value: object) -> object:

@@ -39,16 +39,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.errors import InvalidInput
-from contracts.gate import CoverageProbed, GateRequested, ProbeHit
-from contracts.profiles.measures import DomainMeasures
-from gate.domains.repository import rate_drift, rate_failing_tests, rate_todo_density
-from gate.domains.velocity import rate_velocity
-from gate.intent import QuestionKind, classify
-from gate.probe import compute_coverage, content_terms, is_informative
-from gate.profile import Profile, Scales
-from gate.talk.lexicon import read_lexicon
-from gate.talk.read import TalkKind, read_talk
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from sluice.contracts.profiles.measures import DomainMeasures
+from sluice.gate.domains.repository import rate_drift, rate_failing_tests, rate_todo_density
+from sluice.gate.domains.velocity import rate_velocity
+from sluice.gate.intent import QuestionKind, classify
+from sluice.gate.probe import compute_coverage, content_terms, is_informative
+from sluice.gate.profile import Profile, Scales
+from sluice.gate.talk.lexicon import read_lexicon
+from sluice.gate.talk.read import TalkKind, read_talk
 
 DECIMALS = 6
 SECONDS_PER_DAY = 86_400.0

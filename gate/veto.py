@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from contracts.gate import Veto
-from contracts.plan import Plan
+from sluice.contracts.gate import Veto
+from sluice.contracts.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

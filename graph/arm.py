@@ -6,11 +6,11 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.errors import Corrupted
-from contracts.graph.retrieval import Expansion, GraphArm, GraphHit
-from graph.generations.publish import FILE, POINTER, current, open_generation
-from graph.generations.view import GraphView
-from graph.walk.expand import expand
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
+from sluice.graph.generations.publish import FILE, POINTER, current, open_generation
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.expand import expand
 
 NO_GRAPH = "no graph is published"
 DAMAGED = "the graph is damaged"

@@ -6,7 +6,7 @@ The names are those of the decision record on the graph. Each node has `id` (uni
 
 from __future__ import annotations
 
-from contracts.graph.model import EdgeType, Node, NodeLabel
+from sluice.contracts.graph.model import EdgeType, Node, NodeLabel
 
 NODE_PROPERTIES: dict[NodeLabel, tuple[str, ...]] = {
     NodeLabel.DOCUMENT: (

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 
 class IndexSettings(Value):

@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from contracts.errors import Unavailable
+from sluice.contracts.errors import Unavailable
 
 MOST_HOSTS = 10_000
 """Hosts remembered at a time; what is known of one is some 500 bytes."""

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 
-from contracts.errors import TimedOut
+from sluice.contracts.errors import TimedOut
 
 
 class Deadline:

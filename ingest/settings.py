@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph", "mcp"]
 """What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a

@@ -14,7 +14,7 @@ from functools import lru_cache
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
-from contracts.errors import InvalidInput
+from sluice.contracts.errors import InvalidInput
 
 MAX_URL_CHARACTERS = 4_096
 """The limit of a crawl directive; longer addresses are session state, not pages."""

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, select, update
 
-from contracts.errors import Conflict, NotFound
-from ledger.database import Database
-from ledger.schema.tables import AnyRow, api_keys
-from ledger.schema.upsert import insert_once
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.ledger.database import Database
+from sluice.ledger.schema.tables import AnyRow, api_keys
+from sluice.ledger.schema.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, Ope
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from contracts.errors import DiskFull, InvalidSetting, Unavailable, is_disk_full
-from ledger import sqlite_writers
-from ledger.sqlite_writers import Turn, WalSync
-from ledger.transaction import Transaction
-from otel import metrics
+from sluice.contracts.errors import DiskFull, InvalidSetting, Unavailable, is_disk_full
+from sluice.ledger import sqlite_writers
+from sluice.ledger.sqlite_writers import Turn, WalSync
+from sluice.ledger.transaction import Transaction
+from sluice.otel import metrics
 
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 _POSTGRESQL_FULL = "53100"

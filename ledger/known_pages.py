@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import zstandard
 from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, update
 
-from contracts.ingest import WithdrawnBy
-from contracts.known_pages import PageLink, RememberedPage, WatchedPage, WithdrawnPage
-from ledger.database import Database
-from ledger.schema.tables import AnyRow, pages
-from ledger.schema.upsert import insert_into
-from ledger.trust.citations import citing_profiles
+from sluice.contracts.ingest import WithdrawnBy
+from sluice.contracts.known_pages import PageLink, RememberedPage, WatchedPage, WithdrawnPage
+from sluice.ledger.database import Database
+from sluice.ledger.schema.tables import AnyRow, pages
+from sluice.ledger.schema.upsert import insert_into
+from sluice.ledger.trust.citations import citing_profiles
 
 if TYPE_CHECKING:
-    from ledger.schema.upsert import Insert
+    from sluice.ledger.schema.upsert import Insert
 
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""

@@ -33,37 +33,37 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from contracts.errors import MalformedEvent
-from contracts.event import Body, Event, Queue
-from contracts.index import StaleCitation
-from contracts.outcome import Next, Outcome
-from ledger import runs
-from ledger.api_keys import KeysTable
-from ledger.database import Database
-from ledger.dead_letters.bulk_replay import Replays
-from ledger.dead_letters.store import DeadLetters
-from ledger.events import backlog, claims, finish, pauses, settle
-from ledger.events.claims import Claim, NotClaimed
-from ledger.events.control_runs import ControlChange, record_control
-from ledger.events.finish import Maker
-from ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
-from ledger.events.settle import Settled
-from ledger.graph.store import Graphs
-from ledger.known_pages import LedgerPageMemory
-from ledger.learning.configurations import Configurations
-from ledger.learning.defences import Defences
-from ledger.learning.flags import Flags
-from ledger.learning.outcomes import Outcomes
-from ledger.learning.rollouts import Rollouts
-from ledger.queries import QueueDepth, RunSummary
-from ledger.reader import LedgerReader
-from ledger.runs import CreatedRun, NewRun
-from ledger.schema.install import install
-from ledger.trust import citations, stale_answers
-from ledger.trust.citations import CitedChunk
-from ledger.trust.erasure import Erasure
-from ledger.trust.forgotten import Forgotten
-from ledger.trust.quarantine import Quarantine
+from sluice.contracts.errors import MalformedEvent
+from sluice.contracts.event import Body, Event, Queue
+from sluice.contracts.index import StaleCitation
+from sluice.contracts.outcome import Next, Outcome
+from sluice.ledger import runs
+from sluice.ledger.api_keys import KeysTable
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.bulk_replay import Replays
+from sluice.ledger.dead_letters.store import DeadLetters
+from sluice.ledger.events import backlog, claims, finish, pauses, settle
+from sluice.ledger.events.claims import Claim, NotClaimed
+from sluice.ledger.events.control_runs import ControlChange, record_control
+from sluice.ledger.events.finish import Maker
+from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
+from sluice.ledger.events.settle import Settled
+from sluice.ledger.graph.store import Graphs
+from sluice.ledger.known_pages import LedgerPageMemory
+from sluice.ledger.learning.configurations import Configurations
+from sluice.ledger.learning.defences import Defences
+from sluice.ledger.learning.flags import Flags
+from sluice.ledger.learning.outcomes import Outcomes
+from sluice.ledger.learning.rollouts import Rollouts
+from sluice.ledger.queries import QueueDepth, RunSummary
+from sluice.ledger.reader import LedgerReader
+from sluice.ledger.runs import CreatedRun, NewRun
+from sluice.ledger.schema.install import install
+from sluice.ledger.trust import citations, stale_answers
+from sluice.ledger.trust.citations import CitedChunk
+from sluice.ledger.trust.erasure import Erasure
+from sluice.ledger.trust.forgotten import Forgotten
+from sluice.ledger.trust.quarantine import Quarantine
 
 __all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "QueueDepth", "RunSummary", "Settled", "WakeUp"]
 

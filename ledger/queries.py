@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, exists, func, or_, select
 
-from contracts.api import RunKind, RunStatus, RunView, StageView
-from contracts.errors import NotFound
-from contracts.event import QUEUES, Event, GapFound, Queue, decode
-from contracts.gate import Decision, GateDecided
-from contracts.index import AnswerReady, AnswerStale
-from contracts.ingest import CrawlDirected, PageCrawled
-from ledger.events.finish import spend_of
-from ledger.events.pauses import Pause
-from ledger.events.reservations import usd
-from ledger.schema.columns import storable
-from ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, runs
-from ledger.transaction import Transaction
+from sluice.contracts.api import RunKind, RunStatus, RunView, StageView
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import QUEUES, Event, GapFound, Queue, decode
+from sluice.contracts.gate import Decision, GateDecided
+from sluice.contracts.index import AnswerReady, AnswerStale
+from sluice.contracts.ingest import CrawlDirected, PageCrawled
+from sluice.ledger.events.finish import spend_of
+from sluice.ledger.events.pauses import Pause
+from sluice.ledger.events.reservations import usd
+from sluice.ledger.schema.columns import storable
+from sluice.ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, runs
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

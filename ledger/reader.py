@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from contracts.api import RunKind, RunStatus, RunView, StageView
-from contracts.budget import Ceilings, Spend
-from contracts.errors import NotFound
-from contracts.event import Event, Queue
-from ledger import queries
-from ledger.blob_references import Place, references
-from ledger.database import Database
-from ledger.events import backlog, claims, pauses, reservations
-from ledger.events.backlog import Backlog
-from ledger.events.outbox import WakeUp
-from ledger.events.pauses import Pause
-from ledger.queries import QueueDepth, RunSummary
+from sluice.contracts.api import RunKind, RunStatus, RunView, StageView
+from sluice.contracts.budget import Ceilings, Spend
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Event, Queue
+from sluice.ledger import queries
+from sluice.ledger.blob_references import Place, references
+from sluice.ledger.database import Database
+from sluice.ledger.events import backlog, claims, pauses, reservations
+from sluice.ledger.events.backlog import Backlog
+from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.events.pauses import Pause
+from sluice.ledger.queries import QueueDepth, RunSummary
 
 
 class LedgerReader:

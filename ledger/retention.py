@@ -21,18 +21,18 @@ from datetime import datetime
 
 from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_, select, tuple_
 
-from contracts.api import ENDED
-from contracts.errors import NotFound
-from ledger.database import Database
-from ledger.dead_letters.audit import record
-from ledger.events.reservations import today
-from ledger.learning.outcome_rows import drop_outcome
-from ledger.runs import take
-from ledger.schema.columns import UNITS
-from ledger.schema.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
-from ledger.schema.tables import days as days_table
-from ledger.transaction import Transaction
-from ledger.trust.citations import drop_citations
+from sluice.contracts.api import ENDED
+from sluice.contracts.errors import NotFound
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.events.reservations import today
+from sluice.ledger.learning.outcome_rows import drop_outcome
+from sluice.ledger.runs import take
+from sluice.ledger.schema.columns import UNITS
+from sluice.ledger.schema.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
+from sluice.ledger.schema.tables import days as days_table
+from sluice.ledger.transaction import Transaction
+from sluice.ledger.trust.citations import drop_citations
 
 MOST_ROWS = 5_000
 """Rows that one transaction removes: some ten milliseconds in which no other writer gets its turn."""

@@ -13,17 +13,17 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from contracts.api import RunKind, RunStatus
-from contracts.budget import Ceilings, Spend
-from contracts.errors import Conflict, NotFound
-from contracts.event import Event
-from ledger.events.fair_queue import BULK, NO_KEY, SMALL, priority_of
-from ledger.events.outbox import Entry, write
-from ledger.events.reservations import Balance, amounts_of, ceiling_columns
-from ledger.schema.columns import UNITS
-from ledger.schema.tables import AnyRow, runs
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.api import RunKind, RunStatus
+from sluice.contracts.budget import Ceilings, Spend
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.event import Event
+from sluice.ledger.events.fair_queue import BULK, NO_KEY, SMALL, priority_of
+from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
+from sluice.ledger.schema.columns import UNITS
+from sluice.ledger.schema.tables import AnyRow, runs
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from contracts.errors import Unavailable
+from sluice.contracts.errors import Unavailable
 
 BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""

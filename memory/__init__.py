@@ -1,6 +1,6 @@
 """An agent's memory: iterations in, observations out, each feature by itself. The journal is the truth.
 
-    from memory import open_memory
+    from sluice.memory import open_memory
 
     with open_memory() as memory:                       # .ralph/db/memory of the repository that one stands in
         memory.record("auth", stream)                   # after an iteration
@@ -15,12 +15,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from contracts.memory.api import IterationContext, LearningPatch
-    from contracts.memory.learning import FeatureLearning, LearningSource
-    from contracts.memory.model import IterationOutcome, IterationRecord
-    from memory.config import RagConfig
-    from memory.embedded.open import open_memory
-    from memory.memory import Memory, Recorded
+    from sluice.contracts.memory.api import IterationContext, LearningPatch
+    from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+    from sluice.contracts.memory.model import IterationOutcome, IterationRecord
+    from sluice.memory.config import RagConfig
+    from sluice.memory.embedded.open import open_memory
+    from sluice.memory.memory import Memory, Recorded
 
 __all__ = [
     "FeatureLearning",
@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FeatureLearning": "contracts.memory.learning",
-    "IterationContext": "contracts.memory.api",
-    "IterationOutcome": "contracts.memory.model",
-    "IterationRecord": "contracts.memory.model",
-    "LearningPatch": "contracts.memory.api",
-    "LearningSource": "contracts.memory.learning",
-    "Memory": "memory.memory",
-    "RagConfig": "memory.config",
-    "Recorded": "memory.memory",
-    "open_memory": "memory.embedded.open",
+    "FeatureLearning": "sluice.contracts.memory.learning",
+    "IterationContext": "sluice.contracts.memory.api",
+    "IterationOutcome": "sluice.contracts.memory.model",
+    "IterationRecord": "sluice.contracts.memory.model",
+    "LearningPatch": "sluice.contracts.memory.api",
+    "LearningSource": "sluice.contracts.memory.learning",
+    "Memory": "sluice.memory.memory",
+    "RagConfig": "sluice.memory.config",
+    "Recorded": "sluice.memory.memory",
+    "open_memory": "sluice.memory.embedded.open",
 }
 
 

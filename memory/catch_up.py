@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.file import Journal
-from memory.learning.distil import distil
-from memory.models_asked import Models, transact_with
-from memory.ports import Sanitise
-from memory.recall.weigh import weigh
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.file import Journal
+from sluice.memory.learning.distil import distil
+from sluice.memory.models_asked import Models, transact_with
+from sluice.memory.ports import Sanitise
+from sluice.memory.recall.weigh import weigh
 
 DISTILLED_AT_ONCE = 100
 """Iterations that are looked through for learnings between two looks at the clock: some 5 ms each."""

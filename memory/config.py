@@ -15,10 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from contracts.base import Value
-from contracts.errors import InvalidSetting, first_problem
-from contracts.memory.api import RagStatus
-from memory.qdrant_schema import CollectionConfig
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidSetting, first_problem
+from sluice.contracts.memory.api import RagStatus
+from sluice.memory.qdrant_schema import CollectionConfig
 
 __all__ = ["EmbedderConfig", "ModelConfig", "QdrantConfig", "RagConfig", "RagStatus", "config_path", "read_config"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from contracts.document import Chunk, ChunkedDocument, Provenance, sha256_text
-from contracts.memory.learning import FeatureLearning, LearningState
-from contracts.memory.model import IterationRecord
-from memory.journal.feature_memory import FeatureMemory
-from memory.qdrant_schema import MemoryPayload, learning_point_id
+from sluice.contracts.document import Chunk, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.memory.learning import FeatureLearning, LearningState
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.qdrant_schema import MemoryPayload, learning_point_id
 
 _CHARACTERS_PER_TOKEN = 4
 """About, in English; what a chunk's estimate is made of."""

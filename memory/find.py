@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from contracts.errors import SluiceError
-from contracts.retrieval import MAX_QUERY_CHARACTERS
-from memory.index_port import FollowingIndex
-from memory.journal.feature_memory import FeatureMemory
-from memory.ports import Hit, Hits, SearchIndex
-from memory.qdrant_schema import collection_name
-from memory.recall.journal_search import search_journal
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
+from sluice.memory.index_port import FollowingIndex
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.ports import Hit, Hits, SearchIndex
+from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.recall.journal_search import search_journal
 
 SEARCH_DEPTH = 50
 """Hits asked of the index, at least: age, outcome and task order them anew, and drop some."""

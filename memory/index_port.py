@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from memory.journal.feature_memory import FeatureMemory
-from memory.ports import SearchIndex
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.ports import SearchIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from contracts.memory.api import (
+from sluice.contracts.memory.api import (
     IterationContext,
     LearningPatch,
     LearningResult,
@@ -30,30 +30,30 @@ from contracts.memory.api import (
     Recall,
     StreamFormat,
 )
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from contracts.memory.model import IterationRecord
-from memory.catch_up import FEW_ITERATIONS, catch_up, count_new
-from memory.config import RagConfig
-from memory.extraction.extract import extract
-from memory.extraction.stagnation import is_stagnating
-from memory.find import find
-from memory.index_port import FollowingIndex
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.file import Journal
-from memory.journal.read import features_in, read_journal
-from memory.learning.add import add_learning
-from memory.learning.candidate import Candidate
-from memory.learning.edit import patch_learning, undo_repetition
-from memory.learning.prune import prune
-from memory.models_asked import Models, transact_with
-from memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
-from memory.recall.cleaned import cleaned
-from memory.recall.prompt import make_prompt_block
-from memory.recall.rank import rank
-from memory.sanitise import sanitise_record
-from memory.status import make_status
-from memory.upkeep import Upkeep
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.catch_up import FEW_ITERATIONS, catch_up, count_new
+from sluice.memory.config import RagConfig
+from sluice.memory.extraction.extract import extract
+from sluice.memory.extraction.stagnation import is_stagnating
+from sluice.memory.find import find
+from sluice.memory.index_port import FollowingIndex
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.file import Journal
+from sluice.memory.journal.read import features_in, read_journal
+from sluice.memory.learning.add import add_learning
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.edit import patch_learning, undo_repetition
+from sluice.memory.learning.prune import prune
+from sluice.memory.models_asked import Models, transact_with
+from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
+from sluice.memory.recall.cleaned import cleaned
+from sluice.memory.recall.prompt import make_prompt_block
+from sluice.memory.recall.rank import rank
+from sluice.memory.sanitise import sanitise_record
+from sluice.memory.status import make_status
+from sluice.memory.upkeep import Upkeep
 
 LOOKED_BACK = 200
 """Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""

@@ -1,6 +1,6 @@
 """The values of an iteration, by the names that the rest of memory has them under; they stand in `contracts.memory`."""
 
-from contracts.memory.model import (
+from sluice.contracts.memory.model import (
     MAX_EMBEDDING_CHARACTERS,
     MAX_SUMMARY_CHARACTERS,
     DecisionEntry,

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from contracts.errors import SluiceError, Unavailable
-from contracts.memory.learning import FeatureLearning
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.file import Journal
-from memory.learning.deduplication import DeduplicationResult, check_deduplication
-from memory.ports import AskModel, EmbedTexts, JudgePair, Polarity, Vectors
+from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.file import Journal
+from sluice.memory.learning.deduplication import DeduplicationResult, check_deduplication
+from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Polarity, Vectors
 
 Answer = TypeVar("Answer")
 

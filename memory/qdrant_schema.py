@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import Moment, Sha256, Value
-from contracts.document import Scalar, sha256_text
-from contracts.memory.learning import FeatureLearning, LearningSource
-from contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
-from contracts.memory.names import FeatureName, ProjectPath
+from sluice.contracts.base import Moment, Sha256, Value
+from sluice.contracts.document import Scalar, sha256_text
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
+from sluice.contracts.memory.names import FeatureName, ProjectPath
 
 COLLECTION_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{8}")
 

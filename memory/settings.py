@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 
 class MemorySettings(Value):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.errors import SluiceError
-from contracts.memory.api import RagStatus
-from memory.index_port import FollowingIndex, IndexHealth
-from memory.journal.file import Journal
-from memory.ports import SearchIndex
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.memory.api import RagStatus
+from sluice.memory.index_port import FollowingIndex, IndexHealth
+from sluice.memory.journal.file import Journal
+from sluice.memory.ports import SearchIndex
 
 NO_INDEX = IndexHealth("none", index_available=False, embedder_available=False, embedding_model=None)
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from contracts.errors import SluiceError
+from sluice.contracts.errors import SluiceError
 
 Step = Callable[[], bool]
 """A second's work at most; whether there is more to do."""

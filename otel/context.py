@@ -19,8 +19,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 from structlog.contextvars import bound_contextvars
 
-from otel.redact import redact, redact_text
-from otel.spans import EVENT_ID, RUN_ID
+from sluice.otel.redact import redact, redact_text
+from sluice.otel.spans import EVENT_ID, RUN_ID
 
 RUN_TRACEPARENT = "run-traceparent"
 """Key of an event's baggage: the span that began its run, to which every hop links. A hop whose process is killed

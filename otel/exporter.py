@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import StatusCode
 
-from otel import metrics
-from otel.spans import RUN_ID, SpanLink, SpanStore, StoredSpan
+from sluice.otel import metrics
+from sluice.otel.spans import RUN_ID, SpanLink, SpanStore, StoredSpan
 
 PRUNE_EVERY_SECONDS = 600.0
 """How often a process removes old spans: rare beside the hours they are kept."""

@@ -15,9 +15,9 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from otel.log_repeats import Repeats
-from otel.redact import redact
-from otel.settings import TelemetrySettings
+from sluice.otel.log_repeats import Repeats
+from sluice.otel.redact import redact
+from sluice.otel.settings import TelemetrySettings
 
 _REROUTED = ("celery", "celery.redirected", "kombu", "uvicorn", "uvicorn.access", "uvicorn.error")
 """Loggers whose libraries like to hang their own handlers on; ours is at the root."""

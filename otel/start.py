@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from otel import context, logs
-from otel.settings import TelemetrySettings
-from otel.spans import SpanStore
+from sluice.otel import context, logs
+from sluice.otel.settings import TelemetrySettings
+from sluice.otel.spans import SpanStore
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -56,7 +56,7 @@ def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-    from otel.exporter import StoreExporter
+    from sluice.otel.exporter import StoreExporter
 
     logs.configure(service, settings)
     # ALWAYS_ON: the local store must have the run even when the calling agent does not sample its own trace.

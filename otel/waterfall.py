@@ -16,8 +16,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from otel.redact import redact
-from otel.spans import RUN_ID, StoredSpan
+from sluice.otel.redact import redact
+from sluice.otel.spans import RUN_ID, StoredSpan
 
 BAR_CELLS = 40
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.retrieval import RetrievedChunk
-from contracts.trust import GateCheck, TrustScore, Verdict
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.trust import GateCheck, TrustScore, Verdict
 
 SOURCE_TRUST = "gate-i-source-trust"
 RETRIEVAL_POISONING = "gate-p-retrieval-poisoning"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from contracts.document import Chunk, ChunkedDocument
-from contracts.trust import Inspection, PrivateSpan, Verdict
-from trust.guard.guard import Judgement
-from trust.guard.model import Embed
+from sluice.contracts.document import Chunk, ChunkedDocument
+from sluice.contracts.trust import Inspection, PrivateSpan, Verdict
+from sluice.trust.guard.guard import Judgement
+from sluice.trust.guard.model import Embed
 
 
 class Guard(Protocol):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from contracts.document import Provenance, sha256_text
-from trust.source_trust import NO_KEY
+from sluice.contracts.document import Provenance, sha256_text
+from sluice.trust.source_trust import NO_KEY
 
 _DERIVED = re.compile(r"(doc|sub)_[0-9a-f]{32}")
 

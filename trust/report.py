@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import LaterText, Value
-from contracts.domains import parse_host
-from contracts.retrieval import RetrievedChunk
-from contracts.trust import GateCheck, TrustScore
-from trust.source_trust import written_at
+from sluice.contracts.base import LaterText, Value
+from sluice.contracts.domains import parse_host
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.trust import GateCheck, TrustScore
+from sluice.trust.source_trust import written_at
 
 
 class JudgedRetrieval(Value):

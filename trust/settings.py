@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from contracts.base import Value
-from trust.signature import public_key_bytes
+from sluice.contracts.base import Value
+from sluice.trust.signature import public_key_bytes
 
 
 class TrustSettings(Value):

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import Conflict, InvalidInput
-from contracts.trust import Signature
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.trust import Signature
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

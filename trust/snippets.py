@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from contracts.document import Provenance, Scalar
-from contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.document import Provenance, Scalar
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 
 MOST_CHARACTERS = 200
 """Of a text whose licence lets only a snippet be shown."""

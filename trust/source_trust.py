@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from contracts.base import construct_unvalidated
-from contracts.document import Provenance, is_publication_date
-from contracts.domains import is_under, parse_host
-from contracts.trust import Origin, TrustFactors, TrustScore
-from trust.settings import TrustSettings
+from sluice.contracts.base import construct_unvalidated
+from sluice.contracts.document import Provenance, is_publication_date
+from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.trust import Origin, TrustFactors, TrustScore
+from sluice.trust.settings import TrustSettings
 
 DOMAIN_WEIGHT, SIGNATURE_WEIGHT, AUTHOR_WEIGHT = 0.4, 0.3, 0.3
 OLDEST_FRESHNESS = 0.7

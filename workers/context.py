@@ -13,46 +13,46 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ledger.ledger import Ledger
-from workers.runtime.blob_store import BlobStore
-from workers.settings import Settings
-from workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
-from workers.wiring.embedding import EmbeddingService
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.settings import Settings
+from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
+from sluice.workers.wiring.embedding import EmbeddingService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tokenizers import Tokenizer
 
-    from contracts.known_pages import PageMemory
-    from contracts.trust import DocumentInspector
-    from evaluation.chat_endpoint import ChatEndpoint
-    from evaluation.ragas.bridge import RagasBridge
-    from gate.directives import CrawlLimits
-    from gate.profile import Profile
-    from graph.servers.server import GraphServer
-    from index.search.rerank.base import Reranker
-    from ingest.crawl.crawler import Crawler
-    from ingest.egress.proxy import EgressProxy
-    from ingest.embed.port import Embedder, Vectors
-    from ingest.embed.with_breaker import BreakingEmbedder
-    from ingest.http.fetch import Fetcher
-    from ingest.politeness.host_rendering import HostMemory
-    from ingest.politeness.host_stats import HostStats
-    from ingest.settings import Purpose
-    from memory.ports import AskModel, Sanitise, SearchIndex
-    from workers.broker.cancellation import Cancellations
-    from workers.broker.transport import Transport
-    from workers.runtime.backpressure import Admission
-    from workers.runtime.flags import FlagReader
-    from workers.runtime.gate_models import GateModels
-    from workers.runtime.standing_defences import StandingDefences
-    from workers.runtime.transient_pages import TransientPages
-    from workers.wiring.graph.graphs import GraphArms
-    from workers.wiring.memory.model import MemoryModel
-    from workers.wiring.memory.projects import ProjectMemories
-    from workers.wiring.searcher import Searcher
-    from workers.wiring.snapshot_upload import Shipper
+    from sluice.contracts.known_pages import PageMemory
+    from sluice.contracts.trust import DocumentInspector
+    from sluice.evaluation.chat_endpoint import ChatEndpoint
+    from sluice.evaluation.ragas.bridge import RagasBridge
+    from sluice.gate.directives import CrawlLimits
+    from sluice.gate.profile import Profile
+    from sluice.graph.servers.server import GraphServer
+    from sluice.index.search.rerank.base import Reranker
+    from sluice.ingest.crawl.crawler import Crawler
+    from sluice.ingest.egress.proxy import EgressProxy
+    from sluice.ingest.embed.port import Embedder, Vectors
+    from sluice.ingest.embed.with_breaker import BreakingEmbedder
+    from sluice.ingest.http.fetch import Fetcher
+    from sluice.ingest.politeness.host_rendering import HostMemory
+    from sluice.ingest.politeness.host_stats import HostStats
+    from sluice.ingest.settings import Purpose
+    from sluice.memory.ports import AskModel, Sanitise, SearchIndex
+    from sluice.workers.broker.cancellation import Cancellations
+    from sluice.workers.broker.transport import Transport
+    from sluice.workers.runtime.backpressure import Admission
+    from sluice.workers.runtime.flags import FlagReader
+    from sluice.workers.runtime.gate_models import GateModels
+    from sluice.workers.runtime.standing_defences import StandingDefences
+    from sluice.workers.runtime.transient_pages import TransientPages
+    from sluice.workers.wiring.graph.graphs import GraphArms
+    from sluice.workers.wiring.memory.model import MemoryModel
+    from sluice.workers.wiring.memory.projects import ProjectMemories
+    from sluice.workers.wiring.searcher import Searcher
+    from sluice.workers.wiring.snapshot_upload import Shipper
 
 Built = TypeVar("Built")
 
@@ -107,14 +107,14 @@ class Context:
     @lazy
     def transient_pages(self) -> TransientPages:
         """Raw pages of which no copy may be kept once they are read."""
-        from workers.runtime.transient_pages import TransientPages
+        from sluice.workers.runtime.transient_pages import TransientPages
 
         return TransientPages(self.settings.data_dir / "unarchived")
 
     @lazy
     def transport(self) -> Transport:
         """The broker."""
-        from workers.broker.transport import Transport
+        from sluice.workers.broker.transport import Transport
 
         transport = Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds)
         self._closing.callback(transport.close)
@@ -123,7 +123,7 @@ class Context:
     @lazy
     def cancellations(self) -> Cancellations:
         """Notices of cancelled runs."""
-        from workers.broker.cancellation import Cancellations
+        from sluice.workers.broker.cancellation import Cancellations
 
         cancellations = Cancellations(self.settings)
         self._closing.callback(cancellations.close)
@@ -132,7 +132,7 @@ class Context:
     @lazy
     def admission(self) -> Admission:
         """Whether there is room for one more request."""
-        from workers.runtime.backpressure import Admission
+        from sluice.workers.runtime.backpressure import Admission
 
         return Admission(self.ledger, self.settings.delivery)
 
@@ -141,44 +141,44 @@ class Context:
     @lazy
     def flags(self) -> FlagReader:
         """The feature flags as they stand."""
-        from workers.feature_variables import read_environment
-        from workers.runtime.flags import FlagReader
-        from workers.wiring.limits import flag_policy
+        from sluice.workers.feature_variables import read_environment
+        from sluice.workers.runtime.flags import FlagReader
+        from sluice.workers.wiring.limits import flag_policy
 
         return FlagReader(self.ledger.flags.all, read_environment(os.environ), flag_policy(self.settings))
 
     @lazy
     def profiles(self) -> Mapping[str, Profile]:
         """The gate's profiles by name."""
-        from gate.profile import load_profiles
+        from sluice.gate.profile import load_profiles
 
         return load_profiles(self.settings.gate.profiles_dir)
 
     @lazy
     def standing_defences(self) -> StandingDefences:
         """Which steps back of the gate stand."""
-        from workers.runtime.standing_defences import StandingDefences
+        from sluice.workers.runtime.standing_defences import StandingDefences
 
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
 
     @lazy
     def former_profiles(self) -> Mapping[str, Profile]:
         """The version before, of each profile that has one: what decides while the flag `gate_weights` is off."""
-        from gate.profile import load_former_profiles
+        from sluice.gate.profile import load_former_profiles
 
         return load_former_profiles(self.settings.gate.profiles_dir)
 
     @lazy
     def gate_models(self) -> GateModels:
         """Learned models of the gate, by the names that decisions record."""
-        from workers.runtime.gate_models import GateModels
+        from sluice.workers.runtime.gate_models import GateModels
 
         return GateModels(self.blobs)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:
         """How far a run may go by the settings."""
-        from workers.wiring.limits import crawl_limits_of
+        from sluice.workers.wiring.limits import crawl_limits_of
 
         return crawl_limits_of(self.settings)
 
@@ -187,8 +187,8 @@ class Context:
     @lazy
     def egress(self) -> EgressProxy:
         """The one way out of this process, started. Where the policy is `deny` it refuses everything."""
-        from ingest.egress.proxy import EgressProxy
-        from workers.wiring.observers import log_refusal
+        from sluice.ingest.egress.proxy import EgressProxy
+        from sluice.workers.wiring.observers import log_refusal
 
         proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
         proxy.start()
@@ -197,9 +197,9 @@ class Context:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through the egress proxy, for one purpose."""
-        from ingest.crawl.egress_context import current_egress_grant
-        from ingest.http.fetch import Fetcher
-        from workers.runtime.heartbeat import check_cancelled
+        from sluice.ingest.crawl.egress_context import current_egress_grant
+        from sluice.ingest.http.fetch import Fetcher
+        from sluice.workers.runtime.heartbeat import check_cancelled
 
         with self.lock:
             if purpose not in self._fetchers:
@@ -212,11 +212,11 @@ class Context:
     @lazy
     def searcher(self) -> Searcher:
         """Live search by the configured providers."""
-        from ingest.search.build import build_providers
-        from ingest.search.negative_cache import BrokerEmptySearches
-        from ingest.search.quota import BrokerQuota
-        from workers.wiring.observers import count_circuit_opened, utc_now
-        from workers.wiring.searcher import Searcher
+        from sluice.ingest.search.build import build_providers
+        from sluice.ingest.search.negative_cache import BrokerEmptySearches
+        from sluice.ingest.search.quota import BrokerQuota
+        from sluice.workers.wiring.observers import count_circuit_opened, utc_now
+        from sluice.workers.wiring.searcher import Searcher
 
         search, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
         providers = build_providers(
@@ -246,8 +246,8 @@ class Context:
     @lazy
     def host_stats(self) -> HostStats:
         """What the crawl did to each host, counted in the broker."""
-        from ingest.politeness.host_stats import HostStats
-        from workers.wiring.observers import utc_now
+        from sluice.ingest.politeness.host_stats import HostStats
+        from sluice.workers.wiring.observers import utc_now
 
         stats = HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
         self._closing.callback(stats.close)
@@ -256,7 +256,7 @@ class Context:
     @lazy
     def host_memory(self) -> HostMemory:
         """Which hosts build their pages by scripts, learned in the broker."""
-        from ingest.politeness.host_rendering import HostMemory
+        from sluice.ingest.politeness.host_rendering import HostMemory
 
         memory = HostMemory(self.settings.broker_location, key_prefix=self.settings.instance)
         self._closing.callback(memory.close)
@@ -265,7 +265,7 @@ class Context:
     @lazy
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
-        from workers.wiring.crawler import build_crawler
+        from sluice.workers.wiring.crawler import build_crawler
 
         return build_crawler(
             self.settings,
@@ -282,15 +282,15 @@ class Context:
     @lazy
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
-        from ingest.embed.tokens import shared_tokenizer
+        from sluice.ingest.embed.tokens import shared_tokenizer
 
         return shared_tokenizer()
 
     @lazy
     def embedder(self) -> Embedder:
         """The configured embedder, behind its cache."""
-        from ingest.embed.embed import make_embedder
-        from workers.runtime.heartbeat import check_cancelled
+        from sluice.ingest.embed.embed import make_embedder
+        from sluice.workers.runtime.heartbeat import check_cancelled
 
         cache = self.settings.data_dir / "embedding-cache.sqlite"
         embed, models = self.settings.embed, self.settings.model_dir
@@ -299,7 +299,7 @@ class Context:
     @lazy
     def question_embedder(self) -> Embedder:
         """The same models for those who wait for an answer; where all are local, the same embedder."""
-        from ingest.embed.embed import make_embedder
+        from sluice.ingest.embed.embed import make_embedder
 
         embed = self.settings.embed
         if not embed.uses_endpoint:
@@ -328,8 +328,8 @@ class Context:
     @lazy
     def _hide(self) -> Callable[[str], str]:
         """Masks in a text what no outside service may see."""
-        from trust.private.finder import build_finder
-        from trust.private.mask import hide
+        from sluice.trust.private.finder import build_finder
+        from sluice.trust.private.mask import hide
 
         trust = self.settings.trust
         return lambda text: hide(text, trust.mask, build_finder(trust))
@@ -337,14 +337,14 @@ class Context:
     @lazy
     def judge(self) -> ChatEndpoint | None:
         """The language model that judges; None where the settings name none."""
-        from workers.wiring.judge import build_judge
+        from sluice.workers.wiring.judge import build_judge
 
         return build_judge(self.settings.judge, lambda: self.egress, self._hide)
 
     @lazy
     def ragas(self) -> RagasBridge:
         """Judges answers by what they were made from."""
-        from workers.wiring.ragas import build_ragas
+        from sluice.workers.wiring.ragas import build_ragas
 
         def embed(texts: Sequence[str]) -> Vectors:
             return self.question_embedder.embed(texts).vectors
@@ -354,7 +354,7 @@ class Context:
     @lazy
     def inspector(self) -> DocumentInspector:
         """Looks for attacks and private data in what is ingested."""
-        from workers.wiring.inspector import build_inspector
+        from sluice.workers.wiring.inspector import build_inspector
 
         return build_inspector(self.settings, lambda: self.embedder)
 
@@ -363,14 +363,14 @@ class Context:
     @lazy
     def memory_sanitise(self) -> Sanitise:
         """Takes out of a text what would command the agent that reads it, and masks private data."""
-        from memory.embedded.guarded import sanitise_with_trust
+        from sluice.memory.embedded.guarded import sanitise_with_trust
 
         return sanitise_with_trust
 
     @lazy
     def memory_model(self) -> MemoryModel:
         """The language model that distils learnings, where the settings want it, within a run's budget."""
-        from workers.wiring.memory.model import MemoryModel
+        from sluice.workers.wiring.memory.model import MemoryModel
 
         return MemoryModel(self.judge if self.settings.memory.distil_by_model else None, self.ledger)
 
@@ -387,8 +387,8 @@ class Context:
         derives: bool = True,
     ) -> ProjectMemories:
         """The memory of each project, searched by the index that `search` gives for it."""
-        from ingest.embed.tokens import count_tokens
-        from workers.wiring.memory.build import build_memories
+        from sluice.ingest.embed.tokens import count_tokens
+        from sluice.workers.wiring.memory.build import build_memories
 
         return build_memories(
             self.settings,
@@ -404,14 +404,14 @@ class Context:
     @lazy
     def graphs(self) -> GraphArms:
         """The published graph of each corpus."""
-        from workers.wiring.graph.graphs import GraphArms
+        from sluice.workers.wiring.graph.graphs import GraphArms
 
         return GraphArms(self.settings.graph_root)
 
     @lazy
     def graph_server(self) -> GraphServer | None:
         """The Neo4j or Memgraph of the settings."""
-        from workers.wiring.graph.server import build_graph_server
+        from sluice.workers.wiring.graph.server import build_graph_server
 
         server = build_graph_server(self.settings.graph, self.settings.egress)
         if server is not None:
@@ -423,8 +423,8 @@ class Context:
     @lazy
     def reranker(self) -> Reranker | None:
         """The configured reranker."""
-        from workers.wiring.observers import utc_now
-        from workers.wiring.reranker import DailyBudget, build_reranker
+        from sluice.workers.wiring.observers import utc_now
+        from sluice.workers.wiring.reranker import DailyBudget, build_reranker
 
         rerank = self.settings.rerank
         daily_budget = DailyBudget(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
@@ -454,7 +454,7 @@ class Context:
     @lazy
     def shipper(self) -> Shipper:
         """Copies published snapshots to the object store, where one is configured."""
-        from workers.wiring.snapshot_upload import Shipper
+        from sluice.workers.wiring.snapshot_upload import Shipper
 
         index = self.settings.index
         shipper = Shipper(

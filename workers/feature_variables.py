@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contracts.errors import InvalidSetting
-from contracts.learning.control import FlagName
+from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.learning.control import FlagName
 
 VARIABLES: Mapping[FlagName, str] = {
     "gate_weights": "FEATURE_GATE_WEIGHTS",

@@ -8,18 +8,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from contracts.event import Event
-from contracts.graph.events import GraphDirected, GraphPublished
-from contracts.outcome import Done, Next, Outcome, Retry
-from workers.runtime.heartbeat import check_cancelled
-from workers.steps.graph.publish import publish_rows
-from workers.steps.graph.read import read_in
-from workers.wiring.observers import utc_now
+from sluice.contracts.event import Event
+from sluice.contracts.graph.events import GraphDirected, GraphPublished
+from sluice.contracts.outcome import Done, Next, Outcome, Retry
+from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.steps.graph.publish import publish_rows
+from sluice.workers.steps.graph.read import read_in
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from ledger.ledger import Ledger
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.graph.graphs import GraphArms
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.graph.graphs import GraphArms
 
 
 def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, graphs: GraphArms) -> Outcome:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from contracts.errors import InvalidSetting
-from graph.settings import problem_of_address
+from sluice.contracts.errors import InvalidSetting
+from sluice.graph.settings import problem_of_address
 
 VARIABLES = {"url": "NEO4J_URI", "user": "NEO4J_USER", "password": "NEO4J_PASSWORD"}
 """The environment's name of each setting of `[graph]`. A setting that is given as such counts before it."""

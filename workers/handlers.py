@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.budget import Spend
-from contracts.errors import NotFound
-from contracts.event import Event
-from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
-from contracts.index import AnswerDirected, AnswerReady
-from contracts.learning.judged_responses import ResponseJudgementDirected
-from contracts.outcome import Done, Next, Outcome, Postponable
-from gate.decide import decide, deciding_model
-from gate.directives import make_directives
-from gate.profile import choose_profile
-from otel import metrics
-from workers.graph_handlers import on_graph_directed
-from workers.index_handlers import (
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Event
+from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
+from sluice.contracts.index import AnswerDirected, AnswerReady
+from sluice.contracts.learning.judged_responses import ResponseJudgementDirected
+from sluice.contracts.outcome import Done, Next, Outcome, Postponable
+from sluice.gate.decide import decide, deciding_model
+from sluice.gate.directives import make_directives
+from sluice.gate.profile import choose_profile
+from sluice.otel import metrics
+from sluice.workers.graph_handlers import on_graph_directed
+from sluice.workers.index_handlers import (
     on_chunks_embedded,
     on_chunks_partly_embedded,
     on_document_chunked,
@@ -34,45 +34,45 @@ from workers.index_handlers import (
     on_forget_directed,
     on_page_withdrawn,
 )
-from workers.memory_handlers import on_iteration_recorded, on_learning_changed
-from workers.page_handlers import (
+from sluice.workers.memory_handlers import on_iteration_recorded, on_learning_changed
+from sluice.workers.page_handlers import (
     on_crawl_directed,
     on_documents_submitted,
     on_page_crawled,
     on_search_completed,
     on_search_directed,
 )
-from workers.steps.answer import answer_question
-from workers.steps.gate.control import choose_weights, read_control
-from workers.steps.gate.judge import ask_judge
-from workers.steps.gate.judge_response import is_sampled, judge_response
-from workers.steps.gate.learned_gate import join_learned_gate
-from workers.steps.gate.memory import recall_for_gate
-from workers.steps.gate.probe import probe_coverage
-from workers.steps.trust.citation_ages import unseen_seconds
-from workers.wiring.inject import with_dependencies
-from workers.wiring.limits import budget_of, no_graph, policy_of
-from workers.wiring.observers import utc_now
+from sluice.workers.steps.answer import answer_question
+from sluice.workers.steps.gate.control import choose_weights, read_control
+from sluice.workers.steps.gate.judge import ask_judge
+from sluice.workers.steps.gate.judge_response import is_sampled, judge_response
+from sluice.workers.steps.gate.learned_gate import join_learned_gate
+from sluice.workers.steps.gate.memory import recall_for_gate
+from sluice.workers.steps.gate.probe import probe_coverage
+from sluice.workers.steps.trust.citation_ages import unseen_seconds
+from sluice.workers.wiring.inject import with_dependencies
+from sluice.workers.wiring.limits import budget_of, no_graph, policy_of
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from contracts.known_pages import PageMemory
-    from evaluation.chat_endpoint import ChatEndpoint
-    from evaluation.ragas.bridge import RagasBridge
-    from gate.directives import CrawlLimits
-    from gate.profile import Profile
-    from ledger.ledger import Ledger
-    from memory.ports import Sanitise
-    from workers.context import Context
-    from workers.runtime.blob_store import BlobStore
-    from workers.runtime.flags import FlagReader
-    from workers.runtime.gate_models import GateModels
-    from workers.runtime.standing_defences import StandingDefences
-    from workers.settings import Settings
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.embedding import EmbeddingService
-    from workers.wiring.memory.projects import ProjectMemories
+    from sluice.contracts.known_pages import PageMemory
+    from sluice.evaluation.chat_endpoint import ChatEndpoint
+    from sluice.evaluation.ragas.bridge import RagasBridge
+    from sluice.gate.directives import CrawlLimits
+    from sluice.gate.profile import Profile
+    from sluice.ledger.ledger import Ledger
+    from sluice.memory.ports import Sanitise
+    from sluice.workers.context import Context
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.runtime.flags import FlagReader
+    from sluice.workers.runtime.gate_models import GateModels
+    from sluice.workers.runtime.standing_defences import StandingDefences
+    from sluice.workers.settings import Settings
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.memory.projects import ProjectMemories
 
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from contracts.event import Event
-from contracts.index import DocumentIndexed, SnapshotPublished
-from contracts.ingest import (
+from sluice.contracts.event import Event
+from sluice.contracts.index import DocumentIndexed, SnapshotPublished
+from sluice.contracts.ingest import (
     ChunksEmbedded,
     ChunksPartlyEmbedded,
     DocumentChunked,
@@ -19,35 +19,41 @@ from contracts.ingest import (
     ForgetDirected,
     PageWithdrawn,
 )
-from contracts.outcome import Done, Next, Outcome, Retry
-from ingest.chunk.token_ids import embedding_texts
-from otel import metrics
-from workers.runtime.negative_list import batch_without_forgotten, refused_documents
-from workers.steps.documents import (
+from sluice.contracts.outcome import Done, Next, Outcome, Retry
+from sluice.ingest.chunk.token_ids import embedding_texts
+from sluice.otel import metrics
+from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
+from sluice.workers.steps.documents import (
     first_crawled_at,
 )
-from workers.steps.embed import embed_next, load_chunks
-from workers.steps.graph.erase import erase_from_graph
-from workers.steps.trust.admit import admit
-from workers.steps.trust.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
-from workers.steps.trust.inspect import inspect_batch, outdated
-from workers.steps.trust.stale_answers import tell_stale_answers
-from workers.steps.vector_codec import vectors_from_bytes
-from workers.steps.withdraw import withdrawable
-from workers.wiring.graph.directives import graph_directives
-from workers.wiring.observers import utc_now
+from sluice.workers.steps.embed import embed_next, load_chunks
+from sluice.workers.steps.graph.erase import erase_from_graph
+from sluice.workers.steps.trust.admit import admit
+from sluice.workers.steps.trust.forget import (
+    entries_for,
+    erase_leftovers,
+    erase_quarantine,
+    ids_meant,
+    select_documents,
+)
+from sluice.workers.steps.trust.inspect import inspect_batch, outdated
+from sluice.workers.steps.trust.stale_answers import tell_stale_answers
+from sluice.workers.steps.vector_codec import vectors_from_bytes
+from sluice.workers.steps.withdraw import withdrawable
+from sluice.workers.wiring.graph.directives import graph_directives
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from contracts.known_pages import PageMemory
-    from contracts.trust import DocumentInspector
-    from index.journal.document_facts import DocumentFacts
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_store import BlobStore
-    from workers.settings import Settings
-    from workers.wiring.corpora import CorpusReaders, CorpusWriters
-    from workers.wiring.embedding import EmbeddingService
-    from workers.wiring.graph.graphs import GraphArms
-    from workers.wiring.snapshot_upload import Shipper
+    from sluice.contracts.known_pages import PageMemory
+    from sluice.contracts.trust import DocumentInspector
+    from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.settings import Settings
+    from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters
+    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.graph.graphs import GraphArms
+    from sluice.workers.wiring.snapshot_upload import Shipper
 
 
 STILL_OPEN_SECONDS = 0.5

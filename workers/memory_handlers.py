@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from contracts.event import Event
-from contracts.memory.events import IterationRecorded, LearningChanged
-from contracts.outcome import Outcome
-from workers.steps.memory import require_own_corpus, send_to_index
+from sluice.contracts.event import Event
+from sluice.contracts.memory.events import IterationRecorded, LearningChanged
+from sluice.contracts.outcome import Outcome
+from sluice.workers.steps.memory import require_own_corpus, send_to_index
 
 if TYPE_CHECKING:
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_store import BlobStore
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.embedding import EmbeddingService
-    from workers.wiring.memory.model import MemoryModel
-    from workers.wiring.memory.projects import ProjectMemories
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.memory.model import MemoryModel
+    from sluice.workers.wiring.memory.projects import ProjectMemories
 
 
 def on_iteration_recorded(

@@ -8,54 +8,54 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from contracts.budget import Spend
-from contracts.document import DocumentBatch
-from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
-from contracts.event import Event, Gap
-from contracts.ingest import (
+from sluice.contracts.budget import Spend
+from sluice.contracts.document import DocumentBatch
+from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
+from sluice.contracts.event import Event, Gap
+from sluice.contracts.ingest import (
     CrawlDirected,
     DocumentsSubmitted,
     PageCrawled,
     SearchCompleted,
     SearchDirected,
 )
-from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
-from gate.directives import make_crawl, make_result_crawls
-from ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
-from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawler import directions_from
-from ingest.crawl.egress_context import egress_context
-from ingest.search.search import SearchFailed
-from ledger.learning.flags import flag_gap
-from workers.runtime.event_counters import count_failed_search
-from workers.runtime.negative_list import forgotten_page
-from workers.steps.chunk import chunk_documents
-from workers.steps.documents import (
+from sluice.contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
+from sluice.gate.directives import make_crawl, make_result_crawls
+from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
+from sluice.ingest.crawl.budget_meter import BudgetMeter
+from sluice.ingest.crawl.crawler import directions_from
+from sluice.ingest.crawl.egress_context import egress_context
+from sluice.ingest.search.search import SearchFailed
+from sluice.ledger.learning.flags import flag_gap
+from sluice.workers.runtime.event_counters import count_failed_search
+from sluice.workers.runtime.negative_list import forgotten_page
+from sluice.workers.steps.chunk import chunk_documents
+from sluice.workers.steps.documents import (
     brought_by,
     document_of_page,
     documents_of_snippets,
     record_page,
 )
-from workers.steps.egress_refusals import mark_refusals, refused
-from workers.steps.gaps import gap_of
-from workers.steps.withdraw import withdrawn_pages
-from workers.wiring.observers import utc_now
+from sluice.workers.steps.egress_refusals import mark_refusals, refused
+from sluice.workers.steps.gaps import gap_of
+from sluice.workers.steps.withdraw import withdrawn_pages
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from contracts.known_pages import PageMemory
-    from gate.directives import CrawlLimits
-    from ingest.crawl.crawler import Crawler
-    from ingest.egress.proxy import EgressProxy
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_store import BlobStore
-    from workers.runtime.flags import FlagReader
-    from workers.runtime.transient_pages import TransientPages
-    from workers.settings import Settings
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.embedding import EmbeddingService
-    from workers.wiring.searcher import Searcher
+    from sluice.contracts.known_pages import PageMemory
+    from sluice.gate.directives import CrawlLimits
+    from sluice.ingest.crawl.crawler import Crawler
+    from sluice.ingest.egress.proxy import EgressProxy
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.runtime.flags import FlagReader
+    from sluice.workers.runtime.transient_pages import TransientPages
+    from sluice.workers.settings import Settings
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.searcher import Searcher
 
 
 def on_search_directed(

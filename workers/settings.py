@@ -22,13 +22,13 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from contracts.base import Value
-from contracts.errors import InvalidSetting
-from evaluation.settings import EvaluationSettings, JudgeSettings
-from gate.settings import BudgetSettings, DefenceSettings, GateSettings
-from graph.settings import GraphSettings, address_of
-from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
-from ingest.settings import (
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidSetting
+from sluice.evaluation.settings import EvaluationSettings, JudgeSettings
+from sluice.gate.settings import BudgetSettings, DefenceSettings, GateSettings
+from sluice.graph.settings import GraphSettings, address_of
+from sluice.index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
+from sluice.ingest.settings import (
     ChunkSettings,
     CrawlSettings,
     EgressSettings,
@@ -36,12 +36,21 @@ from ingest.settings import (
     FreshnessSettings,
     SearchSettings,
 )
-from memory.settings import MemorySettings
-from otel.settings import TelemetrySettings
-from trust.settings import TrustSettings
-from workers.feature_variables import read_environment
-from workers.graph_variables import read_graph_server
-from workers.setting_names import MOVED, REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
+from sluice.memory.settings import MemorySettings
+from sluice.otel.settings import TelemetrySettings
+from sluice.trust.settings import TrustSettings
+from sluice.workers.feature_variables import read_environment
+from sluice.workers.graph_variables import read_graph_server
+from sluice.workers.setting_names import (
+    MOVED,
+    REMOVED,
+    UNKNOWN,
+    names_of,
+    problems,
+    remedy_of,
+    unknown_variables,
+    variable_of,
+)
 
 CONFIG_FILE = "sluice.toml"
 BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
@@ -161,7 +170,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _entries_for_services_say_so(self) -> Settings:
-        from ingest.egress.rules import unsaid_entry
+        from sluice.ingest.egress.rules import unsaid_entry
 
         services = {
             "search": self.search.searxng_url,

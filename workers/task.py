@@ -26,8 +26,8 @@ import structlog
 from opentelemetry.trace import Span
 from pydantic import ValidationError
 
-from contracts.budget import Spend
-from contracts.errors import (
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import (
     BudgetExhausted,
     EmbedderDown,
     Fenced,
@@ -40,21 +40,21 @@ from contracts.errors import (
     Unavailable,
     is_disk_full,
 )
-from contracts.event import Event, Gap, Queue
-from contracts.gate import GateDecided
-from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
-from ingest.circuit_breaker import FailureWindow
-from ledger.events.park import subject_of
-from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
-from otel import metrics
-from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
-from workers.context import Context
-from workers.handlers import HANDLERS
-from workers.runtime.event_counters import count_events
-from workers.runtime.heartbeat import Heartbeat
-from workers.runtime.poison_isolation import Isolation
-from workers.runtime.stage_breaker import counts_as_failure, stage_window
-from workers.settings import DeliverySettings
+from sluice.contracts.event import Event, Gap, Queue
+from sluice.contracts.gate import GateDecided
+from sluice.contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
+from sluice.ingest.circuit_breaker import FailureWindow
+from sluice.ledger.events.park import subject_of
+from sluice.ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
+from sluice.otel import metrics
+from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
+from sluice.workers.context import Context
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.runtime.event_counters import count_events
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.runtime.poison_isolation import Isolation
+from sluice.workers.runtime.stage_breaker import counts_as_failure, stage_window
+from sluice.workers.settings import DeliverySettings
 
 log = structlog.get_logger(__name__)
 

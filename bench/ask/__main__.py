@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.ask.questions import Question, read_questions
-from contracts.retrieval import RetrievedChunk
-from gate.client import SluiceClient
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.gate.client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.repository import REPOSITORY
 

@@ -24,17 +24,17 @@ from itertools import islice
 from pathlib import Path
 
 from bench.append_documents import append_documents
-from contracts.document import Document, Provenance
-from contracts.retrieval import Query
-from evaluation.retrieval.beir import read_documents, read_questions
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
-from ingest.extract.media_types import media_type_for
+from sluice.contracts.document import Document, Provenance
+from sluice.contracts.retrieval import Query
+from sluice.evaluation.retrieval.beir import read_documents, read_questions
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.extract.media_types import media_type_for
+from sluice.workers.service.submissions import document_of
 from tests.support.repository import DATA, MODELS, REPOSITORY
-from workers.service.submissions import document_of
 
 SET = "squad20_dev"
 QUESTIONS_A_FORM = 20

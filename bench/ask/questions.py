@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import RetrievedChunk
 
 _WORD = re.compile(r"[^\W_]+")
 FOLDER = Path(__file__).parent

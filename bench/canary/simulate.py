@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.rollout.arm_figures import ArmFigures
-from evaluation.rollout.canary import judge_stage
-from evaluation.rollout.sequential import Moments
-from evaluation.rollout.stage_length import expected_runs
+from sluice.evaluation.rollout.arm_figures import ArmFigures
+from sluice.evaluation.rollout.canary import judge_stage
+from sluice.evaluation.rollout.sequential import Moments
+from sluice.evaluation.rollout.stage_length import expected_runs
 
 STAGES = (0.1, 0.5, 1.0)
 

@@ -27,8 +27,8 @@ from bench.confidence.report import (
     table_of_reliability,
     table_of_sizes,
 )
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
 
 BEGIN, END = "<!-- tables of bench.confidence -->", "<!-- end of the tables -->"

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from bench.gate.corpus import CANDIDATES, LEXICAL_WEIGHT, Corpus, Present, Question, read_answers, read_questions
 from bench.gate.measures import Floats
-from contracts.retrieval import RetrievedChunk
-from gate.probe import question_terms
-from index.terms.analysis import analyse, analyse_question
-from index.terms.bm25 import inverse_document_frequency, weigh_repeats
-from ingest.embed.cache import CachedEmbedder
-from trust.confidence.coverage import CoverageMeter
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.gate.probe import question_terms
+from sluice.index.terms.analysis import analyse, analyse_question
+from sluice.index.terms.bm25 import inverse_document_frequency, weigh_repeats
+from sluice.ingest.embed.cache import CachedEmbedder
+from sluice.trust.confidence.coverage import CoverageMeter
 
 PASSAGES = 8
 """As many as an answer has by default."""

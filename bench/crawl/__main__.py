@@ -27,7 +27,7 @@ from bench.crawl.git_doc import git_doc
 from bench.crawl.protocol import READY, cpu_seconds
 from bench.crawl.site import served
 from bench.environments import python_with
-from ingest.browser.launch import find_chromium
+from sluice.ingest.browser.launch import find_chromium
 from tests.support.instance import free_port
 from tests.support.repository import REPOSITORY
 

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import structlog
 
 from bench.crawl.protocol import serve
-from contracts.ingest import CrawlDirected
-from ingest.crawl.crawled_page import CrawledPage
-from ingest.extract.extract import extract
-from workers.context import Context
-from workers.settings import load_settings
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.crawl.crawled_page import CrawledPage
+from sluice.ingest.extract.extract import extract
+from sluice.workers.context import Context
+from sluice.workers.settings import load_settings
 
 RATE = 100_000.0
 """Requests per second: the rate is asked for at each page, and never waited for."""

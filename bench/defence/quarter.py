@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from contracts.learning.control import Defence, DefenceName
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.defence.watch import Change, DefenceState, Limits, heal, trip, watch
-from evaluation.defence.windows import FULL, Window
-from evaluation.evaluator import Evaluator, Windowing
-from workers.runtime.standing_defences import draw
+from sluice.contracts.learning.control import Defence, DefenceName
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.defence.watch import Change, DefenceState, Limits, heal, trip, watch
+from sluice.evaluation.defence.windows import FULL, Window
+from sluice.evaluation.evaluator import Evaluator, Windowing
+from sluice.workers.runtime.standing_defences import draw
 
 RUNS, DAYS = 20_000, 90
 DAY = 86_400.0

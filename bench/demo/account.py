@@ -9,13 +9,13 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
-from contracts.api import RunView
-from contracts.event import Event
-from contracts.gate import DecisionFields
-from contracts.index import SnapshotPublished
-from contracts.ingest import ChunksEmbedded, CrawlDirected, PageCrawled, SearchCompleted, SearchDirected
-from contracts.plan import Plan
-from ingest.embed.minilm.model import FINGERPRINT
+from sluice.contracts.api import RunView
+from sluice.contracts.event import Event
+from sluice.contracts.gate import DecisionFields
+from sluice.contracts.index import SnapshotPublished
+from sluice.contracts.ingest import ChunksEmbedded, CrawlDirected, PageCrawled, SearchCompleted, SearchDirected
+from sluice.contracts.plan import Plan
+from sluice.ingest.embed.minilm.model import FINGERPRINT
 
 GOING_OUTSIDE = (SearchDirected, SearchCompleted, CrawlDirected, PageCrawled)
 CONTEXT_CHARACTERS = 1_500

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
-from contracts.api import RunView
-from contracts.event import Event
-from contracts.gate import RagDirectivesEvaluated
+from sluice.contracts.api import RunView
+from sluice.contracts.event import Event
+from sluice.contracts.gate import RagDirectivesEvaluated
 
 
 class Named(NamedTuple):

@@ -14,10 +14,10 @@ from bench.demo.account import missing_from_first, missing_from_second, show_run
 from bench.demo.instance import DemoInstance
 from bench.demo.metric_names import missing_directives, missing_metrics, table_of
 from bench.demo.web import DemoWeb
-from contracts.api import RunView
-from contracts.errors import SluiceError
-from contracts.event import Event
-from gate.client import SluiceClient
+from sluice.contracts.api import RunView
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.event import Event
+from sluice.gate.client import SluiceClient
 
 QUESTION = "How does ChainMap group multiple dicts to create a single, updateable view?"
 FOLDER = Path(__file__).resolve().parents[2] / ".demo"

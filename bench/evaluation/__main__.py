@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.evaluation.made_up_runs import fill
-from evaluation.evaluator import Windowing
-from ledger.ledger import Ledger
-from workers.runtime.evaluation_feed import RUNS_AT_ONCE, EvaluationFeed
-from workers.service.learning.evaluation import evaluate
+from sluice.evaluation.evaluator import Windowing
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.evaluation_feed import RUNS_AT_ONCE, EvaluationFeed
+from sluice.workers.service.learning.evaluation import evaluate
 
 BEGAN_AT = 1_700_006_400.0
 """2023-11-15 00:00 UTC."""

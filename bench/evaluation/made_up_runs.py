@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from contracts.plan import Plan
-from ledger.ledger import Ledger
-from ledger.schema.learning_tables import outcomes
+from sluice.contracts.plan import Plan
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.schema.learning_tables import outcomes
 
 PROFILES = ("default", "fresh", "code", "marketing")
 PLANS = tuple(Plan)

@@ -19,7 +19,7 @@ URL = "https://site.example/page"
 
 
 def sluice() -> Callable[[str], str]:
-    from ingest.extract.extract import extract
+    from sluice.ingest.extract.extract import extract
 
     return lambda page: extract(page.encode("utf-8", "replace"), "text/html", charset="utf-8", url=URL).text
 

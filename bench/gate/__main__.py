@@ -19,9 +19,9 @@ from bench.gate.coverage import tune_coverage
 from bench.gate.languages import measure_languages
 from bench.gate.talk import report_talk
 from bench.gate.time import tune_time
-from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
 
 

@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 
 from bench.gate.collections import read
 from bench.gate.measures import Floats
-from contracts.document import Document, Provenance
-from contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
-from evaluation.retrieval.beir import read_documents
-from gate.probe import enough_mass, question_terms, sentence_similarities, term_coverage
-from gate.sentences import SENTENCES_COMPARED, Passage, choose_sentences
-from index.settings import QuerySettings
-from index.terms.analysis import analyse, extract_content_terms
-from index.terms.bm25 import K1, USUAL_BOOSTS, B, inverse_document_frequency
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.cache import CachedEmbedder
-from ingest.embed.tokens import load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
-from workers.steps.gate.probe import PROBE_HITS, READ_HITS
+from sluice.contracts.document import Document, Provenance
+from sluice.contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
+from sluice.evaluation.retrieval.beir import read_documents
+from sluice.gate.probe import enough_mass, question_terms, sentence_similarities, term_coverage
+from sluice.gate.sentences import SENTENCES_COMPARED, Passage, choose_sentences
+from sluice.index.settings import QuerySettings
+from sluice.index.terms.analysis import analyse, extract_content_terms
+from sluice.index.terms.bm25 import K1, USUAL_BOOSTS, B, inverse_document_frequency
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.cache import CachedEmbedder
+from sluice.ingest.embed.tokens import load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
+from sluice.workers.steps.gate.probe import PROBE_HITS, READ_HITS
 
 Present = NDArray[np.bool_]
 """For each chunk whether the corpus holds it."""

@@ -18,12 +18,12 @@ import numpy as np
 
 from bench.gate.corpus import Corpus, Question, read_collection, read_questions
 from bench.gate.measures import Floats, area_under_curve, calibration_error, f1_score, logistic, reliability
-from contracts.gate import CoverageProbed, GateRequested
-from contracts.plan import Plan
-from gate.decide import choose_plan, compute_score, coverage_score, depends_on_sentences
-from gate.profile import Profile
-from gate.signals import Signals, read_signals
-from ingest.embed.cache import CachedEmbedder
+from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import choose_plan, compute_score, coverage_score, depends_on_sentences
+from sluice.gate.profile import Profile
+from sluice.gate.signals import Signals, read_signals
+from sluice.ingest.embed.cache import CachedEmbedder
 
 FITTED_ON = "squad20_dev"
 COLLECTIONS = {

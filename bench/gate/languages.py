@@ -10,9 +10,9 @@ import numpy as np
 
 from bench.gate.measures import f1_score
 from bench.gate.time import NOW, similarities
-from gate.intent import classify
-from gate.profile import Profile
-from ingest.embed.cache import CachedEmbedder
+from sluice.gate.intent import classify
+from sluice.gate.profile import Profile
+from sluice.ingest.embed.cache import CachedEmbedder
 
 QUESTIONS = Path(__file__).parent / "time_questions.toml"
 

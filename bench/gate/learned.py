@@ -16,16 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.gate.coverage import COLLECTIONS
-from gate.learned.model import Costs
-from gate.profile import load_profiles
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.gate.learned.model import Costs
+from sluice.gate.profile import load_profiles
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.workers.settings import Settings
+from sluice.workers.training.cross_validation import WAYS, compare
+from sluice.workers.training.examples import Example, examples_of_cases, weigh_together
+from sluice.workers.training.prior_sets import QUESTIONS, prior_cases
+from sluice.workers.training.training import table
 from tests.support.repository import MODELS
-from workers.settings import Settings
-from workers.training.cross_validation import WAYS, compare
-from workers.training.examples import Example, examples_of_cases, weigh_together
-from workers.training.prior_sets import QUESTIONS, prior_cases
-from workers.training.training import table
 
 PSEUDO_RUNS = 1_000.0
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.gate.collections import read
-from gate.profile import Profile
-from gate.talk.lexicon import Lexicon, read_lexicon
-from gate.talk.read import read_talk
+from sluice.gate.profile import Profile
+from sluice.gate.talk.lexicon import Lexicon, read_lexicon
+from sluice.gate.talk.read import read_talk
 
 FOLDER = Path(__file__).parent
 QUESTION_SETS = (

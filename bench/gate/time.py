@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from bench.gate.collections import read
 from bench.gate.measures import Floats, calibration_error, f1_score, logistic, measures, reliability
-from gate.intent import classify, find_time_anchors, find_time_words
-from gate.probe import intent_similarity
-from gate.profile import Profile
-from ingest.embed.cache import CachedEmbedder
+from sluice.gate.intent import classify, find_time_anchors, find_time_words
+from sluice.gate.probe import intent_similarity
+from sluice.gate.profile import Profile
+from sluice.ingest.embed.cache import CachedEmbedder
 
 NOW = datetime(2022, 6, 1, tzinfo=UTC)
 """When the questions about time were asked, roughly: their years are read against it."""

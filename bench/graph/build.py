@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.graph.tree import read_tree
-from graph.generations.publish import publish
-from ledger.graph.rows import GraphRow
-from ledger.ledger import Ledger
+from sluice.graph.generations.publish import publish
+from sluice.ledger.graph.rows import GraphRow
+from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import graph_document
 from tests.support.graph.grown import row_of
 from tests.support.repository import REPOSITORY

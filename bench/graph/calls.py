@@ -25,10 +25,10 @@ from typing import NamedTuple
 from bench.graph.record import sources as tree_sources
 from bench.graph.recorder import CallPair, Recorder
 from bench.graph.workloads import GROUPS
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
-from contracts.graph.rows import DocumentRow
-from graph.extract.extract import extract_edges
-from graph.generations.resolution import Resolver
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.graph.extract.extract import extract_edges
+from sluice.graph.generations.resolution import Resolver
 
 STANDARD = Path(sysconfig.get_paths()["stdlib"])
 INSTALLED = Path(sysconfig.get_paths()["purelib"])

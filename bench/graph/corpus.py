@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.append_documents import append_documents
-from contracts.document import Document
-from contracts.graph.model import GraphDocument
-from contracts.graph.retrieval import GraphArm
-from contracts.graph.rows import DocumentRow
-from graph.arm import Arm
-from graph.extract.extract import extract_edges
-from graph.generations.publish import publish
-from index.journal.document_facts import DocumentFacts
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.search.document_text import join_chunks
-from index.settings import QuerySettings
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM, Precision
+from sluice.contracts.document import Document
+from sluice.contracts.graph.model import GraphDocument
+from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.graph.arm import Arm
+from sluice.graph.extract.extract import extract_edges
+from sluice.graph.generations.publish import publish
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.document_text import join_chunks
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM, Precision
 from tests.support.repository import MODELS
 
 CORPUS = "bench"

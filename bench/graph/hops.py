@@ -25,12 +25,12 @@ from bench.graph.fetched import ASKED_TREES
 from bench.graph.questions import QUESTIONS_A_KIND, Question, make_questions
 from bench.graph.trees import TREES, Tree
 from bench.graph.truth import Definition
-from contracts.graph.retrieval import GraphArm
-from contracts.retrieval import Query, RetrievedChunk, Strategy
-from evaluation.retrieval.significance import bootstrap_interval
-from index.local.reader import IndexReader
-from index.settings import QuerySettings
-from ingest.embed.cache import CachedEmbedder
+from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
+from sluice.evaluation.retrieval.significance import bootstrap_interval
+from sluice.index.local.reader import IndexReader
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.cache import CachedEmbedder
 
 TOP_K = 10
 WORK = Path("/tmp/sluice-bench-graph")

@@ -17,8 +17,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.graph.model import EdgeType, GraphDocument
-from graph.extract.extract import extract_edges
+from sluice.contracts.graph.model import EdgeType, GraphDocument
+from sluice.graph.extract.extract import extract_edges
 
 SUFFIXES = {
     "javascript": (".js", ".mjs", ".cjs", ".jsx"),

@@ -25,14 +25,14 @@ import numpy as np
 from bench.append_documents import append_documents
 from bench.graph.corpus import CORPUS, publish_graph
 from bench.graph.trees import Tree
-from contracts.document import Document
-from contracts.graph.retrieval import GraphArm
-from contracts.retrieval import Query, Strategy
-from graph.arm import Arm
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
-from ingest.embed.port import Embedded, Vectors
+from sluice.contracts.document import Document
+from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.graph.arm import Arm
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.port import Embedded, Vectors
 
 DIMENSION = 384
 ROUNDS = 5

@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from contracts.grammar import parse
-from contracts.graph.model import GraphDocument
-from graph.extract.python.edges import python_edges
-from graph.extract.python.reading import text
-from graph.extract.python.scopes import Binding, Scope, ScopeKind, Value
-from graph.extract.python.syntax.read import read
-from graph.extract.python.syntax.reader import Reader
+from sluice.contracts.grammar import parse
+from sluice.contracts.graph.model import GraphDocument
+from sluice.graph.extract.python.edges import python_edges
+from sluice.graph.extract.python.reading import text
+from sluice.graph.extract.python.scopes import Binding, Scope, ScopeKind, Value
+from sluice.graph.extract.python.syntax.read import read
+from sluice.graph.extract.python.syntax.reader import Reader
 
 REPOSITORY = Path(__file__).parents[2]
 _GLOBAL = "module"

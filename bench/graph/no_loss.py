@@ -22,15 +22,15 @@ import numpy as np
 
 from bench.graph.corpus import CORPUS, embedder_of, index_documents, publish_graph
 from bench.graph.hops import WORK
-from contracts.document import Document, Provenance
-from contracts.graph.retrieval import GraphArm
-from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.retrieval.beir import read_documents, read_questions
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.significance import bootstrap_interval
-from index.local.reader import IndexReader
-from index.settings import QuerySettings
-from ingest.embed.cache import CachedEmbedder
+from sluice.contracts.document import Document, Provenance
+from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.evaluation.retrieval.beir import read_documents, read_questions
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.significance import bootstrap_interval
+from sluice.index.local.reader import IndexReader
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.cache import CachedEmbedder
 from tests.support.repository import DATA
 
 SETS = ("cosqa_dev", "squad20_dev", "scifact_train", "cacm", "npl", "cosqa_dev as files")

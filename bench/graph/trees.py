@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from contracts.document import Document, Provenance, document_id_for
+from sluice.contracts.document import Document, Provenance, document_id_for
+from sluice.workers.service.read_files import read_content
 from tests.support.repository import REPOSITORY
-from workers.service.read_files import read_content
 
 _SITE_PACKAGES, _LIBRARY = Path(sysconfig.get_paths()["purelib"]), Path(sysconfig.get_paths()["stdlib"])
 _PYTHON_DOCS = Path("/usr/share/doc/python3.11/html")

@@ -20,17 +20,17 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
-from contracts.graph.retrieval import GraphHit
-from contracts.graph.rows import DocumentRow
-from graph.arm import Arm
-from graph.extract.extract import extract_edges
-from graph.generations.publish import FILE, current, open_generation, publish
-from graph.generations.view import GraphView
-from graph.walk import push as pushing
-from graph.walk.push import RESTART, Seeds, push
-from graph.walk.seeds import seeds_of
-from index.search.graph_reach import HITS
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
+from sluice.contracts.graph.retrieval import GraphHit
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.graph.arm import Arm
+from sluice.graph.extract.extract import extract_edges
+from sluice.graph.generations.publish import FILE, current, open_generation, publish
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk import push as pushing
+from sluice.graph.walk.push import RESTART, Seeds, push
+from sluice.graph.walk.seeds import seeds_of
+from sluice.index.search.graph_reach import HITS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LANGUAGES = {".py": "python", ".js": "javascript", ".go": "go", ".rs": "rust", ".java": "java", ".c": "c", ".h": "c"}

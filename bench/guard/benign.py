@@ -11,12 +11,12 @@ from pathlib import Path
 
 from bench.guard.addressed_texts import ADDRESSED_TEXTS
 from bench.guard.security_texts import SECURITY_TEXTS
-from contracts.document import ChunkedDocument, Document, Provenance
-from contracts.errors import InvalidInput
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.minilm.files import ensure_model, load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import ChunkedDocument, Document, Provenance
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.minilm.files import ensure_model, load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.repository import MODELS, REPOSITORY
 
 Documents = list[ChunkedDocument]

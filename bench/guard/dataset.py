@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from bench.guard.attacked import attacked_texts, neutral_records
 from bench.guard.benign import Chunker, benign_sets
-from contracts.document import ChunkedDocument
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.contracts.document import ChunkedDocument
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.trust.guard.candidates import Candidate, find_candidates
+from sluice.trust.guard.guard import RuleGuard, is_example
+from sluice.trust.guard.model import Embed, inputs_of
 from tests.support.repository import MODELS
-from trust.guard.candidates import Candidate, find_candidates
-from trust.guard.guard import RuleGuard, is_example
-from trust.guard.model import Embed, inputs_of
 
 NEUTRAL = "injecagent-neutral"
 _MOST_VECTORS = 2_000_000

@@ -13,8 +13,8 @@ import numpy as np
 
 from bench.index.documents import Batch, document
 from bench.index.synthetic import DIMENSION, Vectors
-from contracts.document import ChunkBatch
-from contracts.retrieval import Query, RetrievedChunk
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.retrieval import Query, RetrievedChunk
 
 BEACONS = 16
 CORPUS = "reloads"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from index.journal.records import Vectors
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.index.journal.records import Vectors
 
 CHUNKS_PER_DOCUMENT = 4
 DOCUMENTS_PER_BATCH = 64

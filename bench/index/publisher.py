@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.index.beacons import CORPUS, beacons
 from bench.index.documents import CHUNKS_PER_DOCUMENT, FINGERPRINT
 from bench.index.synthetic import SyntheticCorpus
-from index.local.writer import IndexWriter
+from sluice.index.local.writer import IndexWriter
 
 CHANGED_CHUNKS = 10 * CHUNKS_PER_DOCUMENT
 

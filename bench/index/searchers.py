@@ -21,9 +21,9 @@ from typing import Any
 
 from bench.index.beacons import CORPUS, QUERY, beacon_vector, sighting
 from bench.index.synthetic import SyntheticCorpus, Vectors
-from contracts.retrieval import Query
-from index.local.reader import IndexReader
-from index.settings import QuerySettings
+from sluice.contracts.retrieval import Query
+from sluice.index.local.reader import IndexReader
+from sluice.index.settings import QuerySettings
 
 THREADS = 2
 QUESTIONS = 100

@@ -7,10 +7,10 @@ from pathlib import Path
 from bench.index.documents import FINGERPRINT, Batch, batches, number_of
 from bench.peers.engine import Chunks, Hit, Vectors
 from bench.peers.serve import main
-from contracts.retrieval import Query, Strategy
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 
 CORPUS = "bench"
 

@@ -23,10 +23,10 @@ import numpy as np
 from bench.index.child import measured
 from bench.index.documents import CHUNKS_PER_DOCUMENT, FINGERPRINT, Batch
 from bench.index.synthetic import SyntheticCorpus, Vectors
-from contracts.retrieval import TEXT_STRATEGIES, Query
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.retrieval import TEXT_STRATEGIES, Query
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 
 Figures = dict[str, float]
 CORPUS = "sweep"

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.memory.pairs.pair import Pair, condaqa, made, written
-from contracts.memory.learning import FeatureLearning
-from memory.learning.deduplication import Conflict, Duplicate, check_deduplication
-from memory.learning.polarity.compare import compare
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.learning.deduplication import Conflict, Duplicate, check_deduplication
+from sluice.memory.learning.polarity.compare import compare
 
 MANY_TOPICS = 20
 """A set by rule has few; in one by hand each pair is its own."""

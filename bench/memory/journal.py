@@ -17,9 +17,16 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from contracts.memory.model import ErrorEntry, ErrorType, FileAction, FileTouched, IterationOutcome, IterationRecord
-from memory.journal import Journal, JournalEntry
-from memory.journal.compare import state_sha256
+from sluice.contracts.memory.model import (
+    ErrorEntry,
+    ErrorType,
+    FileAction,
+    FileTouched,
+    IterationOutcome,
+    IterationRecord,
+)
+from sluice.memory.journal import Journal, JournalEntry
+from sluice.memory.journal.compare import state_sha256
 
 RECORDS = 10_000
 APPENDS = 300
@@ -86,7 +93,7 @@ def _bare_writes(path: Path, lines: list[bytes]) -> list[float]:
 def _cold(folder: Path) -> tuple[float, float]:
     """In a process that has imported everything and read nothing: milliseconds by the clock and of CPU."""
     program = (
-        "import sys, time; from pathlib import Path; from memory.journal import Journal;"
+        "import sys, time; from pathlib import Path; from sluice.memory.journal import Journal;"
         f"journal = Journal(Path(sys.argv[1]), '{FEATURE}'); wall, cpu = time.perf_counter(), time.process_time();"
         "journal.read(); print(1e3 * (time.perf_counter() - wall), 1e3 * (time.process_time() - cpu))"
     )

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from contracts.document import sha256_text
-from contracts.memory.model import IterationRecord
-from memory import Memory, open_memory
-from memory.journal.entry import JournalEntry
-from memory.journal.file import Journal
+from sluice.contracts.document import sha256_text
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory import Memory, open_memory
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.file import Journal
 
 SEED = 18
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contracts.memory.api import PromptBlock
-from contracts.memory.learning import FeatureLearning, LearningSource
-from memory.learning import add
-from memory.recall.weight import fared
+from sluice.contracts.memory.api import PromptBlock
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.memory.learning import add
+from sluice.memory.recall.weight import fared
 from tests.support.memory.agent_loop import (
     FEATURE,
     RIGHT,

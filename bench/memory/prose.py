@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bench.memory.pairs.pair import Pair, condaqa
-from memory.learning.polarity.compare import compare
-from memory.learning.polarity.prose import FEATURES, features
+from sluice.memory.learning.polarity.compare import compare
+from sluice.memory.learning.polarity.prose import FEATURES, features
 
 TARGET = Path(__file__).parents[2] / "memory/learning/polarity/prose.json"
 FOLDS, SEEDS, STRENGTH = 10, 6, 0.1

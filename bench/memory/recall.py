@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from memory.config import RagConfig
-from memory.embedded.open import open_memory
-from memory.memory import Memory, estimate_tokens
+from sluice.memory.config import RagConfig
+from sluice.memory.embedded.open import open_memory
+from sluice.memory.memory import Memory, estimate_tokens
 
 HERE = Path(__file__).parent
 FEATURE = "shop"

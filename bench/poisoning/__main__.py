@@ -20,19 +20,19 @@ from pathlib import Path
 
 from bench.append_documents import append_documents
 from bench.poisoning.texts import FORMS, changelogs, craft, manuals, mirrors
-from contracts.document import Document, Provenance
-from contracts.retrieval import Query, Retrieval
-from contracts.trust import Verdict
-from evaluation.retrieval.beir import read_documents, read_questions
-from evaluation.retrieval.cases import Case
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.contracts.document import Document, Provenance
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.contracts.trust import Verdict
+from sluice.evaluation.retrieval.beir import read_documents, read_questions
+from sluice.evaluation.retrieval.cases import Case
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.trust.settings import TrustSettings
+from sluice.workers.steps.trust.floods import mark_floods
 from tests.support.repository import MODELS, REPOSITORY
-from trust.settings import TrustSettings
-from workers.steps.trust.floods import mark_floods
 
 DATA = REPOSITORY.parent / "shared" / "data"
 CACHE = REPOSITORY / ".cache" / "quality" / "embedding-cache.sqlite"

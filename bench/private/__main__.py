@@ -17,8 +17,8 @@ from pathlib import Path
 
 from bench.private.generated import NEGATIVE, POSITIVE, negatives, positives
 from bench.private.made_up import SECRETS
-from contracts.trust import PrivateSpan
-from trust.private.finder import PatternFinder, PrivateDataFinder
+from sluice.contracts.trust import PrivateSpan
+from sluice.trust.private.finder import PatternFinder, PrivateDataFinder
 
 KINDS = {
     "CREDIT_CARD": "card",

@@ -9,8 +9,8 @@ import random
 from collections.abc import Callable
 
 from bench.private.made_up import text
-from trust.private.cards import has_luhn_digit
-from trust.private.ibans import LENGTHS, has_iban_digits
+from sluice.trust.private.cards import has_luhn_digit
+from sluice.trust.private.ibans import LENGTHS, has_iban_digits
 
 DIGITS = "0123456789"
 Maker = Callable[[random.Random], str]

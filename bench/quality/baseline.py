@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tantivy
 
-from contracts.api import SubmittedDocument
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.measures import DEPTH
-from ingest.embed.port import Embedder
+from sluice.contracts.api import SubmittedDocument
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.measures import DEPTH
+from sluice.ingest.embed.port import Embedder
 
 RRF_K = 60
 HEAP_BYTES = 100_000_000

@@ -10,9 +10,9 @@ import numpy as np
 
 from bench.quality.formulas import ADAPTIVE, WEIGHTS, Z_SCORE_WEIGHT, Fold, leave_one_out
 from bench.quality.measure import Measured
-from contracts.retrieval import TEXT_STRATEGIES, Strategy
-from evaluation.retrieval.tables import write_notes
-from index.settings import QuerySettings
+from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
+from sluice.evaluation.retrieval.tables import write_notes
+from sluice.index.settings import QuerySettings
 
 SHOWN = ("MRR@10", "hit rate@10", "recall@1", "recall@5", "recall@10", "recall@100")
 MOST_BELOW_BETTER_ARM = 0.005

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.retrieval.ask import Answered, ScoredChunk
-from evaluation.retrieval.fit_fusion import ScoredQuestion, collect_candidates, compute_ndcg, ndcg, weighted_sum
+from sluice.evaluation.retrieval.ask import Answered, ScoredChunk
+from sluice.evaluation.retrieval.fit_fusion import ScoredQuestion, collect_candidates, compute_ndcg, ndcg, weighted_sum
 
 RRF_K = 60
 Z_SCORE_WEIGHT = 0.3

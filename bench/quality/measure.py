@@ -16,19 +16,19 @@ import numpy as np
 
 from bench.quality.baseline import baseline_rankings
 from bench.quality.formulas import Formulas, measure_formulas
-from cli.quality.eval import LiveServer
-from contracts.api import SubmittedDocument
-from contracts.retrieval import TEXT_STRATEGIES, Strategy
-from evaluation.retrieval.ask import ask_all
-from evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
-from evaluation.retrieval.cases import Case, sample_cases
-from evaluation.retrieval.measures import compute_measures
-from evaluation.retrieval.report import Report, Subject, make_report, summarise_means, write_report
-from evaluation.retrieval.significance import randomisation_p
-from evaluation.retrieval.submit import submit_documents
-from gate.client import SluiceClient
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import MiniLM
+from sluice.cli.quality.eval import LiveServer
+from sluice.contracts.api import SubmittedDocument
+from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
+from sluice.evaluation.retrieval.ask import ask_all
+from sluice.evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
+from sluice.evaluation.retrieval.cases import Case, sample_cases
+from sluice.evaluation.retrieval.measures import compute_measures
+from sluice.evaluation.retrieval.report import Report, Subject, make_report, summarise_means, write_report
+from sluice.evaluation.retrieval.significance import randomisation_p
+from sluice.evaluation.retrieval.submit import submit_documents
+from sluice.gate.client import SluiceClient
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.instance import Instance
 from tests.support.repository import MODELS
 

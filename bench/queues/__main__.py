@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.queues.peers import PEERS
-from contracts.errors import Unavailable
+from sluice.contracts.errors import Unavailable
+from sluice.workers.broker.embedded import broker_command, prepare_broker
+from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.settings import Settings
 from tests.support.repository import MODELS, REPOSITORY
-from workers.broker.embedded import broker_command, prepare_broker
-from workers.broker.transport import BROKER_ERRORS, Transport
-from workers.settings import Settings
 
 CHUNKS = 10_000
 ROUNDS = 3

@@ -18,17 +18,17 @@ from pathlib import Path
 from celery.signals import worker_ready
 
 from bench.queues.peers import PER_BATCH, items
-from contracts.base import BlobRef
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.ingest import ChunkFact, DocumentChunked
-from contracts.outcome import Done, Next
-from ingest.settings import EmbedSettings
-from ledger.ledger import NewRun
-from workers import handlers
-from workers.context import Context
-from workers.processes.worker import run_worker
-from workers.settings import Settings
+from sluice.contracts.base import BlobRef
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import ChunkFact, DocumentChunked
+from sluice.contracts.outcome import Done, Next
+from sluice.ingest.settings import EmbedSettings
+from sluice.ledger.ledger import NewRun
+from sluice.workers import handlers
+from sluice.workers.context import Context
+from sluice.workers.processes.worker import run_worker
+from sluice.workers.settings import Settings
 
 BLOB = BlobRef(sha256="0" * 64, size_bytes=1)
 MESSAGES_PER_RUN = 50

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 
 import typer
 
-from cli.output import console, marked, plain_text, print_json, print_table
-from contracts.api import RunView
-from contracts.event import Gap
-from contracts.gate import DecisionFields
-from contracts.index import Answer, StaleCitation
-from contracts.learning.control import ModelUse
-from contracts.plan import Plan
-from contracts.profiles.insights import CodeSample, PassageInsights
-from contracts.prompt import PromptMessage
-from contracts.trust import GateCheck, TrustScore
+from sluice.cli.output import console, marked, plain_text, print_json, print_table
+from sluice.contracts.api import RunView
+from sluice.contracts.event import Gap
+from sluice.contracts.gate import DecisionFields
+from sluice.contracts.index import Answer, StaleCitation
+from sluice.contracts.learning.control import ModelUse
+from sluice.contracts.plan import Plan
+from sluice.contracts.profiles.insights import CodeSample, PassageInsights
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.trust import GateCheck, TrustScore
 
 
 def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: bool = False) -> None:

@@ -7,17 +7,17 @@ from typing import Annotated, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from cli.agent.answers import leave_unless_finished, print_paths, print_prompt, print_run, print_trust
-from cli.output import AsJson, Corpus, console, error_console, marked, print_json, print_table
-from cli.session import follow, goes_on, session
-from contracts.api import GateRequest
-from contracts.errors import InvalidInput, first_problem
-from contracts.plan import Plan
-from contracts.retrieval import Query, Retrieval, Strategy
-from otel.context import current_traceparent, span
-from workers.broker.direct_query import ask_query_pool
-from workers.context import Context
-from workers.service.service import Service
+from sluice.cli.agent.answers import leave_unless_finished, print_paths, print_prompt, print_run, print_trust
+from sluice.cli.output import AsJson, Corpus, console, error_console, marked, print_json, print_table
+from sluice.cli.session import follow, goes_on, session
+from sluice.contracts.api import GateRequest
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.otel.context import current_traceparent, span
+from sluice.workers.broker.direct_query import ask_query_pool
+from sluice.workers.context import Context
+from sluice.workers.service.service import Service
 
 SomeModel = TypeVar("SomeModel", bound=BaseModel)
 

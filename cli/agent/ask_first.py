@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from contracts.errors import Conflict, InvalidInput
+from sluice.contracts.errors import Conflict, InvalidInput
 
 
 def ask_first(question: str, *, yes: bool) -> None:

@@ -13,20 +13,20 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cli.agent.answers import leave_unless_finished, print_run
-from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
-from cli.session import follow, goes_on, session
-from contracts.api import RunView
-from contracts.document import Document
-from contracts.errors import InvalidInput
-from contracts.event import Event
-from contracts.gate import Limits
-from contracts.index import DocumentIndexed
-from contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
-from otel.context import span
-from workers.context import Context
-from workers.service.read_files import documents_in
-from workers.service.service import Service
+from sluice.cli.agent.answers import leave_unless_finished, print_run
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
+from sluice.cli.session import follow, goes_on, session
+from sluice.contracts.api import RunView
+from sluice.contracts.document import Document
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.event import Event
+from sluice.contracts.gate import Limits
+from sluice.contracts.index import DocumentIndexed
+from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
+from sluice.otel.context import span
+from sluice.workers.context import Context
+from sluice.workers.service.read_files import documents_in
+from sluice.workers.service.service import Service
 
 SKIPS_NAMED = 10
 """Skipped paths that are named one by one; a source tree has thousands."""
@@ -72,7 +72,7 @@ def ingest(
 def _ingest_repository(
     corpus: str, source: str, ref: str | None, paths: list[Path] | None, timeout: float, *, as_json: bool
 ) -> None:
-    from workers.service.repositories import open_repository, read_repository
+    from sluice.workers.service.repositories import open_repository, read_repository
 
     if paths:
         raise typer.BadParameter("name files or a repository, not both")
@@ -129,7 +129,7 @@ def crawl(
 
 
 def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
-    from cli.operate.crawl_explain import explain
+    from sluice.cli.operate.crawl_explain import explain
 
     with session(as_json=as_json) as context:
         if len(urls) != 1:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from cli.output import AsJson, console, errors_told, plain_text, print_json, print_table
-from trust.prompts.catalogue import template_named, templates
+from sluice.cli.output import AsJson, console, errors_told, plain_text, print_json, print_table
+from sluice.trust.prompts.catalogue import template_named, templates
 
 prompts = typer.Typer(help="Prompt templates: what `sluice ask --prompt` makes of an answer.", no_args_is_help=True)
 

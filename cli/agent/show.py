@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, Corpus, checked_corpus, console, plain_text, print_json
-from cli.session import session
-from contracts.document import document_id_for
-from contracts.errors import InvalidInput
-from workers.context import Context
-from workers.service.document_text import read_document_text
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, plain_text, print_json
+from sluice.cli.session import session
+from sluice.contracts.document import document_id_for
+from sluice.contracts.errors import InvalidInput
+from sluice.workers.context import Context
+from sluice.workers.service.document_text import read_document_text
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 

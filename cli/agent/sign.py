@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, console, errors_told, marked, print_json
-from contracts.errors import InvalidInput
-from trust.signature import SIGNATURE_SUFFIX, make_key
-from trust.signature import sign as sign_document
-from workers.service.submissions import usable_url
+from sluice.cli.output import AsJson, console, errors_told, marked, print_json
+from sluice.contracts.errors import InvalidInput
+from sluice.trust.signature import SIGNATURE_SUFFIX, make_key
+from sluice.trust.signature import sign as sign_document
+from sluice.workers.service.submissions import usable_url
 
 
 def sign(

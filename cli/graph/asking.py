@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from cli.session import session
-from contracts.errors import InvalidInput, first_problem
-from contracts.graph.api import Cell, CypherRequest, CypherResult, Neighbours
-from contracts.graph.model import EdgeType
-from workers.service.caller import OWN_MACHINE
-from workers.service.graph.desk import GraphDesk
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.graph.api import Cell, CypherRequest, CypherResult, Neighbours
+from sluice.contracts.graph.model import EdgeType
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.graph.desk import GraphDesk
 
 MOST_TESTS = 20
 """That are printed."""

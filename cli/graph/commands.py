@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from cli.graph.asking import linked, nearest, neighbours, query
-from cli.graph.tools import tools
-from cli.graph.upkeep import rebuild, status
+from sluice.cli.graph.asking import linked, nearest, neighbours, query
+from sluice.cli.graph.tools import tools
+from sluice.cli.graph.upkeep import rebuild, status
 
 graph = typer.Typer(
     help="The graph of what is indexed: ask it, see how it stands, read it anew.",

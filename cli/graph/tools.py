@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
-from cli.agent.ingest import Timeout, counted, finish, indexing_progress
-from cli.output import AsJson, Corpus, checked_corpus, error_console
-from cli.session import session
-from contracts.errors import InvalidInput, SluiceError, Unavailable
-from graph.tools.servers import ToolServer, read_configuration
-from otel.context import span
-from workers.service.graph.tools import tool_documents
-from workers.service.service import Service
+from sluice.cli.agent.ingest import Timeout, counted, finish, indexing_progress
+from sluice.cli.output import AsJson, Corpus, checked_corpus, error_console
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput, SluiceError, Unavailable
+from sluice.graph.tools.servers import ToolServer, read_configuration
+from sluice.otel.context import span
+from sluice.workers.service.graph.tools import tool_documents
+from sluice.workers.service.service import Service
 
 MOST_CONFIGURATION_BYTES = 1_000_000
 

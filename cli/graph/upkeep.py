@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from cli.agent.answers import leave_unless_finished
-from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from cli.session import goes_on, session, wait_for
-from contracts.graph.api import GraphProof, GraphStatus
-from workers.context import Context
-from workers.service.caller import OWN_MACHINE
-from workers.service.graph.upkeep import GraphUpkeep
-from workers.service.service import Service
-from workers.wiring.graph.directives import is_graphed
+from sluice.cli.agent.answers import leave_unless_finished
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
+from sluice.cli.session import goes_on, session, wait_for
+from sluice.contracts.graph.api import GraphProof, GraphStatus
+from sluice.workers.context import Context
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.graph.upkeep import GraphUpkeep
+from sluice.workers.service.service import Service
+from sluice.workers.wiring.graph.directives import is_graphed
 
 
 def status(

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from contracts.errors import InvalidSetting, SluiceError, Unavailable
-from index.disk.layout import list_corpora
-from index.qdrant.open import require_url
-from workers.runtime.private_files import is_shared, open_to_others
-from workers.settings import Settings
+from sluice.contracts.errors import InvalidSetting, SluiceError, Unavailable
+from sluice.index.disk.layout import list_corpora
+from sluice.index.qdrant.open import require_url
+from sluice.workers.runtime.private_files import is_shared, open_to_others
+from sluice.workers.settings import Settings
 
 State = Literal["ok", "warn", "fail"]
 
@@ -99,8 +99,8 @@ def _data_dir(settings: Settings) -> Check:
 
 
 def _broker(settings: Settings) -> Check:
-    from workers.broker.embedded import broker_command
-    from workers.broker.transport import BROKER_ERRORS, Transport
+    from sluice.workers.broker.embedded import broker_command
+    from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 
     try:
         transport = Transport(settings)
@@ -127,7 +127,7 @@ def _index(settings: Settings) -> Check:
 def _ledger(settings: Settings) -> Check:
     from sqlalchemy import make_url
 
-    from ledger.ledger import Ledger
+    from sluice.ledger.ledger import Ledger
 
     with Ledger(settings.ledger_location) as ledger:
         count = ledger.open_count()
@@ -136,9 +136,9 @@ def _ledger(settings: Settings) -> Check:
 
 
 def _blobs(settings: Settings) -> Check:
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_collection import BlobCollector
-    from workers.runtime.blob_store import BlobStore
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_collection import BlobCollector
+    from sluice.workers.runtime.blob_store import BlobStore
 
     with Ledger(settings.ledger_location) as ledger:
         found = BlobCollector(BlobStore(settings.data_dir / "blobs"), ledger).measure()
@@ -183,9 +183,9 @@ def _is_sluice(settings: Settings) -> bool:
 
 
 def _search(settings: Settings) -> Check:
-    from ingest.http.fetch import Fetcher
-    from ingest.search.build import build_providers
-    from workers.wiring.observers import utc_now
+    from sluice.ingest.http.fetch import Fetcher
+    from sluice.ingest.search.build import build_providers
+    from sluice.workers.wiring.observers import utc_now
 
     search = settings.search
     if not search.enabled:
@@ -229,7 +229,7 @@ def _otlp(settings: Settings) -> Check:
 
 
 def _graph_server(settings: Settings) -> Check:
-    from workers.wiring.graph.server import build_graph_server
+    from sluice.workers.wiring.graph.server import build_graph_server
 
     server = build_graph_server(settings.graph, settings.egress)
     if server is None:
@@ -245,8 +245,8 @@ def _cypher(settings: Settings) -> Check:
     """Whether a question in Cypher can be locked up here, and by what."""
     if not (settings.graph.enabled and settings.graph.cypher):
         return Check("cypher", "ok", "off")
-    from graph.cypher.engine import find_layers
-    from graph.cypher.files import FILE
+    from sluice.graph.cypher.engine import find_layers
+    from sluice.graph.cypher.files import FILE
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / FILE).touch()  # the only thing that a question may read
@@ -279,7 +279,7 @@ def _kernel_setting(name: str) -> str | None:
 
 
 def _embedding(settings: Settings) -> Check:
-    from ingest.embed.minilm.model import ensure_model
+    from sluice.ingest.embed.minilm.model import ensure_model
 
     if settings.embed.provider == "openai":
         if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:
@@ -292,8 +292,8 @@ def _embedding(settings: Settings) -> Check:
 
 
 def _chromium(settings: Settings) -> Check:
-    from ingest.browser.browser import Browser
-    from workers.wiring.crawler import private_folders
+    from sluice.ingest.browser.browser import Browser
+    from sluice.workers.wiring.crawler import private_folders
 
     if settings.crawl.render == "never":
         return Check("chromium", "ok", "not needed: crawl.render is never")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import typer
 
-from cli.instance.checks import Check, checks_of, python_version
-from cli.output import AsJson, console, error_console, marked, print_json
-from contracts.errors import InvalidSetting
-from workers.settings import load_settings, stray_variables
+from sluice.cli.instance.checks import Check, checks_of, python_version
+from sluice.cli.output import AsJson, console, error_console, marked, print_json
+from sluice.contracts.errors import InvalidSetting
+from sluice.workers.settings import load_settings, stray_variables
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, console, errors_told, marked, print_json
-from contracts.errors import Conflict
-from workers.setting_names import names_of
-from workers.settings import CONFIG_FILE, Settings
+from sluice.cli.output import AsJson, console, errors_told, marked, print_json
+from sluice.contracts.errors import Conflict
+from sluice.workers.setting_names import names_of
+from sluice.workers.settings import CONFIG_FILE, Settings
 
 
 def init(

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 from filelock import FileLock, Timeout
 
-from cli.configured import configured
-from cli.output import errors_told
-from contracts.errors import Conflict, InvalidInput
-from contracts.event import Queue
-from otel.metrics_dir import fresh_metrics_dir
-from workers.runtime.private_files import make_private
-from workers.settings import Settings
+from sluice.cli.configured import configured
+from sluice.cli.output import errors_told
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.event import Queue
+from sluice.otel.metrics_dir import fresh_metrics_dir
+from sluice.workers.runtime.private_files import make_private
+from sluice.workers.settings import Settings
 
 if TYPE_CHECKING:
-    from workers.supervisor.child import Program
+    from sluice.workers.supervisor.child import Program
 
 Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]
 
@@ -37,9 +37,9 @@ def up(
         settings = _scaled(scale or [])
         _prepare_instance(settings)
         typer.echo(f"starting Sluice on {settings.data_dir}")
-        from otel.logs import configure
-        from workers.supervisor.child import command_of
-        from workers.supervisor.supervisor import Supervisor
+        from sluice.otel.logs import configure
+        from sluice.workers.supervisor.child import command_of
+        from sluice.workers.supervisor.supervisor import Supervisor
 
         configure("sluice-up", settings.telemetry)
         program_of = _forked_programs(settings) if sys.platform.startswith("linux") else command_of
@@ -48,10 +48,10 @@ def up(
 
 def _forked_programs(settings: Settings) -> Callable[..., Program]:
     """Every process as a fork of this one, which imports what they share; elsewhere a fork of that is not safe."""
-    from api import serve
-    from workers.processes.reconciler_process import run_reconciler
-    from workers.processes.worker import run_worker
-    from workers.supervisor.preload import preload
+    from sluice.api import serve
+    from sluice.workers.processes.reconciler_process import run_reconciler
+    from sluice.workers.processes.worker import run_worker
+    from sluice.workers.supervisor.preload import preload
 
     preload(settings)
 
@@ -77,7 +77,7 @@ def worker(
             raise InvalidInput("stage", f"{stage!r} is none", f"one of {', '.join(get_args(Queue))}")
         settings = _scaled([f"{stage}={concurrency}"] if concurrency else [])
         prepare_metrics(settings)
-        from workers.processes.worker import run_worker
+        from sluice.workers.processes.worker import run_worker
 
         run_worker(settings, cast(Queue, stage))
 
@@ -87,7 +87,7 @@ def api() -> None:
     with errors_told():
         settings = configured()
         prepare_metrics(settings)
-        from api import serve
+        from sluice.api import serve
 
         serve(settings)
 
@@ -97,7 +97,7 @@ def reconcile() -> None:
     with errors_told():
         settings = configured()
         prepare_metrics(settings)
-        from workers.processes.reconciler_process import run_reconciler
+        from sluice.workers.processes.reconciler_process import run_reconciler
 
         run_reconciler(settings)
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.learn.train import DAY_SECONDS, stated_costs
-from cli.output import AsJson, console, marked, print_json, print_table
-from cli.session import session
-from contracts.errors import InvalidInput
-from evaluation.learned_gate.confusion import Confusion, Said, confuse, count_said
-from evaluation.learned_gate.model_files import (
+from sluice.cli.learn.train import DAY_SECONDS, stated_costs
+from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput
+from sluice.evaluation.learned_gate.confusion import Confusion, Said, confuse, count_said
+from sluice.evaluation.learned_gate.model_files import (
     METADATA,
     MODEL,
     UNSEEN,
@@ -23,8 +23,8 @@ from evaluation.learned_gate.model_files import (
     own_models_dir,
     write_model,
 )
-from gate.learned.model import Costs, GateModel, Thresholds
-from workers.context import Context
+from sluice.gate.learned.model import Costs, GateModel, Thresholds
+from sluice.workers.context import Context
 
 FEWEST_RUNS = 50
 """Judged runs below which they say too little of thresholds, and the collections of the training speak alone."""
@@ -75,8 +75,8 @@ def _unseen(folder: Path) -> dict[str, list[Said]]:
 
 def _runs(context: Context, model: GateModel, since_days: float) -> dict[str, list[Said]]:
     """What the model says of recorded runs that were judged, where there are enough of them."""
-    from workers.training.examples import examples_of_runs
-    from workers.training.training import recorded_runs
+    from sluice.workers.training.examples import examples_of_runs
+    from sluice.workers.training.training import recorded_runs
 
     since = time.time() - since_days * DAY_SECONDS
     found = examples_of_runs(

@@ -8,11 +8,11 @@ from typing import Annotated, get_args
 
 import typer
 
-from cli.output import AsJson, print_json, print_table
-from cli.session import session
-from contracts.api import DefenceView
-from contracts.learning.control import DefenceName
-from workers.service.learning.defences import lift_defence, list_defences
+from sluice.cli.output import AsJson, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.api import DefenceView
+from sluice.contracts.learning.control import DefenceName
+from sluice.workers.service.learning.defences import lift_defence, list_defences
 
 defences = typer.Typer(help="The gate's steps back: which stand, why, and ending one.", no_args_is_help=True)
 

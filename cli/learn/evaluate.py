@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cli.operate.dead_letter_options import moment
-from cli.output import AsJson, console, print_json, print_table
-from cli.session import session
-from evaluation.intervals import Interval
-from evaluation.summary import Summary
-from workers.service.learning.evaluation import By, Evaluation, EvaluationRow, evaluate
+from sluice.cli.operate.dead_letter_options import moment
+from sluice.cli.output import AsJson, console, print_json, print_table
+from sluice.cli.session import session
+from sluice.evaluation.intervals import Interval
+from sluice.evaluation.summary import Summary
+from sluice.workers.service.learning.evaluation import By, Evaluation, EvaluationRow, evaluate
 
 COLUMNS = (
     "runs",

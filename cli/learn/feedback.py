@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, console, marked, print_json
-from cli.session import session
-from contracts.api import FeedbackRequest
-from contracts.errors import InvalidInput
-from contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, SignalName
-from workers.context import Context
-from workers.service.learning.feedback_file import FeedbackTaken, take_lines
-from workers.service.service import Service
+from sluice.cli.output import AsJson, console, marked, print_json
+from sluice.cli.session import session
+from sluice.contracts.api import FeedbackRequest
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, SignalName
+from sluice.workers.context import Context
+from sluice.workers.service.learning.feedback_file import FeedbackTaken, take_lines
+from sluice.workers.service.service import Service
 
 
 def feedback(

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cli.configured import configured
-from cli.output import AsJson, errors_told, print_json, print_table
-from contracts.errors import InvalidInput
-from evaluation.learned_gate.model_files import METADATA, MODEL, list_models
-from gate.learned.model import GateModel
+from sluice.cli.configured import configured
+from sluice.cli.output import AsJson, errors_told, print_json, print_table
+from sluice.contracts.errors import InvalidInput
+from sluice.evaluation.learned_gate.model_files import METADATA, MODEL, list_models
+from sluice.gate.learned.model import GateModel
 
 COLUMNS = ("version", "sha256", "trained_at", "sources", "search_below", "full_loop_below", "usable")
 
@@ -28,7 +28,7 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _facts(folder: Path, embed: Any) -> dict[str, Any]:
-    from ingest.embed.embed import fingerprint_of_corpus
+    from sluice.ingest.embed.embed import fingerprint_of_corpus
 
     metadata = _metadata(folder)
     told = {"version": folder.name, "folder": str(folder), "trained_at": metadata.get("trained_at", "")}

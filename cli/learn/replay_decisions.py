@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cli.operate.dead_letter_options import moment
-from cli.output import AsJson, console, marked, print_json, print_table
-from cli.session import session
-from evaluation.decision_replay import DecisionReplay
-from workers.service.learning.replay_decisions import replay_decisions as replay
+from sluice.cli.operate.dead_letter_options import moment
+from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.evaluation.decision_replay import DecisionReplay
+from sluice.workers.service.learning.replay_decisions import replay_decisions as replay
 
 
 def replay_decisions(

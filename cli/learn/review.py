@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from cli.operate.dead_letter_options import moment
-from cli.output import AsJson, console, marked, print_json, print_table
-from cli.session import session
-from contracts.errors import InvalidInput
-from evaluation.phases import PhaseReport
-from evaluation.review import write_markdown
-from workers.context import Context
-from workers.service.learning import phases
-from workers.service.learning.phases import f1_lifts
-from workers.service.learning.review import make_packet
+from sluice.cli.operate.dead_letter_options import moment
+from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput
+from sluice.evaluation.phases import PhaseReport
+from sluice.evaluation.review import write_markdown
+from sluice.workers.context import Context
+from sluice.workers.service.learning import phases
+from sluice.workers.service.learning.phases import f1_lifts
+from sluice.workers.service.learning.review import make_packet
 
 FOLDER = Path("reports/review")
 _Since = Annotated[datetime, typer.Option(parser=moment, metavar="WHEN", help="Since then: 90d, or a date.")]

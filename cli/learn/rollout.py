@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from cli.operate.dead_letter_options import Note, checked
-from cli.output import AsJson, console, marked, print_json, print_table
-from cli.session import session
-from contracts.errors import InvalidInput
-from contracts.learning.rollout import Rollout, RolloutRequest
-from evaluation.rollout.ab_report import to_markdown
-from workers.service.learning.rollouts import RolloutDesk
+from sluice.cli.operate.dead_letter_options import Note, checked
+from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.learning.rollout import Rollout, RolloutRequest
+from sluice.evaluation.rollout.ab_report import to_markdown
+from sluice.workers.service.learning.rollouts import RolloutDesk
 
 canary = typer.Typer(
     help="A canary: the model decides for a share of the runs, against a control of equal size.", no_args_is_help=True

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, console, marked, print_json
-from cli.session import session
-from contracts.errors import InvalidInput, InvalidSetting
-from evaluation.learned_gate.model_files import list_models, own_models_dir, write_model
-from gate.learned.model import Costs
-from workers.context import Context
+from sluice.cli.output import AsJson, console, marked, print_json
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput, InvalidSetting
+from sluice.evaluation.learned_gate.model_files import list_models, own_models_dir, write_model
+from sluice.gate.learned.model import Costs
+from sluice.workers.context import Context
 
 DAY_SECONDS = 86_400.0
 Data = Annotated[
@@ -45,7 +45,7 @@ def train(
     Needs the extra `fit`. The collections are embedded on this machine: minutes the first time.
     """
     with session(as_json=as_json) as context:
-        from workers.training.training import suggest_version
+        from sluice.workers.training.training import suggest_version
 
         known = list_models(context.settings.data_dir)
         name = version or suggest_version(datetime.now(UTC), list(known))
@@ -82,12 +82,12 @@ def _files(
     questions: int,
     costs: Costs,
 ) -> dict[str, bytes]:
-    from gate.profile import choose_profile
-    from ingest.embed.embed import fingerprint_of_corpus
-    from workers.training.examples import examples_of_cases, examples_of_runs
-    from workers.training.fit import load_fitting
-    from workers.training.prior_sets import list_collections, prior_cases
-    from workers.training.training import Training, recorded_runs
+    from sluice.gate.profile import choose_profile
+    from sluice.ingest.embed.embed import fingerprint_of_corpus
+    from sluice.workers.training.examples import examples_of_cases, examples_of_runs
+    from sluice.workers.training.fit import load_fitting
+    from sluice.workers.training.prior_sets import list_collections, prior_cases
+    from sluice.workers.training.training import Training, recorded_runs
 
     load_fitting("linear_model")  # before the minutes of embedding
     settings = context.settings

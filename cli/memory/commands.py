@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from cli.memory.learnings import learn, prune, review
-from cli.memory.reading import export, prompt, recall, status
-from cli.memory.rebuild import rebuild
-from cli.memory.record import record
+from sluice.cli.memory.learnings import learn, prune, review
+from sluice.cli.memory.reading import export, prompt, recall, status
+from sluice.cli.memory.rebuild import rebuild
+from sluice.cli.memory.record import record
 
 memory = typer.Typer(
     help="Memory: what an agent's iterations taught, in a folder of the project or in the instance.",

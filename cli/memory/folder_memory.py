@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from contracts.memory.api import (
+from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationContext,
     LearningPatch,
@@ -17,13 +17,13 @@ from contracts.memory.api import (
     Recall,
     StreamFormat,
 )
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.proof import MemoryProof
-from memory import Memory
-from memory.documents import documents_of
-from memory.journal.compare import prove
-from memory.journal.entry import JournalEntry
-from memory.qdrant_schema import collection_name
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.proof import MemoryProof
+from sluice.memory import Memory
+from sluice.memory.documents import documents_of
+from sluice.memory.journal.compare import prove
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.qdrant_schema import collection_name
 
 
 class FolderMemory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from contracts.memory.api import (
+from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationContext,
     IterationSubmission,
@@ -18,14 +18,14 @@ from contracts.memory.api import (
     Recall,
     StreamFormat,
 )
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.proof import MemoryProof
-from memory.journal.entry import JournalEntry
-from workers.context import Context
-from workers.service.caller import OWN_MACHINE
-from workers.service.memory.desk import MemoryDesk
-from workers.service.memory.upkeep import MemoryUpkeep
-from workers.service.service import Service
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.proof import MemoryProof
+from sluice.memory.journal.entry import JournalEntry
+from sluice.workers.context import Context
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.memory.desk import MemoryDesk
+from sluice.workers.service.memory.upkeep import MemoryUpkeep
+from sluice.workers.service.service import Service
 
 
 class InstanceMemory:

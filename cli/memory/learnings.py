@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from cli.memory.opened import opened
-from cli.memory.options import Feature, Folder, Local, Project, TaskId
-from cli.output import AsJson, console, marked, print_json, print_table
-from contracts.errors import InvalidInput, first_problem
-from contracts.memory.api import LearningPatch, LearningRequest, Learnings
-from contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.cli.memory.opened import opened
+from sluice.cli.memory.options import Feature, Folder, Local, Project, TaskId
+from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.memory.api import LearningPatch, LearningRequest, Learnings
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
 
 if TYPE_CHECKING:
-    from cli.memory.opened import OpenedMemory
+    from sluice.cli.memory.opened import OpenedMemory
 
 
 def learn(

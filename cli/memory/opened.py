@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.output import errors_told
-from contracts.errors import InvalidInput
-from workers.settings import CONFIG_FILE
+from sluice.cli.output import errors_told
+from sluice.contracts.errors import InvalidInput
+from sluice.workers.settings import CONFIG_FILE
 
 if TYPE_CHECKING:
-    from cli.memory.folder_memory import FolderMemory
-    from cli.memory.instance_memory import InstanceMemory
+    from sluice.cli.memory.folder_memory import FolderMemory
+    from sluice.cli.memory.instance_memory import InstanceMemory
 
     OpenedMemory = FolderMemory | InstanceMemory
     """The memory of one project: both offer the same."""
@@ -29,8 +29,8 @@ def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bo
     """The memory of a project; errors become a message and an exit code."""
     project = _repository() if project == HERE else project
     if folder is not None or (local if local is not None else _is_local(Path(project))):
-        from cli.memory.folder_memory import FolderMemory
-        from memory import open_memory
+        from sluice.cli.memory.folder_memory import FolderMemory
+        from sluice.memory import open_memory
 
         with errors_told(as_json=as_json):
             if folder is not None and local is False:
@@ -40,8 +40,8 @@ def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bo
             with open_memory(place, str(root)) as memory:
                 yield FolderMemory(memory, str(place))
         return
-    from cli.memory.instance_memory import InstanceMemory
-    from cli.session import session
+    from sluice.cli.memory.instance_memory import InstanceMemory
+    from sluice.cli.session import session
 
     with session(as_json=as_json) as context:
         yield InstanceMemory(context, _name_of(project))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from memory.extraction.raw_output import RawIterationOutput
+from sluice.memory.extraction.raw_output import RawIterationOutput
 
 
 class PassedOnOutput(RawIterationOutput):

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.memory.opened import opened
-from cli.memory.options import Feature, Folder, Local, Project, TaskId
-from cli.output import AsJson, error_console, plain_text, print_json, print_table
+from sluice.cli.memory.opened import opened
+from sluice.cli.memory.options import Feature, Folder, Local, Project, TaskId
+from sluice.cli.output import AsJson, error_console, plain_text, print_json, print_table
 
 
 def recall(

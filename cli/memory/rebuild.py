@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.memory.opened import opened
-from cli.memory.options import Folder, Local, Project
-from cli.output import AsJson, console, print_json, print_table
-from contracts.memory.proof import MemoryProof
+from sluice.cli.memory.opened import opened
+from sluice.cli.memory.options import Folder, Local, Project
+from sluice.cli.output import AsJson, console, print_json, print_table
+from sluice.contracts.memory.proof import MemoryProof
 
 if TYPE_CHECKING:
-    from cli.memory.opened import OpenedMemory
+    from sluice.cli.memory.opened import OpenedMemory
 
 
 def rebuild(
@@ -46,8 +46,8 @@ def rebuild(
 
 
 def _wait(memory: OpenedMemory, runs: list[str], timeout_seconds: float) -> None:
-    from cli.memory.instance_memory import InstanceMemory
-    from cli.session import goes_on, wait_for
+    from sluice.cli.memory.instance_memory import InstanceMemory
+    from sluice.cli.session import goes_on, wait_for
 
     if isinstance(memory, InstanceMemory):
         for run_id in runs:

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.memory.opened import opened
-from cli.memory.options import Feature, Folder, Local, Project
-from cli.memory.pipe import PassedOnOutput
-from cli.output import INTERRUPTED, AsJson, console, error_console, print_json
-from contracts.errors import InvalidInput
-from contracts.memory.api import IterationAccepted, IterationContext, StreamFormat
-from contracts.memory.model import ModelTier
-from memory.extraction.raw_output import RawIterationOutput, collect
+from sluice.cli.memory.opened import opened
+from sluice.cli.memory.options import Feature, Folder, Local, Project
+from sluice.cli.memory.pipe import PassedOnOutput
+from sluice.cli.output import INTERRUPTED, AsJson, console, error_console, print_json
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.api import IterationAccepted, IterationContext, StreamFormat
+from sluice.contracts.memory.model import ModelTier
+from sluice.memory.extraction.raw_output import RawIterationOutput, collect
 
 
 def record(

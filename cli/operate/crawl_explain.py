@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from cli.output import console, marked, print_json
-from contracts.errors import SluiceError
-from contracts.ingest import CrawlDirected, Render
-from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawled_page import CrawledPage, Note
-from ingest.crawl.crawler import UnchangedPage
-from ingest.extract.extract import extract
-from ingest.settings import CrawlSettings
-from ingest.url import normalise_url
-from workers.context import Context
+from sluice.cli.output import console, marked, print_json
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.ingest import CrawlDirected, Render
+from sluice.ingest.crawl.budget_meter import BudgetMeter
+from sluice.ingest.crawl.crawled_page import CrawledPage, Note
+from sluice.ingest.crawl.crawler import UnchangedPage
+from sluice.ingest.extract.extract import extract
+from sluice.ingest.settings import CrawlSettings
+from sluice.ingest.url import normalise_url
+from sluice.workers.context import Context
 
 LINKS_SHOWN = 20
 """Links and traps that are printed one by one; `--json` has all."""

@@ -13,10 +13,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import ValidationError
 
-from contracts.base import Value
-from contracts.errors import InvalidInput, first_problem
-from contracts.event import Queue
-from contracts.outcome import DeadLetterReason
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.event import Queue
+from sluice.contracts.outcome import DeadLetterReason
 
 Shape = TypeVar("Shape", bound=Value)
 

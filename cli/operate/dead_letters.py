@@ -15,13 +15,13 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from cli.agent.ask_first import ask_first
-from cli.operate.dead_letter_options import LetterSelection, Note, checked, selecting
-from cli.operate.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
-from cli.output import AsJson, console, marked, plain_text, print_json, print_table
-from cli.session import session
-from contracts.errors import Conflict, InvalidInput
-from contracts.operations.dead_letters import (
+from sluice.cli.agent.ask_first import ask_first
+from sluice.cli.operate.dead_letter_options import LetterSelection, Note, checked, selecting
+from sluice.cli.operate.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
+from sluice.cli.output import AsJson, console, marked, plain_text, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
     DeadLetterPage,
@@ -31,7 +31,7 @@ from contracts.operations.dead_letters import (
     Purged,
     ReplayRequest,
 )
-from workers.context import Context
+from sluice.workers.context import Context
 
 dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)
 

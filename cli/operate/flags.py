@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from cli.operate.dead_letter_options import Note
-from cli.output import AsJson, console, error_console, print_json, print_table
-from cli.session import session
-from contracts.learning.control import FlagState
-from contracts.learning.events import FlagAction
-from contracts.learning.flags import FlagResult
-from workers.feature_variables import VARIABLES
-from workers.runtime.flag_rules import NAMES
-from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.learning.flags import FlagDesk
+from sluice.cli.operate.dead_letter_options import Note
+from sluice.cli.output import AsJson, console, error_console, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.learning.control import FlagState
+from sluice.contracts.learning.events import FlagAction
+from sluice.contracts.learning.flags import FlagResult
+from sluice.workers.feature_variables import VARIABLES
+from sluice.workers.runtime.flag_rules import NAMES
+from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.learning.flags import FlagDesk
 
 flags = typer.Typer(help="Feature flags: switch features on and off at run time.", no_args_is_help=True)
 

@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-from cli.agent.answers import print_run
-from cli.agent.ask_first import ask_first
-from cli.operate.dead_letter_options import Note, checked
-from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from cli.session import goes_on, session, wait_for
-from contracts.errors import InvalidInput
-from contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry
-from contracts.retrieval import Filters
-from workers.context import Context
-from workers.service.caller import Caller
-from workers.service.service import Service
-from workers.service.trust.forget import ForgetDesk
+from sluice.cli.agent.answers import print_run
+from sluice.cli.agent.ask_first import ask_first
+from sluice.cli.operate.dead_letter_options import Note, checked
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
+from sluice.cli.session import goes_on, session, wait_for
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry
+from sluice.contracts.retrieval import Filters
+from sluice.workers.context import Context
+from sluice.workers.service.caller import Caller
+from sluice.workers.service.service import Service
+from sluice.workers.service.trust.forget import ForgetDesk
 
 FORGET_SECONDS = 300.0
 """How long the command waits for its run unless it is told otherwise."""

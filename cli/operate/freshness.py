@@ -9,21 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from cli.session import goes_on, session, wait_for
-from contracts.errors import InvalidInput, TimedOut
-from ingest.freshness.decisions import record_command
-from ingest.freshness.refresh_plan import Counts
-from workers.context import Context
-from workers.service.plan_command import PLAN_VARIABLE, run_with_plan
-from workers.service.trust.freshness import (
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
+from sluice.cli.session import goes_on, session, wait_for
+from sluice.contracts.errors import InvalidInput, TimedOut
+from sluice.ingest.freshness.decisions import record_command
+from sluice.ingest.freshness.refresh_plan import Counts
+from sluice.workers.context import Context
+from sluice.workers.service.plan_command import PLAN_VARIABLE, run_with_plan
+from sluice.workers.service.trust.freshness import (
     FreshnessFiles,
     files_of,
     plan_refresh,
     require_whole,
     write_current_manifest,
 )
-from workers.service.trust.recheck import Rechecked, recheck, rechecked
+from sluice.workers.service.trust.recheck import Rechecked, recheck, rechecked
 
 _STDERR = 2
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, print_json, print_table
-from cli.session import session
-from contracts.operations.hosts import HostView
-from ingest.politeness.host_stats import MOST_DAYS
+from sluice.cli.output import AsJson, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.operations.hosts import HostView
+from sluice.ingest.politeness.host_stats import MOST_DAYS
 
 COLUMNS = (
     "host",

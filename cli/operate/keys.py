@@ -6,9 +6,9 @@ from typing import Annotated, cast
 
 import typer
 
-from cli.output import AsJson, console, print_json, print_table
-from cli.session import session
-from workers.service.api_keys import ROLES, ApiKeys, Role
+from sluice.cli.output import AsJson, console, print_json, print_table
+from sluice.cli.session import session
+from sluice.workers.service.api_keys import ROLES, ApiKeys, Role
 
 keys = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 

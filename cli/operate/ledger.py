@@ -13,16 +13,16 @@ from typing import Annotated
 import typer
 from filelock import FileLock, Timeout
 
-from cli.configured import configured
-from cli.output import AsJson, console, errors_told, print_json, print_table
-from contracts.errors import Conflict, InvalidInput
-from ledger.database import Database
-from ledger.retention import Pruning
-from ledger.schema.install import install
-from ledger.schema.migrate import Migration, look
-from ledger.schema.migrate import migrate as carry_out
-from workers.runtime.private_files import make_private
-from workers.settings import Settings
+from sluice.cli.configured import configured
+from sluice.cli.output import AsJson, console, errors_told, print_json, print_table
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.ledger.database import Database
+from sluice.ledger.retention import Pruning
+from sluice.ledger.schema.install import install
+from sluice.ledger.schema.migrate import Migration, look
+from sluice.ledger.schema.migrate import migrate as carry_out
+from sluice.workers.runtime.private_files import make_private
+from sluice.workers.settings import Settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 _AGE = re.compile(r"(\d{1,6})([dhm])")

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from cli.agent.ask_first import ask_first
-from cli.operate.dead_letter_options import Note, checked
-from cli.output import AsJson, console, marked, print_json, print_table
-from cli.session import session, wait_for
-from contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, QuarantineState
-from contracts.trust import Finding
-from workers.context import Context
-from workers.service.caller import Caller
-from workers.service.service import Service
-from workers.service.trust.quarantine import QuarantineDesk
+from sluice.cli.agent.ask_first import ask_first
+from sluice.cli.operate.dead_letter_options import Note, checked
+from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.cli.session import session, wait_for
+from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, QuarantineState
+from sluice.contracts.trust import Finding
+from sluice.workers.context import Context
+from sluice.workers.service.caller import Caller
+from sluice.workers.service.service import Service
+from sluice.workers.service.trust.quarantine import QuarantineDesk
 
 quarantine = typer.Typer(
     help="Quarantine: chunks that the guard blocked when they were ingested.", no_args_is_help=True

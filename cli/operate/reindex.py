@@ -9,17 +9,17 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
-from cli.session import session
-from contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, Unavailable
-from index.journal.records import Vectors
-from index.local.reindex import Plan, Reindexed, reindex
-from index.local.write_policy import WritePolicy
-from ingest.embed.embed import fingerprint_of_corpus
-from ingest.embed.minilm.files import FINGERPRINTS
-from ingest.settings import EmbedSettings
-from otel import metrics
-from workers.context import Context
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
+from sluice.cli.session import session
+from sluice.contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, Unavailable
+from sluice.index.journal.records import Vectors
+from sluice.index.local.reindex import Plan, Reindexed, reindex
+from sluice.index.local.write_policy import WritePolicy
+from sluice.ingest.embed.embed import fingerprint_of_corpus
+from sluice.ingest.embed.minilm.files import FINGERPRINTS
+from sluice.ingest.settings import EmbedSettings
+from sluice.otel import metrics
+from sluice.workers.context import Context
 
 _PROBE = "which way does this point"
 """Embedded once before anything is built: it shows that the model answers, and how wide its vectors are."""

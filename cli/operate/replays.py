@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cli.operate.dead_letter_options import Note
-from cli.output import AsJson, console, print_json, print_table
-from cli.session import session
-from contracts.operations.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
-from workers.context import Context
+from sluice.cli.operate.dead_letter_options import Note
+from sluice.cli.output import AsJson, console, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.operations.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
+from sluice.workers.context import Context
 
 ReplayId = Annotated[str, typer.Argument(help="The bulk replay.")]
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cli.agent.answers import print_run
-from cli.output import AsJson, console, error_console, marked, print_json, print_table
-from cli.session import session
-from contracts.api import RunKind
-from contracts.event import Event
-from contracts.index import RunFinished
-from workers.service.service import Service
+from sluice.cli.agent.answers import print_run
+from sluice.cli.output import AsJson, console, error_console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.api import RunKind
+from sluice.contracts.event import Event
+from sluice.contracts.index import RunFinished
+from sluice.workers.service.service import Service
 
 
 def runs(

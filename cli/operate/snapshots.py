@@ -8,11 +8,11 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import Progress
 
-from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
-from cli.session import session
-from contracts.errors import Corrupted, InvalidSetting, NotFound, Unavailable
-from index.disk.layout import CorpusLayout
-from index.generations.publish import (
+from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import Corrupted, InvalidSetting, NotFound, Unavailable
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import (
     GenerationInfo,
     list_generation_names,
     list_generations,
@@ -20,9 +20,9 @@ from index.generations.publish import (
     rollback,
     verify,
 )
-from index.remote.object_store import ObjectStore, open_store
-from index.remote.snapshots import Transfer, pull, push
-from workers.context import Context
+from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.index.remote.snapshots import Transfer, pull, push
+from sluice.workers.context import Context
 
 snapshot = typer.Typer(help="Generations of the index: list, verify, go back, copy.", no_args_is_help=True)
 

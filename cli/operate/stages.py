@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, print_json, print_table
-from cli.session import session
-from contracts.api import StageView
-from contracts.event import QUEUES, Queue
+from sluice.cli.output import AsJson, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.api import StageView
+from sluice.contracts.event import QUEUES, Queue
 
 stages = typer.Typer(help="Stages: how many events wait in each, and which are paused.", no_args_is_help=True)
 

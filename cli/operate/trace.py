@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, print_json, print_wide
-from cli.session import session
-from contracts.errors import Corrupted, NotFound
-from otel.spans import SpanStore, StoredSpan
-from otel.waterfall import render_waterfall, waterfall_json
-from workers.context import Context
+from sluice.cli.output import AsJson, print_json, print_wide
+from sluice.cli.session import session
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.otel.spans import SpanStore, StoredSpan
+from sluice.otel.waterfall import render_waterfall, waterfall_json
+from sluice.workers.context import Context
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 

@@ -17,9 +17,9 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cli.configured import configured
-from cli.main import Group
-from cli.output import (
+from sluice.cli.configured import configured
+from sluice.cli.main import Group
+from sluice.cli.output import (
     AsJson,
     checked_corpus,
     console,
@@ -29,21 +29,21 @@ from cli.output import (
     print_json,
     print_table,
 )
-from cli.quality.eval_answers import judge_responses
-from contracts.api import RunAccepted, RunView, SubmittedDocument
-from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
-from contracts.retrieval import TEXT_STRATEGIES, Query, Retrieval, Strategy
-from evaluation.ragas.environment import FOLDER, install
-from evaluation.retrieval.ask import Answered, ask_all
-from evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
-from evaluation.retrieval.cases import Case, read_cases, sample_cases
-from evaluation.retrieval.compare import MAX_DROP, compare
-from evaluation.retrieval.fit_fusion import fit_lexical_weight
-from evaluation.retrieval.measures import require_library
-from evaluation.retrieval.report import Report, Subject, make_report, read_report, write_report
-from evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
-from evaluation.retrieval.submit import Submitted, submit_documents
-from evaluation.retrieval.tables import (
+from sluice.cli.quality.eval_answers import judge_responses
+from sluice.contracts.api import RunAccepted, RunView, SubmittedDocument
+from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
+from sluice.contracts.retrieval import TEXT_STRATEGIES, Query, Retrieval, Strategy
+from sluice.evaluation.ragas.environment import FOLDER, install
+from sluice.evaluation.retrieval.ask import Answered, ask_all
+from sluice.evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
+from sluice.evaluation.retrieval.cases import Case, read_cases, sample_cases
+from sluice.evaluation.retrieval.compare import MAX_DROP, compare
+from sluice.evaluation.retrieval.fit_fusion import fit_lexical_weight
+from sluice.evaluation.retrieval.measures import require_library
+from sluice.evaluation.retrieval.report import Report, Subject, make_report, read_report, write_report
+from sluice.evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
+from sluice.evaluation.retrieval.submit import Submitted, submit_documents
+from sluice.evaluation.retrieval.tables import (
     comparison_table,
     fit_table,
     metrics_table,
@@ -52,9 +52,9 @@ from evaluation.retrieval.tables import (
     write_notes,
     write_verdict,
 )
-from gate.client import SluiceClient
-from otel.logs import configure
-from workers.settings import Settings
+from sluice.gate.client import SluiceClient
+from sluice.otel.logs import configure
+from sluice.workers.settings import Settings
 
 REPORT = Path("reports/retrieval-metrics.json")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.session import session
-from contracts.errors import InvalidInput, InvalidSetting
-from contracts.retrieval import Retrieval
-from evaluation.ragas.answers import PASSAGES, answer_cases, generated, given, read_responses
-from evaluation.retrieval.ask import Answered
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.rfc_metrics import headline_strategy
-from gate.client import SluiceClient
-from workers.context import Context
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput, InvalidSetting
+from sluice.contracts.retrieval import Retrieval
+from sluice.evaluation.ragas.answers import PASSAGES, answer_cases, generated, given, read_responses
+from sluice.evaluation.retrieval.ask import Answered
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.rfc_metrics import headline_strategy
+from sluice.gate.client import SluiceClient
+from sluice.workers.context import Context
 
 PROMPT = "rag"
 """The template by which answers are generated."""

@@ -6,22 +6,22 @@ from typing import TypeVar
 
 import typer
 
-from cli.agent.answers import print_decision
-from cli.configured import configured
-from cli.learn import rollout
-from cli.learn.calibrate import calibrate
-from cli.learn.defences import defences
-from cli.learn.models import models
-from cli.learn.train import train
-from cli.output import AsJson, console, errors_told, print_json, print_table
-from cli.session import session
-from contracts.errors import NotFound
-from contracts.event import Body
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from gate.decide import explain, needs_model
-from gate.learned.model import GateModel
-from gate.profile import Profile, load_profiles
-from workers.context import Context
+from sluice.cli.agent.answers import print_decision
+from sluice.cli.configured import configured
+from sluice.cli.learn import rollout
+from sluice.cli.learn.calibrate import calibrate
+from sluice.cli.learn.defences import defences
+from sluice.cli.learn.models import models
+from sluice.cli.learn.train import train
+from sluice.cli.output import AsJson, console, errors_told, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Body
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.gate.decide import explain, needs_model
+from sluice.gate.learned.model import GateModel
+from sluice.gate.profile import Profile, load_profiles
+from sluice.workers.context import Context
 
 SomeBody = TypeVar("SomeBody", bound=Body)
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from cli.agent.answers import describe_check
-from cli.output import AsJson, Corpus, console, marked, print_json, print_table
-from cli.session import session
-from contracts.errors import InvalidInput, NotFound
-from trust.report import GuardReport, summarise, write_evidence
-from workers.service.trust.guard import judge_questions, judge_runs
+from sluice.cli.agent.answers import describe_check
+from sluice.cli.output import AsJson, Corpus, console, marked, print_json, print_table
+from sluice.cli.session import session
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.trust.report import GuardReport, summarise, write_evidence
+from sluice.workers.service.trust.guard import judge_questions, judge_runs
 
 
 def guard(

@@ -11,18 +11,18 @@ from typing import Annotated
 
 import typer
 
-from cli.configured import configured
-from cli.output import AsJson, console, error_console, errors_told, marked, print_json, print_table
-from cli.quality.eval import LiveServer, own_url
-from contracts.api import SubmittedDocument
-from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
-from contracts.retrieval import Filters
-from evaluation.retrieval.submit import submit_documents
-from gate.client import SluiceClient
-from trust.redteam.attacks import fill, make_attacks
-from trust.redteam.carriers import CARRIERS
-from trust.redteam.channels import CHANNELS, SEEN
-from trust.redteam.outcome import (
+from sluice.cli.configured import configured
+from sluice.cli.output import AsJson, console, error_console, errors_told, marked, print_json, print_table
+from sluice.cli.quality.eval import LiveServer, own_url
+from sluice.contracts.api import SubmittedDocument
+from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
+from sluice.contracts.retrieval import Filters
+from sluice.evaluation.retrieval.submit import submit_documents
+from sluice.gate.client import SluiceClient
+from sluice.trust.redteam.attacks import fill, make_attacks
+from sluice.trust.redteam.carriers import CARRIERS
+from sluice.trust.redteam.channels import CHANNELS, SEEN
+from sluice.trust.redteam.outcome import (
     Outcome,
     Probe,
     RedTeamReport,
@@ -31,7 +31,7 @@ from trust.redteam.outcome import (
     probe_of_channel,
     summarise,
 )
-from trust.redteam.templates import OVERT
+from sluice.trust.redteam.templates import OVERT
 
 _SCRATCH = "redteam-"
 _PASSAGES = 20

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from contracts.base import CorpusName, Moment, Value, is_none
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import GraphPath
+from sluice.contracts.base import CorpusName, Moment, Value, is_none
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import GraphPath
 
 Cell = JsonValue
 """A value in a row of a Cypher result; nodes and edges are objects of their properties."""

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from contracts.event import Body, Queue
+from sluice.contracts.event import Body, Queue
 
 
 class GraphDirected(Body):

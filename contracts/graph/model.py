@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from contracts.document import PageLink
+from sluice.contracts.document import PageLink
 
 UNKNOWN = "?"
 """Stands in a symbol's name for what holds it, where that is not known."""

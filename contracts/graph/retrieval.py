@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import Field
 
-from contracts.base import Value, is_none
-from contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.base import Value, is_none
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 
 
 class PathStep(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from contracts.graph.model import Edge
+from sluice.contracts.graph.model import Edge
 
 
 class DocumentRow(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
-from contracts.plan import Plan
+from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
+from sluice.contracts.plan import Plan
 
 FlagName = Literal["gate_weights", "search", "crawl", "hybrid", "rerank", "learned_gate", "ragas", "graph", "memory"]
 FlagSource = Literal["kill_switch", "policy", "environment", "stored", "default"]

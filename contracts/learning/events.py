@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Sha256
-from contracts.event import Body, Queue
-from contracts.learning.control import Defence, DefenceName, FlagName, FlagSource
-from contracts.learning.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
+from sluice.contracts.base import LaterText, Sha256
+from sluice.contracts.event import Body, Queue
+from sluice.contracts.learning.control import Defence, DefenceName, FlagName, FlagSource
+from sluice.contracts.learning.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
 
 CONTROL_CORPUS = "sluice.control"
 """The corpus that control runs are of. It holds no documents; a key that is limited to corpora sees none of them."""

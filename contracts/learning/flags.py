@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from contracts.base import Value
-from contracts.learning.control import FlagState
-from contracts.learning.events import FlagAction
+from sluice.contracts.base import Value
+from sluice.contracts.learning.control import FlagState
+from sluice.contracts.learning.events import FlagAction
 
 
 class FlagRequest(Value):

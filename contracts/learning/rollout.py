@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import Moment, Sha256, Value
+from sluice.contracts.base import Moment, Sha256, Value
 
 RolloutStatus = Literal["shadow", "canary", "promoted", "stopped"]
 """The model decides beside the gate; for a share of the units; for all; or for none any more."""

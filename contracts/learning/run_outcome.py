@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import CorpusName, Moment, Sha256, Value, is_none
-from contracts.learning.control import Arm
-from contracts.plan import Plan
+from sluice.contracts.base import CorpusName, Moment, Sha256, Value, is_none
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.plan import Plan
 
 SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
 """Ways to hear how an answer did: the task's own success, a tool's, a person's, a benchmark's verdict."""

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from contracts.api import RunAccepted
-from contracts.base import Moment, Value, is_empty, is_none
-from contracts.memory.learning import FeatureLearning, LearningId, LearningSource, LearningText, Reason
-from contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
-from contracts.memory.names import FeatureName, ProjectPath
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.base import Moment, Value, is_empty, is_none
+from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningSource, LearningText, Reason
+from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
+from sluice.contracts.memory.names import FeatureName, ProjectPath
 
 StreamFormat = Literal["auto", "claude-code", "swe-agent", "mini-swe-agent", "openhands", "trace", "record"]
 """What an agent's output is written in; `auto` looks at it. `record` is an `IterationRecord` as JSON."""

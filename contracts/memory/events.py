@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from contracts.event import Body, Queue
-from contracts.memory.names import FeatureName, ProjectPath
+from sluice.contracts.event import Body, Queue
+from sluice.contracts.memory.names import FeatureName, ProjectPath
 
 EntryIds = Annotated[tuple[str, ...], Field(max_length=1_000)]
 

@@ -12,8 +12,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Moment, Switch, Value, is_empty
-from contracts.memory.names import FeatureName
+from sluice.contracts.base import Moment, Switch, Value, is_empty
+from sluice.contracts.memory.names import FeatureName
 
 MAX_LEARNING_CHARACTERS = 500
 LearningText = Annotated[str, Field(min_length=1, max_length=MAX_LEARNING_CHARACTERS, pattern=r"\S")]

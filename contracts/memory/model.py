@@ -13,8 +13,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
-from contracts.memory.names import FeatureName, RelativePath
+from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
+from sluice.contracts.memory.names import FeatureName, RelativePath
 
 MAX_SUMMARY_CHARACTERS = 2_000
 MAX_MESSAGE_CHARACTERS = 2_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 
 class MemoryProof(Value):

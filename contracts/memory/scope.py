@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.base import Value
-from contracts.memory.names import FeatureName, ProjectPath
+from sluice.contracts.base import Value
+from sluice.contracts.memory.names import FeatureName, ProjectPath
 
 
 class MemoryScope(Value):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from contracts.base import CorpusName, Moment, Value
-from contracts.event import Queue
-from contracts.outcome import DeadLetterReason
+from sluice.contracts.base import CorpusName, Moment, Value
+from sluice.contracts.event import Queue
+from sluice.contracts.outcome import DeadLetterReason
 
 DeadLetterStatus = Literal["parked", "replayed", "purged"]
 ReplayStatus = Literal["running", "paused", "done", "aborted"]

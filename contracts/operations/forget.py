@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from contracts.base import CorpusName, LaterText, Moment, Value, is_none
-from contracts.document import document_id_for, snippet_id_for
-from contracts.operations.dead_letters import Note
-from contracts.retrieval import Filters
+from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
+from sluice.contracts.document import document_id_for, snippet_id_for
+from sluice.contracts.operations.dead_letters import Note
+from sluice.contracts.retrieval import Filters
 
 ForgottenKind = Literal["url", "url_prefix", "document_id", "run_id", "submitted_by", "checksum"]
 """What an entry of the negative list names: documents of one URL, of URLs that begin so, one document, what a run

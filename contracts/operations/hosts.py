@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import computed_field
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 
 class HostCounts(Value):

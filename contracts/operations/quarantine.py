@@ -9,9 +9,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from contracts.base import CorpusName, Moment, Value
-from contracts.operations.dead_letters import OperatorAction
-from contracts.trust import Finding, Origin
+from sluice.contracts.base import CorpusName, Moment, Value
+from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.contracts.trust import Finding, Origin
 
 QuarantineState = Literal["held", "released", "purged"]
 """`released`: an operator found it harmless, and it is not blocked again. `purged`: its text was removed for good."""

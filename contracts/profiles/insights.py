@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import Switch, Value, is_empty, is_none
+from sluice.contracts.base import Switch, Value, is_empty, is_none
 
 Channel = Literal["news", "press_release", "social", "forum", "owned", "other"]
 """The kind of a source: the press, an announcement, a social network, a forum, a brand's own site, anything else."""

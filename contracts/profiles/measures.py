@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import LaterText, Value, is_empty, is_none
+from sluice.contracts.base import LaterText, Value, is_empty, is_none
 
 Count = Annotated[int, Field(ge=0)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from evaluation.defence.verdicts import Verdict
+from sluice.evaluation.defence.verdicts import Verdict
 
 NEAR = 0.95
 """Share of a day's ceiling from which nothing more is asked outside: what is left is for runs under way."""

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Value
-from evaluation.defence.windows import LEAST, Window
-from evaluation.intervals import mean_interval, wilson_interval
+from sluice.contracts.base import LaterText, Value
+from sluice.evaluation.defence.windows import LEAST, Window
+from sluice.evaluation.intervals import mean_interval, wilson_interval
 
 Verdict = Literal["bad", "good", "neither", "void"]
 

@@ -17,10 +17,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Value, is_none
-from contracts.learning.control import Defence, DefenceName
-from contracts.learning.run_outcome import RunOutcome
-from evaluation.defence.verdicts import (
+from sluice.contracts.base import LaterText, Value, is_none
+from sluice.contracts.learning.control import Defence, DefenceName
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.evaluation.defence.verdicts import (
     BASELINE_FACTOR,
     Closed,
     judge_freshness,
@@ -28,7 +28,7 @@ from evaluation.defence.verdicts import (
     judge_satisfaction,
     percentile_95,
 )
-from evaluation.defence.windows import EMPTY, FULL, LEAST, Window, add, measure, spans_too_long
+from sluice.evaluation.defence.windows import EMPTY, FULL, LEAST, Window, add, measure, spans_too_long
 
 IN_A_ROW = 2
 """Windows that must agree."""

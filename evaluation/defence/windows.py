@@ -7,10 +7,10 @@ back, the windows hold the trickle alone.
 
 from __future__ import annotations
 
-from contracts.base import Value
-from contracts.learning.control import DefenceName
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
+from sluice.contracts.base import Value
+from sluice.contracts.learning.control import DefenceName
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
 
 FULL = 100
 """Runs of a window while the gate does as it is configured. At a true satisfaction of 0.72 two windows in a row fall

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from contracts.errors import Conflict, NotFound
+from sluice.contracts.errors import Conflict, NotFound
 
 MODELS_DIR = Path(__file__).parent.parent / "rag_gate"
 MODEL, METADATA, UNSEEN, REPORT = "model.json", "metadata.json", "unseen.json", "report.md"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, first_problem
-from contracts.prompt import PromptMessage
-from contracts.retrieval import Retrieval
-from evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-from evaluation.json_lines import read_objects
-from evaluation.ragas.metrics import AnsweredQuestion, Response
-from evaluation.retrieval.cases import Case
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import Retrieval
+from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
+from sluice.evaluation.json_lines import read_objects
+from sluice.evaluation.ragas.metrics import AnsweredQuestion, Response
+from sluice.evaluation.retrieval.cases import Case
 
 ANSWER_TOKENS = 400
 """Of an answer that is generated: a few paragraphs."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from evaluation.ragas.environment import RagasScore
-from evaluation.ragas.metrics import AT, AnsweredQuestion, RagasMetrics, mean_of
-from evaluation.ragas.support import Embed, find_support, groundedness
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.measures import compute_measures
+from sluice.evaluation.ragas.environment import RagasScore
+from sluice.evaluation.ragas.metrics import AT, AnsweredQuestion, RagasMetrics, mean_of
+from sluice.evaluation.ragas.support import Embed, find_support, groundedness
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.measures import compute_measures
 
 Judge = Callable[[Sequence[AnsweredQuestion]], Sequence[RagasScore]]
 """Judges each answer, in order: `evaluation.ragas.environment.judge_answers` with its settings."""

@@ -15,10 +15,10 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from contracts.base import Value
-from contracts.errors import InvalidSetting, TimedOut, Unavailable, first_problem
-from evaluation.ragas.metrics import AnsweredQuestion
-from evaluation.settings import JudgeSettings
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable, first_problem
+from sluice.evaluation.ragas.metrics import AnsweredQuestion
+from sluice.evaluation.settings import JudgeSettings
 
 PINS = (
     "ragas==0.4.3",

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 AT = (1, 5, 10)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.sentences import cut_sentences
+from sluice.contracts.sentences import cut_sentences
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.measures import DEPTH
-from evaluation.retrieval.misses import Miss, find_miss
-from evaluation.retrieval.ranking import name_chunks, rank_documents
-from evaluation.retrieval.retry_when_overloaded import retry_when_overloaded
+from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.measures import DEPTH
+from sluice.evaluation.retrieval.misses import Miss, find_miss
+from sluice.evaluation.retrieval.ranking import name_chunks, rank_documents
+from sluice.evaluation.retrieval.retry_when_overloaded import retry_when_overloaded
 
 TOP_K = 200
 """Chunks asked for: the most that a query may ask for, as a document of several chunks takes several places."""

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from contracts.api import SubmittedDocument
-from contracts.errors import InvalidInput, first_problem
-from evaluation.json_lines import read_objects
-from evaluation.retrieval.cases import Case, parse_case
+from sluice.contracts.api import SubmittedDocument
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.evaluation.json_lines import read_objects
+from sluice.evaluation.retrieval.cases import Case, parse_case
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 JUDGMENTS = ("qrels.tsv", "qrels/test.tsv")

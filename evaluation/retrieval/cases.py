@@ -20,10 +20,10 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, StrictInt, ValidationError, field_validator, model_validator
 
-from contracts.base import Sha256, Value
-from contracts.errors import InvalidInput, first_problem
-from contracts.retrieval import Filters, QueryText
-from evaluation.json_lines import read_objects
+from sluice.contracts.base import Sha256, Value
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.retrieval import Filters, QueryText
+from sluice.evaluation.json_lines import read_objects
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 """A document id, a URL, a file path or a chunk id."""

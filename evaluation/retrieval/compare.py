@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from contracts.base import Value
-from contracts.errors import Conflict
-from contracts.retrieval import Strategy
-from evaluation.retrieval.measures import HEADLINES, MEASURES
-from evaluation.retrieval.report import Report, StrategyReport
-from evaluation.retrieval.significance import Floats, randomisation_p
+from sluice.contracts.base import Value
+from sluice.contracts.errors import Conflict
+from sluice.contracts.retrieval import Strategy
+from sluice.evaluation.retrieval.measures import HEADLINES, MEASURES
+from sluice.evaluation.retrieval.report import Report, StrategyReport
+from sluice.evaluation.retrieval.significance import Floats, randomisation_p
 
 MAX_DROP = 0.05
 """The relative drop of a headline measure that fails: below 5 % a difference is not noticeable to who uses the

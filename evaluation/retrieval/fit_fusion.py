@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.base import Value
-from contracts.errors import InvalidInput
-from contracts.retrieval import Strategy
-from evaluation.retrieval.ask import TOP_K, Answered, ScoredChunk
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.measures import HIT_DEPTH
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.retrieval import Strategy
+from sluice.evaluation.retrieval.ask import TOP_K, Answered, ScoredChunk
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.measures import HIT_DEPTH
 
 WEIGHTS = tuple(0.001 * 2 ** (step / 3) for step in range(25))
 """0.001 to 0.256, each a quarter more than the last: the curve is flat, so a finer grid would tell nothing."""

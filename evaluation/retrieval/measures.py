@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.errors import InvalidSetting
-from evaluation.retrieval.cases import Case
+from sluice.contracts.errors import InvalidSetting
+from sluice.evaluation.retrieval.cases import Case
 
 DEPTH = 100
 """How many documents of a ranking are looked at: as many as the deepest measure asks for."""

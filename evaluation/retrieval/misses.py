@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.base import Value
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.measures import DEPTH, HIT_DEPTH
-from evaluation.retrieval.ranking import Ranked
+from sluice.contracts.base import Value
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.measures import DEPTH, HIT_DEPTH
+from sluice.evaluation.retrieval.ranking import Ranked
 
 SHOWN = 5
 """Results reported for each missed question."""

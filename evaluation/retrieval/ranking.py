@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import RetrievedChunk
 
 
 class Ranked(NamedTuple):

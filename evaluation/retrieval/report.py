@@ -15,16 +15,16 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from contracts.base import CorpusName, Moment, Sha256, Value
-from contracts.errors import InvalidInput, first_problem
-from contracts.retrieval import Strategy
-from evaluation.retrieval.ask import TOP_K, Answered
-from evaluation.retrieval.cases import Case, fingerprint
-from evaluation.retrieval.measures import MEASURES, compute_measures
-from evaluation.retrieval.misses import Miss
-from evaluation.retrieval.rfc_metrics import RfcMetrics, headline_strategy, mean_trust
-from evaluation.retrieval.significance import bootstrap_interval
-from evaluation.retrieval.submit import Submitted
+from sluice.contracts.base import CorpusName, Moment, Sha256, Value
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.retrieval import Strategy
+from sluice.evaluation.retrieval.ask import TOP_K, Answered
+from sluice.evaluation.retrieval.cases import Case, fingerprint
+from sluice.evaluation.retrieval.measures import MEASURES, compute_measures
+from sluice.evaluation.retrieval.misses import Miss
+from sluice.evaluation.retrieval.rfc_metrics import RfcMetrics, headline_strategy, mean_trust
+from sluice.evaluation.retrieval.significance import bootstrap_interval
+from sluice.evaluation.retrieval.submit import Submitted
 
 DIGITS = 6
 """Decimal places of a value: far below what any number of questions can tell apart."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from contracts.errors import Overloaded, Unavailable
+from sluice.contracts.errors import Overloaded, Unavailable
 
 Answer = TypeVar("Answer")
 

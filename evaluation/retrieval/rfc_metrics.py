@@ -8,9 +8,9 @@ from typing import Annotated
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ConfigDict, Field
 
-from contracts.base import Moment, Value, is_empty
-from contracts.retrieval import Strategy
-from evaluation.retrieval.ask import Answered
+from sluice.contracts.base import Moment, Value, is_empty
+from sluice.contracts.retrieval import Strategy
+from sluice.evaluation.retrieval.ask import Answered
 
 _LOOKUPS = "sluice_embedding_cache_total"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from contracts.base import Moment, Value
-from contracts.gate import GateDecided
-from contracts.learning.control import Arm
-from contracts.learning.rollout import Rollout
-from contracts.plan import Plan
-from evaluation.rollout.arm_figures import ArmFigures, Metric
-from evaluation.rollout.canary import SAMPLE_RATIO_P, MetricComparison, StageVerdict
+from sluice.contracts.base import Moment, Value
+from sluice.contracts.gate import GateDecided
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.rollout import Rollout
+from sluice.contracts.plan import Plan
+from sluice.evaluation.rollout.arm_figures import ArmFigures, Metric
+from sluice.evaluation.rollout.canary import SAMPLE_RATIO_P, MetricComparison, StageVerdict
 
 _NAMES: dict[Metric, str] = {
     "satisfaction": "satisfaction",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, get_args
 
-from contracts.learning.control import Arm
-from contracts.learning.run_outcome import RunOutcome
-from evaluation.rollout.sequential import Moments
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.evaluation.rollout.sequential import Moments
 
 Metric = Literal["satisfaction", "usd", "milliseconds", "external_calls"]
 METRICS: tuple[Metric, ...] = get_args(Metric)

@@ -25,10 +25,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Value
-from contracts.learning.rollout import VerdictKind
-from evaluation.rollout.arm_figures import METRICS, WINDOW_RUNS, ArmFigures, Metric, p95
-from evaluation.rollout.sequential import (
+from sluice.contracts.base import Value
+from sluice.contracts.learning.rollout import VerdictKind
+from sluice.evaluation.rollout.arm_figures import METRICS, WINDOW_RUNS, ArmFigures, Metric, p95
+from sluice.evaluation.rollout.sequential import (
     A_SUCCESS_AND_A_FAILURE,
     Interval,
     Moments,

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from contracts.errors import InvalidInput
-from evaluation.rollout.canary import ALPHA, EARLY_MARGIN, MARGIN, SCALE
-from evaluation.rollout.sequential import half_width
+from sluice.contracts.errors import InvalidInput
+from sluice.evaluation.rollout.canary import ALPHA, EARLY_MARGIN, MARGIN, SCALE
+from sluice.evaluation.rollout.sequential import half_width
 
 POWER = 0.97
 """At the stage's end. 95 % are wanted, and the variance is estimated."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gate.domains.repository import Version, parse_version
+from sluice.gate.domains.repository import Version, parse_version
 
 _VERSION = r"v?((?>\d{1,4}(?:\.\d{1,5}){1,3}))(?!\w|\.\w|-(?:alpha|beta|rc|pre|dev)\b)"
 """A whole release number: neither a part of a longer one nor a pre-release."""

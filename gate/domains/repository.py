@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from contracts.profiles.measures import Dependency
+from sluice.contracts.profiles.measures import Dependency
 
 DECIMALS = 6
 BEHIND_MAJOR, BEHIND_MINOR, BEHIND_PATCH = 1.0, 0.5, 0.1

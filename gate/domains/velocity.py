@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from datetime import datetime
 
-from contracts.profiles.measures import MentionVelocity
+from sluice.contracts.profiles.measures import MentionVelocity
 
 RECENT_DAYS = 7
 EARLIER_DAYS = 28

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Switch, Value, is_empty
+from sluice.contracts.base import Switch, Value, is_empty
 
 
 class InsightSettings(Value):

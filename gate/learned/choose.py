@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
-from contracts.plan import Plan
-from gate.learned.model import Thresholds
-from gate.profile import Profile
-from gate.signals import Signals
+from sluice.contracts.plan import Plan
+from sluice.gate.learned.model import Thresholds
+from sluice.gate.profile import Profile
+from sluice.gate.signals import Signals
 
 DECIMALS = 6
 LEAST_SEARCH = 0.01

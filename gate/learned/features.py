@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from contracts.gate import CoverageProbed, ProbeHit
-from gate.probe import compute_coverage
+from sluice.contracts.gate import CoverageProbed, ProbeHit
+from sluice.gate.probe import compute_coverage
 
 FEATURES_VERSION = 1
 DECIMALS = 6

@@ -20,9 +20,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
 
-from contracts.base import Sha256, Value
-from contracts.errors import Conflict, InvalidInput, first_problem
-from gate.learned.features import FEATURES, FEATURES_VERSION
+from sluice.contracts.base import Sha256, Value
+from sluice.contracts.errors import Conflict, InvalidInput, first_problem
+from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
 
 DECIMALS = 6
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]

@@ -22,10 +22,10 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from contracts.errors import InvalidInput
-from contracts.gate import GateRequested
-from contracts.learning.control import Arm, ModelUse
-from contracts.learning.rollout import Rollout, Unit
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.learning.control import Arm, ModelUse
+from sluice.contracts.learning.rollout import Rollout, Unit
 
 LARGEST_SHARE_WITH_CONTROL = 0.5
 SALT = "rollout"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from contracts.errors import Conflict
-from contracts.learning.events import RolloutChanged
-from contracts.learning.rollout import Rollout, RolloutStatus, RolloutStep, Unit, VerdictKind
+from sluice.contracts.errors import Conflict
+from sluice.contracts.learning.events import RolloutChanged
+from sluice.contracts.learning.rollout import Rollout, RolloutStatus, RolloutStep, Unit, VerdictKind
 
 MOST_STEPS = 100
 """Steps that are kept; the events have all of them."""

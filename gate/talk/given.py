@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from gate.talk.lexicon import Language, Lexicon, Role
-from gate.talk.phrases import read_roles
-from gate.talk.text import normalize, split_words
+from sluice.gate.talk.lexicon import Language, Lexicon, Role
+from sluice.gate.talk.phrases import read_roles
+from sluice.gate.talk.text import normalize, split_words
 
 _QUOTED = re.compile(
     r"“[^”]+”|„[^“”]+[“”]|«[^»]+»|»[^«]+«|「[^」]+」|『[^』]+』|\"[^\"]+\"|‘[^’]+’|(?<!\w)'[^\n]+?'(?!\w)|`[^`]+`",

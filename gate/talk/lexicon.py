@@ -16,9 +16,9 @@ from itertools import chain, product
 from math import prod
 from pathlib import Path
 
-from contracts.errors import InvalidSetting
-from gate.talk.text import normalize, split_words
-from gate.words import UNSPACED
+from sluice.contracts.errors import InvalidSetting
+from sluice.gate.talk.text import normalize, split_words
+from sluice.gate.words import UNSPACED
 
 LEXICONS_DIR = Path(__file__).parent.parent / "lexicons"
 MOST_SPELLINGS = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from gate.talk.lexicon import Language, Lexicon, Role, without_one
-from gate.talk.text import normalize, split_words, squeezed
+from sluice.gate.talk.lexicon import Language, Lexicon, Role, without_one
+from sluice.gate.talk.text import normalize, split_words, squeezed
 
 MOST_WORDS = 24
 MOST_CHARACTERS = 60

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gate.talk.arithmetic import is_arithmetic
-from gate.talk.given import is_of_given_text
-from gate.talk.lexicon import Lexicon, Role
-from gate.talk.phrases import read_roles
-from gate.talk.text import is_wordless, split_sentences, without_emoticons
+from sluice.gate.talk.arithmetic import is_arithmetic
+from sluice.gate.talk.given import is_of_given_text
+from sluice.gate.talk.lexicon import Lexicon, Role
+from sluice.gate.talk.phrases import read_roles
+from sluice.gate.talk.text import is_wordless, split_sentences, without_emoticons
 
 TalkKind = Literal["small_talk", "assistant", "conversation", "arithmetic", "given_text"]
 

@@ -18,17 +18,19 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from contracts.errors import TimedOut, Unavailable
-from graph.cypher.engine_file import write_file
-from graph.cypher.files import CypherFile, file_of
-from graph.cypher.rows import DocumentFacts, edge_rows, node_rows
-from graph.generations.publish import current, open_generation
+import sluice
+from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.graph.cypher.engine_file import write_file
+from sluice.graph.cypher.files import CypherFile, file_of
+from sluice.graph.cypher.rows import DocumentFacts, edge_rows, node_rows
+from sluice.graph.generations.publish import current, open_generation
 
 LOCK = ".cypher.lock"
 _PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from graph.cypher.build import main; sys.exit(main(sys.argv[2]))"
+    "import sys; sys.path.insert(0, sys.argv[1]); from sluice.graph.cypher.build import main; "
+    "sys.exit(main(sys.argv[2]))"
 )
-_SOURCES = Path(__file__).resolve().parents[2]
+_SOURCES = Path(sluice.__file__).resolve().parents[1]
 _TOLD_CHARACTERS = 500
 
 

@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from graph.cypher.files import FILE
-from graph.cypher.jail import Limits, NoJail, close_in
+from sluice.graph.cypher.files import FILE
+from sluice.graph.cypher.jail import Limits, NoJail, close_in
 
 _BASE_BYTES = 512 << 20
 """Address space of the interpreter and the engine's library."""

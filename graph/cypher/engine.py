@@ -17,10 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import Overloaded, TimedOut, Unavailable
-from graph.cypher.failures import judged
-from graph.cypher.fork_server import FORKED, LENGTH
-from graph.cypher.guard import Parameter, Statement
+import sluice
+from sluice.contracts.errors import Overloaded, TimedOut, Unavailable
+from sluice.graph.cypher.failures import judged
+from sluice.graph.cypher.fork_server import FORKED, LENGTH
+from sluice.graph.cypher.guard import Parameter, Statement
 
 MAX_RESULT_BYTES = 8 << 20
 MAX_AT_ONCE = 4
@@ -28,8 +29,10 @@ MAX_AT_ONCE = 4
 _START_SECONDS = 20.0
 _GRACE_SECONDS = 0.5
 """Given beyond the time limit for the answer of an engine that stopped at it."""
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from graph.cypher.fork_server import main; sys.exit(main())"
-_SOURCES = Path(__file__).resolve().parents[2]
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from sluice.graph.cypher.fork_server import main; sys.exit(main())"
+)
+_SOURCES = Path(sluice.__file__).resolve().parents[1]
 
 
 class ForkServer:

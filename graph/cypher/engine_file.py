@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from contracts.graph.model import EdgeType, NodeLabel
-from graph.cypher.files import FILE, FOLDER, MANIFEST, SCHEMA_VERSION, TEMPORARY, CypherFile, discard, file_of
-from graph.cypher.jail import NOBODY
-from graph.generations.durable import fsync_path, write_durably
-from graph.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
+from sluice.contracts.graph.model import EdgeType, NodeLabel
+from sluice.graph.cypher.files import FILE, FOLDER, MANIFEST, SCHEMA_VERSION, TEMPORARY, CypherFile, discard, file_of
+from sluice.graph.cypher.jail import NOBODY
+from sluice.graph.generations.durable import fsync_path, write_durably
+from sluice.graph.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
 
 POOL_BYTES = 256 << 20
 THREADS = 1

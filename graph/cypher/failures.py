@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from contracts.errors import InvalidInput, TimedOut, Unavailable
-from graph.schema import NODE_PROPERTIES
+from sluice.contracts.errors import InvalidInput, TimedOut, Unavailable
+from sluice.graph.schema import NODE_PROPERTIES
 
 _MEMORY_WORDS = ("buffer pool is full", "bad_alloc", "cannot allocate", "mmap")
 _NO_PROPERTY = re.compile(r"Cannot find property (\w+) for (\w+)")

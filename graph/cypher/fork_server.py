@@ -23,7 +23,7 @@ def main() -> int:
     """Serve until the other end of the socket is closed."""
     import ladybug._lbug  # noqa: F401 - its children can load nothing any more
 
-    import graph.cypher.child  # noqa: F401
+    import sluice.graph.cypher.child  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket.socket(fileno=os.dup(0))
@@ -59,7 +59,7 @@ def _serve(connection: socket.socket) -> bool:
 
 
 def _become_child(body: bytes, pipe: int) -> None:
-    from graph.cypher.child import answer
+    from sluice.graph.cypher.child import answer
 
     try:
         os.setsid()

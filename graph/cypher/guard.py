@@ -11,10 +11,10 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-from contracts.errors import InvalidInput
-from graph.cypher.dialects import LADYBUG, NEO4J, Dialect
-from graph.cypher.question.parse import parse
-from graph.cypher.question.write import Writer, Written
+from sluice.contracts.errors import InvalidInput
+from sluice.graph.cypher.dialects import LADYBUG, NEO4J, Dialect
+from sluice.graph.cypher.question.parse import parse
+from sluice.graph.cypher.question.write import Writer, Written
 
 Scalar = str | int | float | bool
 Parameter = Scalar | Sequence[Scalar] | None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from graph.cypher.engine_file import EdgeRow, NodeRow
-from graph.generations.found import How
-from graph.generations.view import GraphView
-from graph.schema import named
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.graph.cypher.engine_file import EdgeRow, NodeRow
+from sluice.graph.generations.found import How
+from sluice.graph.generations.view import GraphView
+from sluice.graph.schema import named
 
 
 class DocumentFacts(NamedTuple):

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import NotFound
-from contracts.graph.api import CypherRequest, CypherResult
-from graph.cypher.engine import run_statement
-from graph.cypher.failures import Unreadable
-from graph.cypher.files import CypherFile, discard, newest_files
-from graph.cypher.guard import Statement, guard
+from sluice.contracts.errors import NotFound
+from sluice.contracts.graph.api import CypherRequest, CypherResult
+from sluice.graph.cypher.engine import run_statement
+from sluice.graph.cypher.failures import Unreadable
+from sluice.graph.cypher.files import CypherFile, discard, newest_files
+from sluice.graph.cypher.guard import Statement, guard
 
 
 def run_cypher(request: CypherRequest, folder: Path, version: int | None = None) -> CypherResult:

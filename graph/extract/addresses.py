@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import ada_url
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
 
 PATH = "path:"
 UNKNOWN_FOLDER = "path:?/"

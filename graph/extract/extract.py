@@ -11,23 +11,23 @@ from pathlib import PurePosixPath
 
 from tree_sitter import Tree
 
-from contracts.grammar import has_grammar, parse
-from contracts.graph.model import Edge, GraphDocument
-from graph.extract.addresses import own_addresses
-from graph.extract.languages.edges import tagged_edges
-from graph.extract.languages.table import RULES
-from graph.extract.links import link_edges
-from graph.extract.mentions import languages_of, mention_edges
-from graph.extract.prose.comments import read_comments
-from graph.extract.prose.lines import read_lines
-from graph.extract.prose.markdown import read_markdown
-from graph.extract.prose.pieces import Piece
-from graph.extract.prose.restructured import is_restructured, read_restructured
-from graph.extract.python.edges import python_edges
-from graph.extract.samples import sample_edges
-from graph.extract.statements import put_together
-from graph.extract.test_reports import failing_test_edges, is_test_report
-from graph.extract.tool_lists import may_list_tools, tool_list_edges
+from sluice.contracts.grammar import has_grammar, parse
+from sluice.contracts.graph.model import Edge, GraphDocument
+from sluice.graph.extract.addresses import own_addresses
+from sluice.graph.extract.languages.edges import tagged_edges
+from sluice.graph.extract.languages.table import RULES
+from sluice.graph.extract.links import link_edges
+from sluice.graph.extract.mentions import languages_of, mention_edges
+from sluice.graph.extract.prose.comments import read_comments
+from sluice.graph.extract.prose.lines import read_lines
+from sluice.graph.extract.prose.markdown import read_markdown
+from sluice.graph.extract.prose.pieces import Piece
+from sluice.graph.extract.prose.restructured import is_restructured, read_restructured
+from sluice.graph.extract.python.edges import python_edges
+from sluice.graph.extract.samples import sample_edges
+from sluice.graph.extract.statements import put_together
+from sluice.graph.extract.test_reports import failing_test_edges, is_test_report
+from sluice.graph.extract.tool_lists import may_list_tools, tool_list_edges
 
 _RULES = 3
 """Raised with every change of what is read from the same text, so that the graph is read anew."""

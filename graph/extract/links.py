@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
-from graph.extract.addresses import link_target, web_address
-from graph.extract.prose.pieces import Kind, Piece, bare_urls
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+from sluice.graph.extract.addresses import link_target, web_address
+from sluice.graph.extract.prose.pieces import Kind, Piece, bare_urls
 
 _LABEL = "label:"
 

@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
-from graph.extract.addresses import name_address, path_address, path_beside
-from graph.extract.prose.pieces import Kind, Piece
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
+from sluice.graph.extract.addresses import name_address, path_address, path_beside
+from sluice.graph.extract.prose.pieces import Kind, Piece
 
 _NAME = re.compile(r"[@&*]?(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*)(?P<call>\(.*\))?[;,]?", re.DOTALL)
 _IMPORT = re.compile(r"(?:from\s+(?P<module>[\w.]+)\s+)?import\s+(?P<name>[\w.]+)")

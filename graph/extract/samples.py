@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
-from graph.extract.prose.pieces import Kind, Piece
-from graph.extract.python.edges import python_edges
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.graph.extract.prose.pieces import Kind, Piece
+from sluice.graph.extract.python.edges import python_edges
 
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.) ?", re.MULTILINE)
 _IMPORTS = re.compile(r"^[ \t]*(?:>>> ?)?(?:from [\w.]+ import|import \w)", re.MULTILINE)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from contracts.graph.model import Edge, EdgeType, Node, Origin
+from sluice.contracts.graph.model import Edge, EdgeType, Node, Origin
 
 MOST_EDGES = 20_000
 """Of one document, the first that are stated. A source file of 10,000 lines states about 6,000; what states more is

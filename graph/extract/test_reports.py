@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol
-from graph.extract.addresses import path_address
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol
+from sluice.graph.extract.addresses import path_address
 
 FACTS_KEY, TESTS = "repository_facts", "tests"
 """As ingest marks such a document (`ingest.repository.facts`)."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
-from graph.extract.json_text import read_json
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+from sluice.graph.extract.json_text import read_json
 
 MOST_CHARACTERS = 2_000_000
 """Of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 
 LABELS = (NodeLabel.DOCUMENT, NodeLabel.SYMBOL, NodeLabel.URL, NodeLabel.TOOL, NodeLabel.CONVERSATION)
 TYPES = (

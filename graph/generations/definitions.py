@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from contracts.graph.model import ANY, RESULT, UNKNOWN, Edge, EdgeType, NodeLabel
+from sluice.contracts.graph.model import ANY, RESULT, UNKNOWN, Edge, EdgeType, NodeLabel
 
 CLASS, METHOD, MODULE = "class", "method", "module"
 """Kinds of definitions; a module is its document as a whole."""

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.graph.model import Node, NodeLabel
-from contracts.graph.rows import CitationRow, DocumentRow
-from graph.generations.codes import LABEL_CODES
-from graph.generations.definitions import Definition, is_unknown, name_of
-from graph.generations.resolution import Resolver
-from graph.generations.stated import Arrays, Stated, state
-from graph.generations.steps import walk_steps
+from sluice.contracts.graph.model import Node, NodeLabel
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.graph.generations.codes import LABEL_CODES
+from sluice.graph.generations.definitions import Definition, is_unknown, name_of
+from sluice.graph.generations.resolution import Resolver
+from sluice.graph.generations.stated import Arrays, Stated, state
+from sluice.graph.generations.steps import walk_steps
 
 
 def fold(documents: Iterable[DocumentRow], citations: Iterable[CitationRow]) -> Arrays:

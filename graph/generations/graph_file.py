@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import Corrupted
-from graph.generations.stated import Arrays
+from sluice.contracts.errors import Corrupted
+from sluice.graph.generations.stated import Arrays
 
 _MAGIC = b"SLUICEGRAPH"
 FORMAT = 1

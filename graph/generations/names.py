@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from contracts.graph.model import ANY, DECORATED, RESULT, UNKNOWN, NodeLabel
-from graph.generations.definitions import CLASS, METHOD, MODULE, Definition, is_unknown
-from graph.generations.found import Bond, Found, How, by_source
-from graph.generations.linearisation import linearise
-from graph.generations.nearness import folder_of, nearest
+from sluice.contracts.graph.model import ANY, DECORATED, RESULT, UNKNOWN, NodeLabel
+from sluice.graph.generations.definitions import CLASS, METHOD, MODULE, Definition, is_unknown
+from sluice.graph.generations.found import Bond, Found, How, by_source
+from sluice.graph.generations.linearisation import linearise
+from sluice.graph.generations.nearness import folder_of, nearest
 
 
 class Names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from graph.generations.found import Found
+from sluice.graph.generations.found import Found
 
 
 def nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[Found, ...]:

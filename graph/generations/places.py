@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.generations.definitions import Definition
+from sluice.graph.generations.definitions import Definition
 
 _MOST_LINES = 2_000_000
 """Of one document. No text that is indexed has more."""

@@ -23,13 +23,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from contracts.base import Moment, Sha256, Value
-from contracts.errors import Corrupted, Unavailable
-from contracts.graph.rows import CitationRow, DocumentRow
-from graph.generations.durable import fsync_path, swap_pointer, write_durably
-from graph.generations.fold import fold
-from graph.generations.graph_file import FORMAT, open_arrays, write_arrays
-from graph.generations.view import GraphView
+from sluice.contracts.base import Moment, Sha256, Value
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.graph.generations.durable import fsync_path, swap_pointer, write_durably
+from sluice.graph.generations.fold import fold
+from sluice.graph.generations.graph_file import FORMAT, open_arrays, write_arrays
+from sluice.graph.generations.view import GraphView
 
 POINTER = "CURRENT"
 FILE = "graph.bin"

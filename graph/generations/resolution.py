@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from contracts.graph.model import Edge, EdgeType, NodeLabel, Origin
-from contracts.graph.rows import DocumentRow
-from graph.generations.addresses import Addresses
-from graph.generations.definitions import Definition, definitions_of
-from graph.generations.found import Bond, Found, How
-from graph.generations.names import Names
+from sluice.contracts.graph.model import Edge, EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.graph.generations.addresses import Addresses
+from sluice.graph.generations.definitions import Definition, definitions_of
+from sluice.graph.generations.found import Bond, Found, How
+from sluice.graph.generations.names import Names
 
 _NEAR_SHARE = 0.8
 """Of a name with an unknown receiver: the share of those candidates that stand in the same document or in one that it

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from contracts.graph.rows import CitationRow, DocumentRow
-from graph.generations.codes import LABEL_CODES, ORIGIN_CODES, TYPE_CODES
-from graph.generations.strings import packed
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.graph.generations.codes import LABEL_CODES, ORIGIN_CODES, TYPE_CODES
+from sluice.graph.generations.strings import packed
 
 Arrays = dict[str, NDArray[Any]]
 

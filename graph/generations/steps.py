@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from graph.generations.codes import ORIGINS, TYPE_CODES
-from graph.generations.definitions import is_made
-from graph.generations.found import How
-from graph.generations.places import Places
-from graph.generations.resolution import Resolver
-from graph.generations.stated import Arrays, Stated
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.graph.generations.codes import ORIGINS, TYPE_CODES
+from sluice.graph.generations.definitions import is_made
+from sluice.graph.generations.found import How
+from sluice.graph.generations.places import Places
+from sluice.graph.generations.resolution import Resolver
+from sluice.graph.generations.stated import Arrays, Stated
 
 STEPS_OF_VERTEX = 256
 """Steps that are kept of one vertex, the likeliest: more would only make a walk through a hub long."""

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel, Origin
-from graph.generations.codes import LABEL_CODES, LABELS, ORIGINS, TYPES
-from graph.generations.definitions import name_of
-from graph.generations.found import How
-from graph.generations.stated import Arrays
-from graph.generations.steps import REVERSE
-from graph.generations.strings import Texts
+from sluice.contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel, Origin
+from sluice.graph.generations.codes import LABEL_CODES, LABELS, ORIGINS, TYPES
+from sluice.graph.generations.definitions import name_of
+from sluice.graph.generations.found import How
+from sluice.graph.generations.stated import Arrays
+from sluice.graph.generations.steps import REVERSE
+from sluice.graph.generations.strings import Texts
 
 Numbers = NDArray[np.int32]
 

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
-from graph.servers.dialect import Dialect, dialect_of
-from graph.servers.statements import PING
-from graph.settings import GraphSettings, address_of
+from sluice.contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.graph.servers.dialect import Dialect, dialect_of
+from sluice.graph.servers.statements import PING
+from sluice.graph.settings import GraphSettings, address_of
 
 if TYPE_CHECKING:
     from neo4j import AsyncDriver, AsyncManagedTransaction, AsyncSession

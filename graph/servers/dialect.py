@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from contracts.graph.model import NodeLabel
-from graph.servers.statements import BETWEEN_SYMBOLS, DOCUMENT_COLUMNS, FEED, REMOVED, delete_orphans
+from sluice.contracts.graph.model import NodeLabel
+from sluice.graph.servers.statements import BETWEEN_SYMBOLS, DOCUMENT_COLUMNS, FEED, REMOVED, delete_orphans
 
 DialectName = Literal["neo4j", "memgraph"]
 VECTOR_INDEX = "document_embedding"

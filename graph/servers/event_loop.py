@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from contracts.errors import TimedOut, Unavailable
+from sluice.contracts.errors import TimedOut, Unavailable
 
 Given = TypeVar("Given")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.graph.model import EdgeType, Node, NodeLabel, Origin
-from contracts.graph.rows import CitationRow
-from graph.servers.client import ROWS_AT_ONCE, BoltClient, dicts, portions, run_rows
-from graph.servers.rows import ends
-from graph.servers.statements import (
+from sluice.contracts.graph.model import EdgeType, Node, NodeLabel, Origin
+from sluice.contracts.graph.rows import CitationRow
+from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, dicts, portions, run_rows
+from sluice.graph.servers.rows import ends
+from sluice.graph.servers.statements import (
     CREATE_EDGES,
     DELETE_CITATIONS,
     DROP_CORPUS,

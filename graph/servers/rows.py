@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from contracts.graph.model import Edge, Node
-from graph.schema import named
+from sluice.contracts.graph.model import Edge, Node
+from sluice.graph.schema import named
 
 
 class ServerDocument(NamedTuple):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import structlog
 
-from contracts.errors import Unavailable
-from graph.servers.client import BoltClient, dicts
-from graph.servers.dialect import VECTOR_INDEX
+from sluice.contracts.errors import Unavailable
+from sluice.graph.servers.client import BoltClient, dicts
+from sluice.graph.servers.dialect import VECTOR_INDEX
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from contracts.errors import Unavailable
-from graph.servers.client import BoltClient, Rows, dicts
-from graph.servers.statements import LINKED
+from sluice.contracts.errors import Unavailable
+from sluice.graph.servers.client import BoltClient, Rows, dicts
+from sluice.graph.servers.statements import LINKED
 
 DEEPER = 4
 """Candidates of the vector index for each result: it knows no corpus, so others' documents are among them."""

@@ -6,16 +6,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.graph.rows import CitationRow
-from graph.servers import feed, search, upsert
-from graph.servers.client import BoltClient, CheckAddress, Rows
-from graph.servers.event_loop import LoopThread
-from graph.servers.feed import Feed
-from graph.servers.rows import ServerDocument
-from graph.servers.schema import SchemaReport, prepare
-from graph.servers.search import Retrieved
-from graph.servers.upsert import Fed
-from graph.settings import GraphSettings
+from sluice.contracts.graph.rows import CitationRow
+from sluice.graph.servers import feed, search, upsert
+from sluice.graph.servers.client import BoltClient, CheckAddress, Rows
+from sluice.graph.servers.event_loop import LoopThread
+from sluice.graph.servers.feed import Feed
+from sluice.graph.servers.rows import ServerDocument
+from sluice.graph.servers.schema import SchemaReport, prepare
+from sluice.graph.servers.search import Retrieved
+from sluice.graph.servers.upsert import Fed
+from sluice.graph.settings import GraphSettings
 
 CLOSE_SECONDS = 5.0
 _LONG_SECONDS = 3_600.0

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from contracts.graph.model import EdgeType, NodeLabel
-from graph.schema import EDGE_ENDS
+from sluice.contracts.graph.model import EdgeType, NodeLabel
+from sluice.graph.schema import EDGE_ENDS
 
 REMOVED = "RemovedDocument"
 FEED = "GraphFeed"

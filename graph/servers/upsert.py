@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from contracts.graph.model import Edge, Node, NodeLabel
-from graph.servers.client import ROWS_AT_ONCE, BoltClient, portions, run_rows
-from graph.servers.dialect import NAMED, Dialect
-from graph.servers.rows import ServerDocument, document_row, edge_row
-from graph.servers.statements import (
+from sluice.contracts.graph.model import Edge, Node, NodeLabel
+from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, portions, run_rows
+from sluice.graph.servers.dialect import NAMED, Dialect
+from sluice.graph.servers.rows import ServerDocument, document_row, edge_row
+from sluice.graph.servers.statements import (
     CREATE_EDGES,
     DELETE_DOCUMENTS,
     DELETE_EDGES,

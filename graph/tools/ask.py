@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
-from graph.tools.servers import ToolServer
+from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.graph.tools.servers import ToolServer
 
 if TYPE_CHECKING:
     import httpx2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from graph.tools.ask import Listing
+from sluice.graph.tools.ask import Listing
 
 
 def tools_text(listing: Listing) -> str:

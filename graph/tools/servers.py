@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from contracts.errors import InvalidInput
-from graph.extract.json_text import read_json
+from sluice.contracts.errors import InvalidInput
+from sluice.graph.extract.json_text import read_json
 
 _KEYS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>\w+)(?::-(?P<otherwise>[^}]*))?\}")

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.graph.model import EdgeType
-from graph.generations.steps import REVERSE
-from graph.generations.view import GraphView
-from graph.walk.push import OTHER_WAY
-from graph.walk.wanted import Wanted
+from sluice.contracts.graph.model import EdgeType
+from sluice.graph.generations.steps import REVERSE
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.push import OTHER_WAY
+from sluice.graph.walk.wanted import Wanted
 
 USERS_WEIGHT = 1.0
 """Of what refers to the definitions that begin in a passage, beside what the passage refers to itself, which has 1."""

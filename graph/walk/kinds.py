@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from graph.generations.view import GraphView
+from sluice.graph.generations.view import GraphView
 
 _TEST_FILE = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$|(?:_test|_spec|\.test|\.spec|Tests?)\.\w+$"

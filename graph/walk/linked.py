@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from contracts.graph.api import Linked, LinkedDocument
-from contracts.graph.model import NodeLabel, Origin
-from graph.generations.found import How
-from graph.generations.view import GraphView
-from graph.walk.kinds import document_of, is_test
-from graph.walk.modules import vertices_of
-from graph.walk.nodes import node_view
-from graph.walk.paths import document_name
-from graph.walk.push import Seeds, push
-from graph.walk.seeds import Begun, Start
-from graph.walk.trails import Trails
+from sluice.contracts.graph.api import Linked, LinkedDocument
+from sluice.contracts.graph.model import NodeLabel, Origin
+from sluice.graph.generations.found import How
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.kinds import document_of, is_test
+from sluice.graph.walk.modules import vertices_of
+from sluice.graph.walk.nodes import node_view
+from sluice.graph.walk.paths import document_name
+from sluice.graph.walk.push import Seeds, push
+from sluice.graph.walk.seeds import Begun, Start
+from sluice.graph.walk.trails import Trails
 
 
 def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10) -> Linked:

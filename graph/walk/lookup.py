@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from contracts.errors import InvalidInput, NotFound
-from contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel
-from graph.generations.view import GraphView, short_name
-from graph.walk.nodes import node_id
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel
+from sluice.graph.generations.view import GraphView, short_name
+from sluice.graph.walk.nodes import node_id
 
 MOST_NAMED = 10
 """Nodes that are listed where a name means several."""

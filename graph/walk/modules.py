@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from contracts.errors import NotFound
-from contracts.graph.model import NodeLabel
-from graph.generations.view import GraphView
-from graph.walk.lookup import find_node
+from sluice.contracts.errors import NotFound
+from sluice.contracts.graph.model import NodeLabel
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.lookup import find_node
 
 _LANGUAGES = ("python", "javascript", "go", "rust", "java", "c")
 _MOST_NAMED = 256

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from contracts.graph.api import Neighbours, NeighbourView
-from contracts.graph.model import EdgeType
-from graph.generations.codes import ORIGINS
-from graph.generations.view import GraphView, StatedEdge
-from graph.walk.lookup import find_node
-from graph.walk.nodes import node_view
+from sluice.contracts.graph.api import Neighbours, NeighbourView
+from sluice.contracts.graph.model import EdgeType
+from sluice.graph.generations.codes import ORIGINS
+from sluice.graph.generations.view import GraphView, StatedEdge
+from sluice.graph.walk.lookup import find_node
+from sluice.graph.walk.nodes import node_view
 
 MOST_NEIGHBOURS = 1_000
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contracts.graph.api import NodeView
-from contracts.graph.model import Node, NodeLabel
-from graph.generations.view import GraphView, short_name
-from graph.walk.paths import document_name
+from sluice.contracts.graph.api import NodeView
+from sluice.contracts.graph.model import Node, NodeLabel
+from sluice.graph.generations.view import GraphView, short_name
+from sluice.graph.walk.paths import document_name
 
 
 def node_id(node: Node) -> str:

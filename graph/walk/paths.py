@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import GraphPath, PathStep
-from graph.generations.found import How
-from graph.generations.view import GraphView, Step, short_name
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.graph.generations.found import How
+from sluice.graph.generations.view import GraphView, Step, short_name
 
 _BY_RULE = {How.ALIAS: EdgeType.ALIAS_OF, How.INHERITED: EdgeType.INHERITS}
 

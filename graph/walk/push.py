@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.generations.steps import REVERSE
-from graph.generations.view import GraphView
+from sluice.graph.generations.steps import REVERSE
+from sluice.graph.generations.view import GraphView
 
 RESTART = 0.7
 """Of what comes to a vertex, what stays there. Of the answers that are one step from a passage found, 82 % were

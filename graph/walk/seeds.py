@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contracts.graph.model import NodeLabel
-from contracts.graph.retrieval import GraphHit
-from graph.generations.view import GraphView
-from graph.walk.around import Entry, Lines, around
-from graph.walk.identifiers import Named, names_in
-from graph.walk.push import Seeds
-from graph.walk.wanted import Wanted, wanted_by
+from sluice.contracts.graph.model import NodeLabel
+from sluice.contracts.graph.retrieval import GraphHit
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.around import Entry, Lines, around
+from sluice.graph.walk.identifiers import Named, names_in
+from sluice.graph.walk.push import Seeds
+from sluice.graph.walk.wanted import Wanted, wanted_by
 
 NAMED_WEIGHT = 0.5
 """Of all that the question names, together; the passages that were found have 1 together, too."""

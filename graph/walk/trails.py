@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import GraphPath, PathStep
-from graph.generations.found import How
-from graph.generations.steps import REVERSE
-from graph.generations.view import GraphView
-from graph.walk.paths import document_name, told_step, without_loops
-from graph.walk.push import Walked
-from graph.walk.seeds import Begun
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.graph.generations.found import How
+from sluice.graph.generations.steps import REVERSE
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.paths import document_name, told_step, without_loops
+from sluice.graph.walk.push import Walked
+from sluice.graph.walk.seeds import Begun
 
 
 class Passage(NamedTuple):

@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from graph.walk.kinds import Kind
+from sluice.graph.walk.kinds import Kind
 
 
 class Wanted(NamedTuple):

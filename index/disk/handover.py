@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from contracts.errors import TimedOut, Unavailable
-from index.disk.layout import CorpusLayout
-from index.disk.locks import WriterLock
+from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import WriterLock
 
 _LOOK_SECONDS = 0.02
 

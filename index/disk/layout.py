@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.base import CORPUS_NAME
-from contracts.errors import InvalidInput
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)

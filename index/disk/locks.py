@@ -9,9 +9,9 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from contracts.errors import Corrupted, Fenced, NotFound, Unavailable
-from index.disk.durable import is_shortage, replace_file
-from index.disk.layout import CorpusLayout
+from sluice.contracts.errors import Corrupted, Fenced, NotFound, Unavailable
+from sluice.index.disk.durable import is_shortage, replace_file
+from sluice.index.disk.layout import CorpusLayout
 
 
 class WriterLock:

@@ -9,8 +9,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from contracts.errors import InvalidInput
-from index.disk.durable import fsync_path
+from sluice.contracts.errors import InvalidInput
+from sluice.index.disk.durable import fsync_path
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2

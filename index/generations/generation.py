@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.errors import Corrupted, Unavailable
-from index.disk.durable import is_shortage
-from index.disk.locks import Pin
-from index.generations.manifest import MANIFEST, Manifest, SegmentEntry
-from index.generations.view import Coverage, Part, View
-from index.segments.segment_file import StoredSegment
-from index.terms.tantivy_index import TermIndex
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.index.disk.durable import is_shortage
+from sluice.index.disk.locks import Pin
+from sluice.index.generations.manifest import MANIFEST, Manifest, SegmentEntry
+from sluice.index.generations.view import Coverage, Part, View
+from sluice.index.segments.segment_file import StoredSegment
+from sluice.index.terms.tantivy_index import TermIndex
 
 
 class OpenGeneration(View):

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from contracts.base import Moment, Sha256, Value
-from contracts.errors import Corrupted, NotFound, Unavailable
-from index.disk.durable import is_shortage
+from sluice.contracts.base import Moment, Sha256, Value
+from sluice.contracts.errors import Corrupted, NotFound, Unavailable
+from sluice.index.disk.durable import is_shortage
 
 MANIFEST = "manifest.json"
 FORMAT = 3

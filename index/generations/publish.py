@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from contracts.errors import Corrupted, NotFound, Unavailable
-from index.disk.durable import (
+from sluice.contracts.errors import Corrupted, NotFound, Unavailable
+from sluice.index.disk.durable import (
     StrPath,
     fsync_meanwhile,
     fsync_path,
@@ -27,9 +27,9 @@ from index.disk.durable import (
     replace_pointer,
     sha256_file,
 )
-from index.disk.layout import CorpusLayout
-from index.disk.locks import Pin
-from index.generations.manifest import (
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import Pin
+from sluice.index.generations.manifest import (
     MANIFEST,
     FileEntry,
     Manifest,

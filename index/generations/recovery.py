@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.errors import Corrupted, NotFound
-from index.disk.layout import CorpusLayout
-from index.generations.generation import OpenGeneration
-from index.generations.manifest import Manifest, load_manifest, parse_generation_number
-from index.generations.publish import VerifiedFiles, list_generation_names, read_current_name, verify_files
-from index.generations.view import View
-from index.segments.segment_file import StoredSegment
-from index.terms.analysis import analyse
-from index.terms.bm25 import Boosts
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.generation import OpenGeneration
+from sluice.index.generations.manifest import Manifest, load_manifest, parse_generation_number
+from sluice.index.generations.publish import VerifiedFiles, list_generation_names, read_current_name, verify_files
+from sluice.index.generations.view import View
+from sluice.index.segments.segment_file import StoredSegment
+from sluice.index.terms.analysis import analyse
+from sluice.index.terms.bm25 import Boosts
 
 _PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
 """All terms of a text are searched: in a corpus of many languages its own need not be the rarest."""

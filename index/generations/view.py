@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contracts.document import Chunk
-from contracts.errors import Conflict, Corrupted
-from index.generations.manifest import IdSet
-from index.generations.ranked import NOTHING_FOUND, Floats, Numbers, Ranked
-from index.journal.document_facts import DocumentFacts, document_key
-from index.journal.records import Vectors
-from index.segments.segment import Mask, Rows, Segment
-from index.terms.bm25 import Terms
+from sluice.contracts.document import Chunk
+from sluice.contracts.errors import Conflict, Corrupted
+from sluice.index.generations.manifest import IdSet
+from sluice.index.generations.ranked import NOTHING_FOUND, Floats, Numbers, Ranked
+from sluice.index.journal.document_facts import DocumentFacts, document_key
+from sluice.index.journal.records import Vectors
+from sluice.index.segments.segment import Mask, Rows, Segment
+from sluice.index.terms.bm25 import Terms
 
 Masks = list[Mask | None]
 """For each segment the mask of rows that may be found, bool (rows,); None: all of them."""

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.disk.durable import fsync_path
-from index.journal.files import JournalFile, list_files, read_file
-from index.journal.frames import encode_frame
-from index.journal.records import Kind, encode_end, encode_pin
+from sluice.index.disk.durable import fsync_path
+from sluice.index.journal.files import JournalFile, list_files, read_file
+from sluice.index.journal.frames import encode_frame
+from sluice.index.journal.records import Kind, encode_end, encode_pin
 
 LEAST_DEAD_SHARE = 0.5
 """Share of dead records from which rewriting pays: it then writes at most one byte for each byte that it frees."""

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Sha256, Value, is_none
-from contracts.document import ChunkedDocument, Provenance, Scalar
+from sluice.contracts.base import LaterText, Moment, Sha256, Value, is_none
+from sluice.contracts.document import ChunkedDocument, Provenance, Scalar
 
 REFRESH_AFTER_SECONDS = 3_600.0
 """An unchanged document fetched again within this time is the same version. Later its new date is recorded, since the

@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from contracts.errors import Corrupted
-from index.disk.durable import fsync_path
-from index.journal.frames import Frame, contains_frame, encode_frame, read_frame, read_frames
-from index.journal.records import Kind, decode_end, decode_pin, encode_end
+from sluice.contracts.errors import Corrupted
+from sluice.index.disk.durable import fsync_path
+from sluice.index.journal.frames import Frame, contains_frame, encode_frame, read_frame, read_frames
+from sluice.index.journal.records import Kind, decode_end, decode_pin, encode_end
 
 OPEN_END = (1 << 63) - 1
 """Greater than every offset: the end of the segment that is being written, which only its writer knows."""

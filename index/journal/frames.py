@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from index.journal.records import Kind
+from sluice.index.journal.records import Kind
 
 _MAGIC = b"SLJ1"
 _FIELDS = struct.Struct("<4sIQB3x")

@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from contracts.errors import Unavailable
-from index.disk.durable import fsync_path
-from index.journal.files import create_segment, remove_leftovers, repair_segment
-from index.journal.frames import encode_frame
-from index.journal.records import Kind
+from sluice.contracts.errors import Unavailable
+from sluice.index.disk.durable import fsync_path
+from sluice.index.journal.files import create_segment, remove_leftovers, repair_segment
+from sluice.index.journal.frames import encode_frame
+from sluice.index.journal.records import Kind
 
 OFFSET = struct.Struct("<Q")
 """How the file `durable` holds an offset."""

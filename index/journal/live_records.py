@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.document import ChunkedDocument
-from contracts.errors import Corrupted
-from index.journal.files import OPEN_END, list_files, read_journal
-from index.journal.frames import Frame
-from index.journal.records import Upsert, decode_record
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.errors import Corrupted
+from sluice.index.journal.files import OPEN_END, list_files, read_journal
+from sluice.index.journal.frames import Frame
+from sluice.index.journal.records import Upsert, decode_record
 
 _READ_AGAIN_SECONDS = 0.02
 _READ_TRIES = 10

@@ -25,8 +25,8 @@ import zstandard
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.document import Chunk, ChunkedDocument
-from contracts.errors import Corrupted
+from sluice.contracts.document import Chunk, ChunkedDocument
+from sluice.contracts.errors import Corrupted
 
 Vectors = NDArray[np.float32]
 

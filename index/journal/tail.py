@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from contracts.errors import Corrupted
-from index.journal.files import list_segments, parse_first_offset
-from index.journal.frames import Frame, read_frame, skip_frames
-from index.journal.journal import DURABLE, OFFSET
+from sluice.contracts.errors import Corrupted
+from sluice.index.journal.files import list_segments, parse_first_offset
+from sluice.index.journal.frames import Frame, read_frame, skip_frames
+from sluice.index.journal.journal import DURABLE, OFFSET
 
 
 class _DurableMark:

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import Corrupted
-from index.disk.layout import CorpusLayout
-from index.generations.publish import collect, list_generations
-from index.journal.compaction import compact
+from sluice.contracts.errors import Corrupted
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import collect, list_generations
+from sluice.index.journal.compaction import compact
 
 
 class BackgroundCollector:

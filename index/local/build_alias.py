@@ -23,16 +23,16 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from contracts.errors import Conflict
-from index.disk.durable import fsync_path, replace_file
-from index.disk.layout import CorpusLayout
-from index.disk.locks import Pin
-from index.generations.manifest import MANIFEST, parse_generation_number
-from index.generations.publish import list_generation_names, read_current_name
-from index.journal.files import list_files, read_pinned_model
-from index.journal.frames import encode_frame
-from index.journal.records import Kind, encode_end, encode_pin
-from index.journal.tail import JournalTail
+from sluice.contracts.errors import Conflict
+from sluice.index.disk.durable import fsync_path, replace_file
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import Pin
+from sluice.index.generations.manifest import MANIFEST, parse_generation_number
+from sluice.index.generations.publish import list_generation_names, read_current_name
+from sluice.index.journal.files import list_files, read_pinned_model
+from sluice.index.journal.frames import encode_frame
+from sluice.index.journal.records import Kind, encode_end, encode_pin
+from sluice.index.journal.tail import JournalTail
 
 OFFSETS_AHEAD = 1 << 32
 """More records than a corpus gets while it is rebuilt."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.errors import Unavailable
-from index.generations.view import View
+from sluice.contracts.errors import Unavailable
+from sluice.index.generations.view import View
 
 
 class FixedView:

@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from contracts.errors import Corrupted, NotFound, Unavailable
-from index.disk.durable import is_shortage
-from index.disk.layout import CorpusLayout
-from index.generations.generation import OpenGeneration
-from index.generations.manifest import load_manifest, parse_generation_number
-from index.generations.publish import (
+from sluice.contracts.errors import Corrupted, NotFound, Unavailable
+from sluice.index.disk.durable import is_shortage
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.generation import OpenGeneration
+from sluice.index.generations.manifest import load_manifest, parse_generation_number
+from sluice.index.generations.publish import (
     VerifiedFiles,
     list_generation_names,
     read_current_name,
@@ -27,10 +27,10 @@ from index.generations.publish import (
     read_rollback_offset,
     verify_files,
 )
-from index.generations.recovery import list_candidates
-from index.generations.view import View
-from index.journal.tail import JournalTail
-from index.local.overlay import Overlay
+from sluice.index.generations.recovery import list_candidates
+from sluice.index.generations.view import View
+from sluice.index.journal.tail import JournalTail
+from sluice.index.local.overlay import Overlay
 
 _FIRST_LOOK_SECONDS = 0.002
 _LONGEST_LOOK_SECONDS = 0.05

@@ -18,13 +18,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from index.generations.view import Part, View
-from index.journal.document_facts import DocumentFacts, document_key, make_facts
-from index.journal.records import Record, Removal, Upsert, Vectors
-from index.local.prepare import prepare_document
-from index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly
-from index.terms.chunk_terms import FIELDS, ChunkTerms, extract_chunk_terms
-from index.terms.memory_bm25 import JoinedTerms, MemoryPostings
+from sluice.index.generations.view import Part, View
+from sluice.index.journal.document_facts import DocumentFacts, document_key, make_facts
+from sluice.index.journal.records import Record, Removal, Upsert, Vectors
+from sluice.index.local.prepare import prepare_document
+from sluice.index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly
+from sluice.index.terms.chunk_terms import FIELDS, ChunkTerms, extract_chunk_terms
+from sluice.index.terms.memory_bm25 import JoinedTerms, MemoryPostings
 
 _LENGTH_SAMPLE = 64
 """Chunks of the generation whose lengths are counted to estimate the average."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from contracts.errors import Corrupted
-from index.generations.generation import OpenGeneration
-from index.journal.records import decode_record
-from index.journal.tail import JournalTail
-from index.local.memory_segment import FieldLengths, MemorySegments
+from sluice.contracts.errors import Corrupted
+from sluice.index.generations.generation import OpenGeneration
+from sluice.index.journal.records import decode_record
+from sluice.index.journal.tail import JournalTail
+from sluice.index.local.memory_segment import FieldLengths, MemorySegments
 
 _FEW_RECORDS = 1_000
 """Records that are read to move an open journal on to where the next overlay begins."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from index.journal.document_facts import document_key
-from index.journal.records import Upsert
-from index.segments.segment_content import SegmentDocument
-from index.terms.chunk_terms import ChunkTerms, extract_chunk_terms
+from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.records import Upsert
+from sluice.index.segments.segment_content import SegmentDocument
+from sluice.index.terms.chunk_terms import ChunkTerms, extract_chunk_terms
 
 
 def prepare_document(

@@ -15,30 +15,30 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.document import Chunk
-from contracts.errors import InvalidInput
-from contracts.graph.retrieval import GraphArm, GraphUse
-from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
-from contracts.trust import TrustScorer
-from index.disk.layout import CorpusLayout
-from index.generations.manifest import load_manifest
-from index.generations.view import View
-from index.journal.document_facts import DocumentFacts
-from index.journal.records import Vectors
-from index.local.fixed_view import FixedView
-from index.local.follower import Follower
-from index.search.candidates import DEEPER, select_candidates
-from index.search.chunk_source import SegmentChunkSource
-from index.search.filters import FilterMasks, has_conditions
-from index.search.fusion import CANDIDATES
-from index.search.graph_reach import Expanded, add_reached, as_hits, expand
-from index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
-from index.search.ranking_options import Ranking
-from index.search.rerank.base import Reranker
-from index.search.retrievers import Search, retrieve_candidates
-from index.search.select import NOTHING, Selection, make_metadata, select_results
-from index.settings import QuerySettings
-from index.terms.bm25 import count_chunks_with
+from sluice.contracts.document import Chunk
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.graph.retrieval import GraphArm, GraphUse
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from sluice.contracts.trust import TrustScorer
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.view import View
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
+from sluice.index.local.fixed_view import FixedView
+from sluice.index.local.follower import Follower
+from sluice.index.search.candidates import DEEPER, select_candidates
+from sluice.index.search.chunk_source import SegmentChunkSource
+from sluice.index.search.filters import FilterMasks, has_conditions
+from sluice.index.search.fusion import CANDIDATES
+from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
+from sluice.index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
+from sluice.index.search.ranking_options import Ranking
+from sluice.index.search.rerank.base import Reranker
+from sluice.index.search.retrievers import Search, retrieve_candidates
+from sluice.index.search.select import NOTHING, Selection, make_metadata, select_results
+from sluice.index.settings import QuerySettings
+from sluice.index.terms.bm25 import count_chunks_with
 
 RELOAD_TIMEOUT_SECONDS = 10.0
 """How long a query waits for a generation that covers the offset it asks for."""

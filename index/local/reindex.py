@@ -22,26 +22,26 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.document import ChunkBatch, ChunkedDocument
-from contracts.errors import Conflict, Corrupted, NotFound, Unavailable
-from index.disk.handover import take_over
-from index.disk.layout import CorpusLayout
-from index.disk.locks import WriterLock
-from index.disk.swap import require_swap, swap
-from index.generations.publish import Generation
-from index.journal.files import OPEN_END, read_pinned_model
-from index.journal.journal import Journal
-from index.journal.live_records import (
+from sluice.contracts.document import ChunkBatch, ChunkedDocument
+from sluice.contracts.errors import Conflict, Corrupted, NotFound, Unavailable
+from sluice.index.disk.handover import take_over
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import WriterLock
+from sluice.index.disk.swap import require_swap, swap
+from sluice.index.generations.publish import Generation
+from sluice.index.journal.files import OPEN_END, read_pinned_model
+from sluice.index.journal.journal import Journal
+from sluice.index.journal.live_records import (
     LiveRecords,
     is_compacted_beyond,
     read_documents,
     read_live_documents,
     read_live_records,
 )
-from index.journal.records import Vectors
-from index.local.build_alias import BuildAlias, open_build_alias, read_last_offset
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
+from sluice.index.journal.records import Vectors
+from sluice.index.local.build_alias import BuildAlias, open_build_alias, read_last_offset
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
 
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts to float32 (texts, dimension), each row of length 1."""

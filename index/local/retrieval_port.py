@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from contracts.errors import Conflict, InvalidInput
-from contracts.retrieval import Query, Retrieval, RetrievalStats, Strategy
-from index.journal.records import Vectors
-from index.local.reader import IndexReader
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalStats, Strategy
+from sluice.index.journal.records import Vectors
+from sluice.index.local.reader import IndexReader
 
 
 class LocalRetrieval:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from index.generations.manifest import FileEntry
-from index.generations.publish import flush_file
-from index.segments.segment_content import join_contents
-from index.segments.segment_file import SUFFIX, StoredSegment, write_segment
+from sluice.index.generations.manifest import FileEntry
+from sluice.index.generations.publish import flush_file
+from sluice.index.segments.segment_content import join_contents
+from sluice.index.segments.segment_file import SUFFIX, StoredSegment, write_segment
 
 
 @dataclass(slots=True, eq=False)

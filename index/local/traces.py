@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from contracts.errors import NotFound
-from index.disk.layout import CorpusLayout
-from index.generations.generation import OpenGeneration
-from index.generations.manifest import load_manifest
-from index.generations.publish import list_generation_names
-from index.journal.document_facts import DocumentFacts, make_facts
-from index.journal.files import read_journal
-from index.journal.records import Removal, decode_record
+from sluice.contracts.errors import NotFound
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.generation import OpenGeneration
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.publish import list_generation_names
+from sluice.index.journal.document_facts import DocumentFacts, make_facts
+from sluice.index.journal.files import read_journal
+from sluice.index.journal.records import Removal, decode_record
 
 IsWanted = Callable[[DocumentFacts], bool]
 

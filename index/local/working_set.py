@@ -18,20 +18,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.disk.durable import link_or_copy
-from index.disk.layout import CorpusLayout
-from index.generations.generation import read_dead
-from index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
-from index.generations.publish import Sources, flush_file
-from index.journal.document_facts import DocumentFacts, document_key
-from index.journal.records import Record, Removal, Upsert
-from index.local.prepare import prepare_document
-from index.local.segment_merge import SegmentMerge, WorkingSetSegment
-from index.local.write_policy import WritePolicy
-from index.segments.merge_policy import select_merge
-from index.segments.segment_content import SegmentDocument, build_content
-from index.segments.segment_file import SUFFIX, StoredSegment, write_segment
-from index.terms.tantivy_index import TermWriter, list_committed_files, write_meta
+from sluice.index.disk.durable import link_or_copy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.generation import read_dead
+from sluice.index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
+from sluice.index.generations.publish import Sources, flush_file
+from sluice.index.journal.document_facts import DocumentFacts, document_key
+from sluice.index.journal.records import Record, Removal, Upsert
+from sluice.index.local.prepare import prepare_document
+from sluice.index.local.segment_merge import SegmentMerge, WorkingSetSegment
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.segments.merge_policy import select_merge
+from sluice.index.segments.segment_content import SegmentDocument, build_content
+from sluice.index.segments.segment_file import SUFFIX, StoredSegment, write_segment
+from sluice.index.terms.tantivy_index import TermWriter, list_committed_files, write_meta
 
 
 class WorkingSet:

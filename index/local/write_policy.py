@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index.journal.journal import SEGMENT_BYTES
-from index.settings import IndexSettings
+from sluice.index.journal.journal import SEGMENT_BYTES
+from sluice.index.settings import IndexSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from contracts.document import ChunkBatch
-from contracts.errors import Corrupted, NotFound, Unavailable
-from index.disk.durable import FLUSHING_THREADS, replace_pointer
-from index.disk.layout import CorpusLayout
-from index.disk.locks import WriterLock
-from index.generations.manifest import FileEntry, Manifest, library_versions, load_manifest, parse_generation_number
-from index.generations.publish import (
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.errors import Corrupted, NotFound, Unavailable
+from sluice.index.disk.durable import FLUSHING_THREADS, replace_pointer
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import WriterLock
+from sluice.index.generations.manifest import (
+    FileEntry,
+    Manifest,
+    library_versions,
+    load_manifest,
+    parse_generation_number,
+)
+from sluice.index.generations.publish import (
     Generation,
     Rebuild,
     describe_generation,
@@ -38,16 +44,16 @@ from index.generations.publish import (
     read_rollback_offset,
     sweep,
 )
-from index.generations.recovery import find_base, self_test
-from index.journal.compaction import compact
-from index.journal.document_facts import DocumentFacts, is_recorded, make_facts
-from index.journal.files import read_journal, read_pinned_model
-from index.journal.journal import Journal
-from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
-from index.local.background_collector import BackgroundCollector
-from index.local.working_set import WorkingSet
-from index.local.write_policy import USUAL_POLICY, WritePolicy
-from index.segments.batch_checks import check_model, check_vectors
+from sluice.index.generations.recovery import find_base, self_test
+from sluice.index.journal.compaction import compact
+from sluice.index.journal.document_facts import DocumentFacts, is_recorded, make_facts
+from sluice.index.journal.files import read_journal, read_pinned_model
+from sluice.index.journal.journal import Journal
+from sluice.index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
+from sluice.index.local.background_collector import BackgroundCollector
+from sluice.index.local.working_set import WorkingSet
+from sluice.index.local.write_policy import USUAL_POLICY, WritePolicy
+from sluice.index.segments.batch_checks import check_model, check_vectors
 
 
 def _utc_now() -> datetime:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from index.qdrant.sparse_bm25 import Weights
+from sluice.index.qdrant.sparse_bm25 import Weights
 
 DENSE = "dense"
 TERMS = "terms"

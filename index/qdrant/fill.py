@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from index.generations.manifest import IdSet
-from index.journal.document_facts import document_key
-from index.journal.records import Record, Removal, Upsert
-from index.qdrant.collection import Collection, Condition, Point
-from index.qdrant.payload import (
+from sluice.index.generations.manifest import IdSet
+from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.records import Record, Removal, Upsert
+from sluice.index.qdrant.collection import Collection, Condition, Point
+from sluice.index.qdrant.payload import (
     DOCUMENT_FIELDS,
     CollectionState,
     StoredDocument,
@@ -19,7 +19,7 @@ from index.qdrant.payload import (
     where_document_is,
     where_live,
 )
-from index.terms.analysis import ENGLISH, analysis_language
+from sluice.index.terms.analysis import ENGLISH, analysis_language
 
 _POINTS_AT_ONCE = 500
 """Points in one request: of 384 dimensions and 500 characters about 5 MB, well below what a server takes."""

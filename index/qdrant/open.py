@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contracts.errors import InvalidSetting
-from index.qdrant.collection import Collection
-from index.settings import QdrantSettings
+from sluice.contracts.errors import InvalidSetting
+from sluice.index.qdrant.collection import Collection
+from sluice.index.settings import QdrantSettings
 
 
 def open_collection(corpus: str, settings: QdrantSettings) -> Collection:
@@ -13,7 +13,7 @@ def open_collection(corpus: str, settings: QdrantSettings) -> Collection:
     Raises `InvalidSetting` when there is no URL or it is none, or when the library for it is not installed.
     """
     require_url(settings)
-    from index.qdrant.server import ServerCollection, server_client
+    from sluice.index.qdrant.server import ServerCollection, server_client
 
     return ServerCollection(server_client(settings), collection_name(corpus, settings), settings)
 

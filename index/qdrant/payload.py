@@ -12,16 +12,16 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
 
-from contracts.base import Moment, Sha256, Value
-from contracts.document import Chunk, Scalar
-from contracts.domains import parse_host
-from contracts.errors import Corrupted
-from contracts.retrieval import Filters
-from index.journal.document_facts import DocumentFacts, document_key, make_facts
-from index.journal.records import Upsert
-from index.qdrant.collection import Condition, Payload, Point
-from index.qdrant.sparse_bm25 import weigh_chunk
-from index.terms.analysis import ENGLISH, analysis_language
+from sluice.contracts.base import Moment, Sha256, Value
+from sluice.contracts.document import Chunk, Scalar
+from sluice.contracts.domains import parse_host
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.retrieval import Filters
+from sluice.index.journal.document_facts import DocumentFacts, document_key, make_facts
+from sluice.index.journal.records import Upsert
+from sluice.index.qdrant.collection import Condition, Payload, Point
+from sluice.index.qdrant.sparse_bm25 import weigh_chunk
+from sluice.index.terms.analysis import ENGLISH, analysis_language
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
 """The namespace of point ids: any fixed value, which must never change."""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from contracts.document import Chunk
-from contracts.errors import Unavailable
-from contracts.graph.retrieval import GraphUse
-from contracts.retrieval import (
+from sluice.contracts.document import Chunk
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.retrieval import (
     Filters,
     Query,
     Retrieval,
@@ -24,21 +24,21 @@ from contracts.retrieval import (
     RetrievalStats,
     Strategy,
 )
-from contracts.trust import TrustScorer
-from index.journal.document_facts import DocumentFacts
-from index.journal.records import Vectors
-from index.local.reader import RELOAD_TIMEOUT_SECONDS
-from index.local.retrieval_port import check_corpus, check_vector, pair_with_vectors
-from index.qdrant.collection import Collection
-from index.qdrant.payload import STATE_ID, CollectionState, parse_state
-from index.qdrant.view import QdrantView
-from index.search.candidates import DEEPER, select_candidates
-from index.search.fusion import CANDIDATES
-from index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
-from index.search.ranking_options import Ranking
-from index.search.rerank.base import Reranker
-from index.search.select import NOTHING, Selection, make_metadata, select_results
-from index.settings import QuerySettings
+from sluice.contracts.trust import TrustScorer
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
+from sluice.index.local.reader import RELOAD_TIMEOUT_SECONDS
+from sluice.index.local.retrieval_port import check_corpus, check_vector, pair_with_vectors
+from sluice.index.qdrant.collection import Collection
+from sluice.index.qdrant.payload import STATE_ID, CollectionState, parse_state
+from sluice.index.qdrant.view import QdrantView
+from sluice.index.search.candidates import DEEPER, select_candidates
+from sluice.index.search.fusion import CANDIDATES
+from sluice.index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
+from sluice.index.search.ranking_options import Ranking
+from sluice.index.search.rerank.base import Reranker
+from sluice.index.search.select import NOTHING, Selection, make_metadata, select_results
+from sluice.index.settings import QuerySettings
 
 NO_GRAPH = "the engine qdrant does not search by the graph"
 _FIRST_LOOK_SECONDS = 0.005

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from contracts.errors import InvalidSetting, TimedOut, Unavailable
-from index.qdrant.collection import (
+from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
+from sluice.index.qdrant.collection import (
     DENSE,
     KEYWORDS,
     NUMBERS,
@@ -20,8 +20,8 @@ from index.qdrant.collection import (
     Point,
     SearchRequest,
 )
-from index.qdrant.sparse_bm25 import Weights
-from index.settings import QdrantSettings
+from sluice.index.qdrant.sparse_bm25 import Weights
+from sluice.index.settings import QdrantSettings
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

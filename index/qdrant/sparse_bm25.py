@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from contracts.document import Chunk
-from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, analyse_question, detect_language
-from index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts, weigh_repeats
-from index.terms.chunk_terms import extract_chunk_terms
-from index.terms.identifiers import extract_query_identifiers
+from sluice.contracts.document import Chunk
+from sluice.index.terms.analysis import ENGLISH, STOP_WORDS, analyse, analyse_question, detect_language
+from sluice.index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts, weigh_repeats
+from sluice.index.terms.chunk_terms import extract_chunk_terms
+from sluice.index.terms.identifiers import extract_query_identifiers
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 """Usual lengths of the short fields."""

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from contracts.document import Chunk
-from contracts.errors import Conflict, Corrupted
-from contracts.retrieval import Filters, Strategy
-from index.generations.ranked import Floats, Numbers, Ranked
-from index.journal.document_facts import DocumentFacts
-from index.journal.records import Vectors
-from index.qdrant.collection import Collection, Condition, Hit, SearchRequest
-from index.qdrant.fill import read_live_documents
-from index.qdrant.payload import (
+from sluice.contracts.document import Chunk
+from sluice.contracts.errors import Conflict, Corrupted
+from sluice.contracts.retrieval import Filters, Strategy
+from sluice.index.generations.ranked import Floats, Numbers, Ranked
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
+from sluice.index.qdrant.collection import Collection, Condition, Hit, SearchRequest
+from sluice.index.qdrant.fill import read_live_documents
+from sluice.index.qdrant.payload import (
     CHUNK_FIELDS,
     DOCUMENT_FIELDS,
     CollectionState,
@@ -29,9 +29,9 @@ from index.qdrant.payload import (
     where_live,
     where_matches,
 )
-from index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
-from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
-from index.settings import QuerySettings
+from sluice.index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
+from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
+from sluice.index.settings import QuerySettings
 
 _MOST_HITS = 10_000
 """Hits of one score that are read at most to find those with the first chunk ids."""

@@ -21,25 +21,25 @@ from typing import Self
 
 import numpy as np
 
-from contracts.document import ChunkBatch
-from contracts.errors import Corrupted, Unavailable
-from index.disk.layout import CorpusLayout
-from index.disk.locks import WriterLock
-from index.generations.publish import Generation, Rebuild
-from index.journal.compaction import compact
-from index.journal.document_facts import DocumentFacts, is_recorded, make_facts
-from index.journal.files import list_files, read_journal, read_pinned_model
-from index.journal.journal import Journal
-from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
-from index.qdrant.collection import Collection, Hit
-from index.qdrant.fill import (
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import WriterLock
+from sluice.index.generations.publish import Generation, Rebuild
+from sluice.index.journal.compaction import compact
+from sluice.index.journal.document_facts import DocumentFacts, is_recorded, make_facts
+from sluice.index.journal.files import list_files, read_journal, read_pinned_model
+from sluice.index.journal.journal import Journal
+from sluice.index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
+from sluice.index.qdrant.collection import Collection, Hit
+from sluice.index.qdrant.fill import (
     BATCH_DOCUMENTS,
     CollectionUpdate,
     delete_dead,
     read_live_documents,
     undo_failed_publish,
 )
-from index.qdrant.payload import (
+from sluice.index.qdrant.payload import (
     DOCUMENT_FIELDS,
     STATE_ID,
     CollectionState,
@@ -48,7 +48,7 @@ from index.qdrant.payload import (
     read_document,
     where_live,
 )
-from index.segments.batch_checks import check_model, check_vectors
+from sluice.index.segments.batch_checks import check_model, check_vectors
 
 KEEP_REPLACED_SECONDS = 60.0
 """How long replaced and removed chunks stay for searches that began before; longer than any search may take."""

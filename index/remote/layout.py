@@ -7,9 +7,15 @@ from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
-from contracts.errors import Corrupted
-from index.generations.manifest import MANIFEST, FileEntry, Manifest, make_generation_name, parse_generation_number
-from index.remote.object_store import ObjectStore
+from sluice.contracts.errors import Corrupted
+from sluice.index.generations.manifest import (
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    make_generation_name,
+    parse_generation_number,
+)
+from sluice.index.remote.object_store import ObjectStore
 
 GENERATION_NAME = re.compile(r"g\d{8,}-[0-9a-f]{16}")
 """What a generation may be called: a name from the store becomes a folder here, so nothing else will do."""

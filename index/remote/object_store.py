@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from contracts.errors import InvalidSetting, NotFound, Unavailable
-from index.settings import ObjectStoreSettings
+from sluice.contracts.errors import InvalidSetting, NotFound, Unavailable
+from sluice.index.settings import ObjectStoreSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,14 +17,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import Conflict, Corrupted, NotFound
-from index.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
-from index.disk.layout import CorpusLayout
-from index.disk.locks import Pin, WriterLock
-from index.generations.manifest import MANIFEST, FileEntry, Manifest, load_manifest
-from index.generations.publish import collect, list_generation_names, read_current_name, verify
-from index.journal.journal import Journal
-from index.remote.layout import (
+from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.index.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.locks import Pin, WriterLock
+from sluice.index.generations.manifest import MANIFEST, FileEntry, Manifest, load_manifest
+from sluice.index.generations.publish import collect, list_generation_names, read_current_name, verify
+from sluice.index.journal.journal import Journal
+from sluice.index.remote.layout import (
     file_path,
     list_distinct_files,
     list_present_files,
@@ -34,8 +34,8 @@ from index.remote.layout import (
     read_stored_current,
     read_stored_manifest,
 )
-from index.remote.object_store import ObjectStore
-from index.settings import IndexSettings
+from sluice.index.remote.object_store import ObjectStore
+from sluice.index.settings import IndexSettings
 
 _INCOMING = ".tmp-pull"
 

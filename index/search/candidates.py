@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from contracts.document import Chunk, sha256_text
-from contracts.domains import parse_host
-from contracts.retrieval import Query
-from contracts.trust import TrustScore, Verdict
-from index.journal.document_facts import DocumentFacts
-from index.search.chunk_source import ChunkSource
-from index.search.echoes import EchoDetector
-from index.search.fusion import Candidate
-from index.search.near_duplicates import DistinctTexts
-from index.search.ranking_options import Ranking
+from sluice.contracts.document import Chunk, sha256_text
+from sluice.contracts.domains import parse_host
+from sluice.contracts.retrieval import Query
+from sluice.contracts.trust import TrustScore, Verdict
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.search.chunk_source import ChunkSource
+from sluice.index.search.echoes import EchoDetector
+from sluice.index.search.fusion import Candidate
+from sluice.index.search.near_duplicates import DistinctTexts
+from sluice.index.search.ranking_options import Ranking
 
 DEEPER = 4
 """Factor by which the search goes deeper where too few candidates remain."""

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic_core import from_json
 
-from contracts.base import construct_unvalidated
-from contracts.document import Chunk, PageLink
-from contracts.errors import Corrupted
-from contracts.trust import Inspection
-from index.journal.document_facts import DocumentFacts
-from index.journal.records import Vectors
-from index.segments.segment import Segment
+from sluice.contracts.base import construct_unvalidated
+from sluice.contracts.document import Chunk, PageLink
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.trust import Inspection
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
+from sluice.index.segments.segment import Segment
 
 
 class ChunkSource(Protocol):

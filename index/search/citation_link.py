@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import RetrievedChunk
 
 MOST_WORDS, MOST_CHARACTERS = 6, 60
 """At each end of a passage: enough to be found once in a page, few enough for an address."""

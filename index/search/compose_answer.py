@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from contracts.document import sha256_text
-from contracts.event import Gap
-from contracts.index import Answer, Citation
-from contracts.plan import Plan
-from contracts.retrieval import Retrieval, RetrievedChunk
-from contracts.trust import Verdict
-from index.search.citation_link import link_of
+from sluice.contracts.document import sha256_text
+from sluice.contracts.event import Gap
+from sluice.contracts.index import Answer, Citation
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.trust import Verdict
+from sluice.index.search.citation_link import link_of
 
 CountTokens = Callable[[str], int]
 

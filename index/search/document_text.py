@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from contracts.document import Chunk
-from contracts.trust import PrivateSpan, Verdict
-from index.search.neighbours import body_of, count_repeated, without_overlaps
+from sluice.contracts.document import Chunk
+from sluice.contracts.trust import PrivateSpan, Verdict
+from sluice.index.search.neighbours import body_of, count_repeated, without_overlaps
 
 _SPACELESS = ("\u2e80", "\U0003ffff")
 """From the first to the last character of scripts that put no space between words: Chinese, Japanese, Korean."""

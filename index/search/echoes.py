@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from index.terms.analysis import analyse, analysis_language, extract_content_terms
+from sluice.index.terms.analysis import analyse, analysis_language, extract_content_terms
 
 LEAST_WORDS = 4
 """A shorter question is a name or a few keywords, which a passage that answers may well repeat. In scripts without

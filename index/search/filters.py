@@ -10,11 +10,11 @@ from collections import OrderedDict
 
 import numpy as np
 
-from contracts.domains import is_under, parse_host
-from contracts.retrieval import Filters
-from index.generations.view import Masks, Part, View
-from index.journal.document_facts import DocumentFacts, document_key
-from index.segments.segment import Mask, Segment
+from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.retrieval import Filters
+from sluice.index.generations.view import Masks, Part, View
+from sluice.index.journal.document_facts import DocumentFacts, document_key
+from sluice.index.segments.segment import Mask, Segment
 
 _NO_CONDITION = Filters()
 _MAX_MASKS = 256

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, overload
 
-from contracts.graph.retrieval import GraphPath
-from contracts.retrieval import Strategy
-from index.generations.ranked import Floats, Numbers, Ranked
-from index.settings import QuerySettings
+from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.retrieval import Strategy
+from sluice.index.generations.ranked import Floats, Numbers, Ranked
+from sluice.index.settings import QuerySettings
 
 NameOf = Callable[[int], str]
 """The chunk id of a chunk number, for ties."""

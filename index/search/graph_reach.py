@@ -15,16 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contracts.graph.retrieval import GraphArm, GraphCandidate, GraphHit, GraphUse
-from contracts.retrieval import Query
-from index.generations.view import View
-from index.search.candidates import SelectedCandidate
-from index.search.chunk_source import read_start_line
-from index.search.fusion import RankedCandidates, Reached
-from index.search.retrievers import Search
-from index.segments.segment import Mask, Segment
-from index.settings import QuerySettings
-from index.terms.bm25 import USUAL_BOOSTS
+from sluice.contracts.graph.retrieval import GraphArm, GraphCandidate, GraphHit, GraphUse
+from sluice.contracts.retrieval import Query
+from sluice.index.generations.view import View
+from sluice.index.search.candidates import SelectedCandidate
+from sluice.index.search.chunk_source import read_start_line
+from sluice.index.search.fusion import RankedCandidates, Reached
+from sluice.index.search.retrievers import Search
+from sluice.index.segments.segment import Mask, Segment
+from sluice.index.settings import QuerySettings
+from sluice.index.terms.bm25 import USUAL_BOOSTS
 
 HITS = 2
 """Hits from which a walk begins, and which nothing that it leads to rises above

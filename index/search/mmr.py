@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from index.journal.records import Vectors
+from sluice.index.journal.records import Vectors
 
 
 def diversify(scores: Sequence[float], vectors: Vectors, diversity: float, top_k: int) -> list[int]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from contracts.document import Chunk, sha256_text
-from contracts.retrieval import RetrievedChunk
-from contracts.trust import Finding, Inspection, PrivateSpan, Verdict
+from sluice.contracts.document import Chunk, sha256_text
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.trust import Finding, Inspection, PrivateSpan, Verdict
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ it, as they are text of the page too.
 
 from __future__ import annotations
 
-from contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 
 
 def hide_nosnippet_texts(found: Retrieval) -> Retrieval:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from contracts.document import Chunk
-from index.journal.document_facts import DocumentFacts
-from index.search.candidates import is_blocked
-from index.search.chunk_source import ChunkSource
-from index.search.fusion import Candidate
-from index.search.ranking_options import Ranking
-from index.terms.analysis import analyse, analysis_language, detect_language, is_function_word
+from sluice.contracts.document import Chunk
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.search.candidates import is_blocked
+from sluice.index.search.chunk_source import ChunkSource
+from sluice.index.search.fusion import Candidate
+from sluice.index.search.ranking_options import Ranking
+from sluice.index.terms.analysis import analyse, analysis_language, detect_language, is_function_word
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from contracts.document import Chunk
-from contracts.retrieval import Query
-from contracts.trust import TrustScorer
-from index.journal.document_facts import DocumentFacts
-from index.search.near_duplicates import Signatures
-from index.search.rerank.base import KeepOrder, Reranker
-from index.settings import QuerySettings
+from sluice.contracts.document import Chunk
+from sluice.contracts.retrieval import Query
+from sluice.contracts.trust import TrustScorer
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.search.near_duplicates import Signatures
+from sluice.index.search.rerank.base import KeepOrder, Reranker
+from sluice.index.settings import QuerySettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contracts.retrieval import Strategy
-from index.generations.ranked import NOTHING_FOUND, Ranked
-from index.generations.view import Masks, View
-from index.journal.records import Vectors
-from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
-from index.settings import QuerySettings
-from index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
+from sluice.contracts.retrieval import Strategy
+from sluice.index.generations.ranked import NOTHING_FOUND, Ranked
+from sluice.index.generations.view import Masks, View
+from sluice.index.journal.records import Vectors
+from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
+from sluice.index.settings import QuerySettings
+from sluice.index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
 
 _FEW_CHUNKS = 2_000
 """Up to this many passing chunks are listed to the term index, which is cheaper than searching deeper."""

@@ -21,18 +21,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contracts.base import construct_unvalidated
-from contracts.document import Chunk
-from contracts.graph.retrieval import GraphUse
-from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
-from contracts.trust import TrustScore
-from index.search.candidates import CandidateSelection, SelectedCandidate, is_blocked
-from index.search.chunk_source import ChunkSource
-from index.search.mmr import diversify
-from index.search.neighbours import make_passage, merge_overlapping, render_passage
-from index.search.ranking_options import Ranking
-from index.search.rerank.base import NotReranked
-from index.settings import QuerySettings
+from sluice.contracts.base import construct_unvalidated
+from sluice.contracts.document import Chunk
+from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
+from sluice.contracts.trust import TrustScore
+from sluice.index.search.candidates import CandidateSelection, SelectedCandidate, is_blocked
+from sluice.index.search.chunk_source import ChunkSource
+from sluice.index.search.mmr import diversify
+from sluice.index.search.neighbours import make_passage, merge_overlapping, render_passage
+from sluice.index.search.ranking_options import Ranking
+from sluice.index.search.rerank.base import NotReranked
+from sluice.index.settings import QuerySettings
 
 
 @dataclass(frozen=True, slots=True)

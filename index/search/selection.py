@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contracts.operations.forget import Selection
-from index.journal.document_facts import DocumentFacts
-from index.search.filters import matches
+from sluice.contracts.operations.forget import Selection
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.search.filters import matches
 
 
 def is_selected(facts: DocumentFacts, selection: Selection) -> bool:

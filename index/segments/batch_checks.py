@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from contracts.document import ChunkBatch
-from contracts.errors import Conflict, InvalidInput
-from index.journal.records import Vectors
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.index.journal.records import Vectors
 
 
 def check_vectors(batch: ChunkBatch, vectors: Vectors) -> None:

@@ -18,7 +18,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from index.journal.records import Vectors
+from sluice.index.journal.records import Vectors
 
 Rows = NDArray[np.int64]
 

@@ -18,9 +18,9 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.document import Chunk
-from index.journal.document_facts import DocumentFacts
-from index.journal.records import Vectors
+from sluice.contracts.document import Chunk
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from index.journal.records import Vectors
+from sluice.index.journal.records import Vectors
 
 KEY_TYPE = np.dtype([("high", "<u8"), ("low", "<u8")])
 """A document key of 128 bits, in two halves."""

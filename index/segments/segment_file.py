@@ -29,11 +29,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from index.journal.document_facts import DocumentFacts
-from index.journal.records import Vectors
-from index.segments.quantization import QuantizedIndex, QuantizedVectors, quantize
-from index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly, select_best
-from index.segments.segment_content import KEY_TYPE, LANGUAGE_BYTES, Buffer, SegmentContent
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
+from sluice.index.segments.quantization import QuantizedIndex, QuantizedVectors, quantize
+from sluice.index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly, select_best
+from sluice.index.segments.segment_content import KEY_TYPE, LANGUAGE_BYTES, Buffer, SegmentContent
 
 SUFFIX = "segment"
 _MAGIC = b"SLSEG002"

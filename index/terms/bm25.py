@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, analyse_question
-from index.terms.identifiers import extract_query_identifiers
+from sluice.index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, analyse_question
+from sluice.index.terms.identifiers import extract_query_identifiers
 
 K1 = 1.2
 B = 0.75

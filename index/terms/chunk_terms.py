@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from contracts.document import Chunk
-from index.terms.analysis import ENGLISH, LONGEST_TERM_BYTES, analyse, analysis_language
-from index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS
-from index.terms.identifiers import split_identifiers
+from sluice.contracts.document import Chunk
+from sluice.index.terms.analysis import ENGLISH, LONGEST_TERM_BYTES, analyse, analysis_language
+from sluice.index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS
+from sluice.index.terms.identifiers import split_identifiers
 
 FIELDS = (*PROSE_FIELDS, "code", LANGUAGE_FIELD)
 ChunkTerms = Mapping[str, str]

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from index.segments.segment import Mask
-from index.terms.bm25 import (
+from sluice.index.segments.segment import Mask
+from sluice.index.terms.bm25 import (
     K1,
     B,
     Boosts,
@@ -30,7 +30,7 @@ from index.terms.bm25 import (
     weigh_function_words,
     weigh_question_terms,
 )
-from index.terms.chunk_terms import FIELDS, ChunkTerms
+from sluice.index.terms.chunk_terms import FIELDS, ChunkTerms
 
 Posting = tuple[int, int, int]
 """A term in one chunk: the row, the number of occurrences, and the number of terms of the field."""

@@ -15,9 +15,9 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
-from contracts.errors import Corrupted, Unavailable
-from index.terms.analysis import code_analyzer
-from index.terms.bm25 import (
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.index.terms.analysis import code_analyzer
+from sluice.index.terms.bm25 import (
     LANGUAGE_FIELD,
     Boosts,
     Hit,
@@ -26,7 +26,7 @@ from index.terms.bm25 import (
     weigh_function_words,
     weigh_question_terms,
 )
-from index.terms.chunk_terms import ChunkTerms
+from sluice.index.terms.chunk_terms import ChunkTerms
 
 _PROSE = "sluice_prose"
 _CODE = "sluice_code"

@@ -22,14 +22,14 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright, async_playwright
 
-from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
-from ingest.browser.page import PreRequestHook, Rendered, RenderLimits, RenderRequest, nothing
-from ingest.browser.render import render_page
-from ingest.browser.running_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
-from ingest.browser.switches import Guards
-from ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
-from ingest.deadline import Deadline
-from ingest.settings import CrawlSettings
+from sluice.contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
+from sluice.ingest.browser.page import PreRequestHook, Rendered, RenderLimits, RenderRequest, nothing
+from sluice.ingest.browser.render import render_page
+from sluice.ingest.browser.running_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
+from sluice.ingest.browser.switches import Guards
+from sluice.ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.settings import CrawlSettings
 
 __all__ = ["Browser", "RenderLimits", "Rendered"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from ingest.browser.isolated_world import IsolatedWorld
+from sluice.ingest.browser.isolated_world import IsolatedWorld
 
 KNOWN_BUTTONS = (
     # Of the consent managers that most sites use; those that refuse stand first.

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from contracts.errors import InvalidSetting, PolicyRefused
-from ingest.browser import namespace
+from sluice.contracts.errors import InvalidSetting, PolicyRefused
+from sluice.ingest.browser import namespace
 
 PROJECT_CHROMIUM = Path(__file__).resolve().parents[2] / ".cache" / "chromium" / "chromium"
 """Where `make setup` leaves the launcher of a Chromium that it had to unpack itself."""

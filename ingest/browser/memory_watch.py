@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ingest.browser.processes import command_line, descendants, status
-from ingest.browser.sandbox import START_SECONDS, browser_process, is_renderer, weakness_of
+from sluice.ingest.browser.processes import command_line, descendants, status
+from sluice.ingest.browser.sandbox import START_SECONDS, browser_process, is_renderer, weakness_of
 
 LOOK_SECONDS, LEAST_LOOK_SECONDS = 0.1, 0.01
 """Between two looks, at most and at least."""

@@ -16,10 +16,10 @@ from typing import Any
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Request, WebSocket
 
-from contracts.errors import PolicyRefused, SluiceError, Unavailable
-from ingest.browser.memory_watch import BrowserWatch
-from ingest.browser.sandbox import not_sandboxed
-from ingest.browser.tabs import Tab
+from sluice.contracts.errors import PolicyRefused, SluiceError, Unavailable
+from sluice.ingest.browser.memory_watch import BrowserWatch
+from sluice.ingest.browser.sandbox import not_sandboxed
+from sluice.ingest.browser.tabs import Tab
 
 CONTENT_KINDS = frozenset({"document", "script", "xhr", "fetch", "stylesheet"})
 """Requests that text may depend on; images, media and fonts are not waited for."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from contracts.errors import InvalidInput, Overloaded
+from sluice.contracts.errors import InvalidInput, Overloaded
 
 DIAL_SECONDS = 10.0
 """How long the proxy may take to accept; it listens on this machine."""

@@ -16,18 +16,18 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
 
-from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.browser.consent import dismiss_consent
-from ingest.browser.documents import DocumentResponse, DocumentResponses
-from ingest.browser.isolated_world import IsolatedWorld
-from ingest.browser.page import Rendered, RenderLimits, RenderRequest
-from ingest.browser.page_as_shown import page_as_shown
-from ingest.browser.page_guard import PageGuard
-from ingest.browser.running_browser import WarmBrowser
-from ingest.browser.screenshot import take_screenshot
-from ingest.browser.switches import Guards
-from ingest.browser.tabs import Tab
-from ingest.browser.wait_until_settled import CEILING_SECONDS, require_small, settle
+from sluice.contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.ingest.browser.consent import dismiss_consent
+from sluice.ingest.browser.documents import DocumentResponse, DocumentResponses
+from sluice.ingest.browser.isolated_world import IsolatedWorld
+from sluice.ingest.browser.page import Rendered, RenderLimits, RenderRequest
+from sluice.ingest.browser.page_as_shown import page_as_shown
+from sluice.ingest.browser.page_guard import PageGuard
+from sluice.ingest.browser.running_browser import WarmBrowser
+from sluice.ingest.browser.screenshot import take_screenshot
+from sluice.ingest.browser.switches import Guards
+from sluice.ingest.browser.tabs import Tab
+from sluice.ingest.browser.wait_until_settled import CEILING_SECONDS, require_small, settle
 
 __all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
 

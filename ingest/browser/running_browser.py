@@ -15,13 +15,13 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright
 
-from contracts.errors import PolicyRefused, Unavailable
-from ingest.browser.launch import Launcher, find_chromium, write_launcher
-from ingest.browser.memory_watch import BrowserWatch
-from ingest.browser.namespace import Isolation
-from ingest.browser.processes import end_processes, process_handles
-from ingest.browser.relay import EgressGrant
-from ingest.browser.sandbox import (
+from sluice.contracts.errors import PolicyRefused, Unavailable
+from sluice.ingest.browser.launch import Launcher, find_chromium, write_launcher
+from sluice.ingest.browser.memory_watch import BrowserWatch
+from sluice.ingest.browser.namespace import Isolation
+from sluice.ingest.browser.processes import end_processes, process_handles
+from sluice.ingest.browser.relay import EgressGrant
+from sluice.ingest.browser.sandbox import (
     REPORT_URL,
     SANDBOX_REMEDY,
     adequate,
@@ -29,9 +29,9 @@ from ingest.browser.sandbox import (
     not_sandboxed,
     require_sandbox,
 )
-from ingest.browser.switches import WEAKENING_DEFAULTS, Guards
-from ingest.browser.tabs import Tabs
-from ingest.settings import CrawlSettings
+from sluice.ingest.browser.switches import WEAKENING_DEFAULTS, Guards
+from sluice.ingest.browser.tabs import Tabs
+from sluice.ingest.settings import CrawlSettings
 
 LAUNCH_SECONDS = 30.0
 """How long Chromium may take to come up; a cold start on a busy small machine takes a few seconds."""

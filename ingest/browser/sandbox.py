@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from contracts.errors import PolicyRefused
-from ingest.browser.processes import command_line, family, status
+from sluice.contracts.errors import PolicyRefused
+from sluice.ingest.browser.processes import command_line, family, status
 
 SECCOMP_FILTER = "2"
 """The `Seccomp:` mode of /proc/PID/status that means a filter is installed (proc(5))."""

@@ -18,10 +18,10 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings
 from playwright.async_api import Error as PlaywrightError
 
-from ingest.browser.page import RenderRequest
-from ingest.browser.relay import EgressGrant, ProxyAddress
-from ingest.browser.switches import Guards
-from ingest.url import origin_of
+from sluice.ingest.browser.page import RenderRequest
+from sluice.ingest.browser.relay import EgressGrant, ProxyAddress
+from sluice.ingest.browser.switches import Guards
+from sluice.ingest.url import origin_of
 
 CLOSE_SECONDS = 5.0
 """How long a healthy browser may take to drop a context; it needs milliseconds."""

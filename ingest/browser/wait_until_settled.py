@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from contracts.errors import PolicyRefused
-from ingest.browser.isolated_world import IsolatedWorld
+from sluice.contracts.errors import PolicyRefused
+from sluice.ingest.browser.isolated_world import IsolatedWorld
 
 LOOK_SECONDS = 0.1
 """Between two looks. A framework's re-renders follow one another within a few frames (16 ms)."""

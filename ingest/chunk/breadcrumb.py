@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from ingest.embed.tokens import TokenSpans, count_tokens
-from ingest.settings import ChunkSettings
+from sluice.ingest.embed.tokens import TokenSpans, count_tokens
+from sluice.ingest.settings import ChunkSettings
 
 _ELLIPSIS = "…"
 _SHORT_CHARS = 24

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from tokenizers import Tokenizer
 
-from contracts.document import (
+from sluice.contracts.document import (
     Chunk,
     ChunkedDocument,
     Document,
@@ -33,17 +33,17 @@ from contracts.document import (
     is_publication_date,
     sha256_text,
 )
-from ingest.chunk.breadcrumb import Breadcrumbs
-from ingest.chunk.code import Code, line_starts
-from ingest.chunk.language import natural_language
-from ingest.chunk.passage import Passage, bounded, trimmed
-from ingest.chunk.places import Places
-from ingest.chunk.prose import Prose
-from ingest.chunk.sections import sections_of
-from ingest.chunk.splitters import Splitters
-from ingest.embed.tokens import TokenSpans
-from ingest.extract.extracted import Extracted
-from ingest.settings import ChunkSettings
+from sluice.ingest.chunk.breadcrumb import Breadcrumbs
+from sluice.ingest.chunk.code import Code, line_starts
+from sluice.ingest.chunk.language import natural_language
+from sluice.ingest.chunk.passage import Passage, bounded, trimmed
+from sluice.ingest.chunk.places import Places
+from sluice.ingest.chunk.prose import Prose
+from sluice.ingest.chunk.sections import sections_of
+from sluice.ingest.chunk.splitters import Splitters
+from sluice.ingest.embed.tokens import TokenSpans
+from sluice.ingest.extract.extracted import Extracted
+from sluice.ingest.settings import ChunkSettings
 
 _CHARS_PER_TOKEN = 16
 """No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""

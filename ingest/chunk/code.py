@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from contracts.grammar import has_grammar, parse
-from ingest.chunk.breadcrumb import Breadcrumbs
-from ingest.chunk.passage import Passage
-from ingest.chunk.split_text import cut_text, joined
-from ingest.chunk.statements import cut_rows
-from ingest.chunk.symbols import Symbol, symbols_of
-from ingest.embed.tokens import TokenSpans
+from sluice.contracts.grammar import has_grammar, parse
+from sluice.ingest.chunk.breadcrumb import Breadcrumbs
+from sluice.ingest.chunk.passage import Passage
+from sluice.ingest.chunk.split_text import cut_text, joined
+from sluice.ingest.chunk.statements import cut_rows
+from sluice.ingest.chunk.symbols import Symbol, symbols_of
+from sluice.ingest.embed.tokens import TokenSpans
 
 _SCRAP_TOKENS = 24
 """Lines of no symbol of their own (a class's first line, a closing brace) that are too few to stand alone."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from py3langid import langid
 
-from ingest.built_files import ensure_files
+from sluice.ingest.built_files import ensure_files
 
 _PREFIX_CHARS = 240
 _FEWEST_LETTERS = 24

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from contracts.document import PageLink
-from ingest.chunk.passage import Passage
-from ingest.extract.extracted import Extracted
+from sluice.contracts.document import PageLink
+from sluice.ingest.chunk.passage import Passage
+from sluice.ingest.extract.extracted import Extracted
 
 MOST_LINKS = 100
 """Of one passage, the first: it has a few hundred words."""

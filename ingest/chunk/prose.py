@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ingest.chunk.breadcrumb import Breadcrumbs
-from ingest.chunk.passage import Passage
-from ingest.chunk.sections import Section
-from ingest.chunk.split_text import cut_text, joined
-from ingest.chunk.splitters import MOST_TOKENS, Splitters
-from ingest.chunk.tables import tables_in, with_table_heads
-from ingest.embed.tokens import TokenSpans
-from ingest.extract.extracted import Form
+from sluice.ingest.chunk.breadcrumb import Breadcrumbs
+from sluice.ingest.chunk.passage import Passage
+from sluice.ingest.chunk.sections import Section
+from sluice.ingest.chunk.split_text import cut_text, joined
+from sluice.ingest.chunk.splitters import MOST_TOKENS, Splitters
+from sluice.ingest.chunk.tables import tables_in, with_table_heads
+from sluice.ingest.embed.tokens import TokenSpans
+from sluice.ingest.extract.extracted import Form
 
 _DEEP = re.compile(r"^[ \t>]{64}", re.MULTILINE)
 """Nesting beyond what a writer makes: the Markdown splitter's time grows with the square of the depth and worse."""

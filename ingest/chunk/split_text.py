@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ingest.embed.tokens import TokenSpans
+from sluice.ingest.embed.tokens import TokenSpans
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+")
 _LAST_SPACE = re.compile(r"\s(?=\S*\Z)")

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from ingest.chunk.passage import Passage
-from ingest.chunk.sections import Fences
-from ingest.embed.tokens import TokenSpans
+from sluice.ingest.chunk.passage import Passage
+from sluice.ingest.chunk.sections import Fences
+from sluice.ingest.embed.tokens import TokenSpans
 
 _DELIMITER_ROW = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\r?$")
 _LARGEST_SHARE = 2

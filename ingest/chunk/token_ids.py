@@ -8,10 +8,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from contracts.document import Chunk, ChunkBatch, TokenIds
-from contracts.errors import Corrupted
-from ingest.chunk.chunk import Tokenized
-from ingest.embed.tokens import TokenizedText
+from sluice.contracts.document import Chunk, ChunkBatch, TokenIds
+from sluice.contracts.errors import Corrupted
+from sluice.ingest.chunk.chunk import Tokenized
+from sluice.ingest.embed.tokens import TokenizedText
 
 _LARGEST_ID = 0xFFFF
 _UNKNOWN = -1

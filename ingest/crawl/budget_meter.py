@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contracts.budget import Allowance, Spend
-from contracts.errors import BudgetExhausted
-from ingest.egress.crawl_account import EgressReport
+from sluice.contracts.budget import Allowance, Spend
+from sluice.contracts.errors import BudgetExhausted
+from sluice.ingest.egress.crawl_account import EgressReport
 
 
 @dataclass(slots=True)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.known_pages import PageMemory
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.circuit_breaker import HostBreakers
-from ingest.crawl.crawled_page import Egress, Renderer
-from ingest.crawl.sitemap_cache import SiteMaps
-from ingest.http.fetch import Fetcher
-from ingest.politeness.host_rendering import HostMemory
-from ingest.politeness.host_stats import HostStats
-from ingest.politeness.rate_limit import HostRateLimit
-from ingest.politeness.robots import RobotsCache
-from ingest.settings import CrawlSettings
+from sluice.contracts.known_pages import PageMemory
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.circuit_breaker import HostBreakers
+from sluice.ingest.crawl.crawled_page import Egress, Renderer
+from sluice.ingest.crawl.sitemap_cache import SiteMaps
+from sluice.ingest.http.fetch import Fetcher
+from sluice.ingest.politeness.host_rendering import HostMemory
+from sluice.ingest.politeness.host_stats import HostStats
+from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.robots import RobotsCache
+from sluice.ingest.settings import CrawlSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

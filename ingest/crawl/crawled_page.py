@@ -8,14 +8,14 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
-from contracts.base import BlobRef
-from contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged
-from contracts.known_pages import PageLink
+from sluice.contracts.base import BlobRef
+from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged
+from sluice.contracts.known_pages import PageLink
 
 if TYPE_CHECKING:
-    from ingest.browser.page import RenderLimits
-    from ingest.egress.crawl_account import EgressReport
-    from ingest.settings import Purpose
+    from sluice.ingest.browser.page import RenderLimits
+    from sluice.ingest.egress.crawl_account import EgressReport
+    from sluice.ingest.settings import Purpose
 
 Note = Callable[[str, str], None]
 """Told of each decision about a page: what it is about, and how it went."""

@@ -12,20 +12,20 @@ so a ceiling on pages, bytes or time holds without a counter that workers would 
 
 from __future__ import annotations
 
-from contracts.budget import Spend, shares
-from contracts.errors import PolicyRefused, Unavailable
-from contracts.ingest import CrawlDirected
-from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawl_context import CrawlContext
-from ingest.crawl.crawled_page import CrawledPage, Note, UnchangedPage, silent
-from ingest.crawl.egress_context import current_egress_grant, egress_context
-from ingest.crawl.page_crawl import crawl_page
-from ingest.crawl.page_visit import PageVisit
-from ingest.deadline import Deadline
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
-from ingest.politeness.rate_limit import HostRateLimit
-from ingest.politeness.robots import RobotsFetch
-from ingest.url import host_of, normalise_url
+from sluice.contracts.budget import Spend, shares
+from sluice.contracts.errors import PolicyRefused, Unavailable
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.crawl.budget_meter import BudgetMeter
+from sluice.ingest.crawl.crawl_context import CrawlContext
+from sluice.ingest.crawl.crawled_page import CrawledPage, Note, UnchangedPage, silent
+from sluice.ingest.crawl.egress_context import current_egress_grant, egress_context
+from sluice.ingest.crawl.page_crawl import crawl_page
+from sluice.ingest.crawl.page_visit import PageVisit
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
+from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.robots import RobotsFetch
+from sluice.ingest.url import host_of, normalise_url
 
 __all__ = ["CrawlContext", "CrawledPage", "Crawler", "UnchangedPage", "directions_from", "robots_fetch"]
 

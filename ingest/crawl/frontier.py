@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from contracts.known_pages import PageLink
-from ingest.crawl.crawler_traps import why_trap
-from ingest.crawl.sitemap import SitemapUrl
-from ingest.url import host_of, site_of
+from sluice.contracts.known_pages import PageLink
+from sluice.ingest.crawl.crawler_traps import why_trap
+from sluice.ingest.crawl.sitemap import SitemapUrl
+from sluice.ingest.url import host_of, site_of
 
 MOST_PER_OTHER_HOST = 3
 """Links to one host of another site that are followed from one page."""

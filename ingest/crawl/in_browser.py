@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contracts.errors import PolicyRefused, TimedOut
-from ingest.browser.page import RenderLimits
-from ingest.crawl.crawled_page import CrawledPage, RenderedPage, Renderer
-from ingest.crawl.page_scan import PageFacts, browser_helped
-from ingest.crawl.page_visit import PageVisit, ReadPage
-from ingest.extract.media_types import HTML
-from ingest.http.fetch import EGRESS_REMEDY, MALFORMED_RESPONSE, malformed_response
-from ingest.url import host_of, normalise_url
+from sluice.contracts.errors import PolicyRefused, TimedOut
+from sluice.ingest.browser.page import RenderLimits
+from sluice.ingest.crawl.crawled_page import CrawledPage, RenderedPage, Renderer
+from sluice.ingest.crawl.page_scan import PageFacts, browser_helped
+from sluice.ingest.crawl.page_visit import PageVisit, ReadPage
+from sluice.ingest.extract.media_types import HTML
+from sluice.ingest.http.fetch import EGRESS_REMEDY, MALFORMED_RESPONSE, malformed_response
+from sluice.ingest.url import host_of, normalise_url
 
 
 def reason_to_render_at_once(visit: PageVisit) -> str | None:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from lxml.etree import XPath, iterwalk
 from lxml.etree import _Element as Element
 
-from contracts.errors import InvalidInput
-from contracts.known_pages import PageLink
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.visibility import hides
-from ingest.url import normalise_url, site_of
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.known_pages import PageLink
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.css.visibility import hides
+from sluice.ingest.url import normalise_url, site_of
 
 MAX_LINKS = 2_000
 """Links read from one page; a page with more is an index that no allowance covers."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contracts.errors import BudgetExhausted, Overloaded, PolicyRefused, TimedOut, Unavailable
-from contracts.known_pages import RememberedPage
-from ingest.circuit_breaker import CircuitOpen
-from ingest.crawl.crawled_page import CrawledPage
-from ingest.crawl.page_visit import PageVisit, ReadPage
-from ingest.extract.charset import decode
-from ingest.extract.media_types import HTML
-from ingest.http.fetch import Fetched, FetchLimits, NotModified
-from ingest.politeness.response_verdict import judge_media_type
+from sluice.contracts.errors import BudgetExhausted, Overloaded, PolicyRefused, TimedOut, Unavailable
+from sluice.contracts.known_pages import RememberedPage
+from sluice.ingest.circuit_breaker import CircuitOpen
+from sluice.ingest.crawl.crawled_page import CrawledPage
+from sluice.ingest.crawl.page_visit import PageVisit, ReadPage
+from sluice.ingest.extract.charset import decode
+from sluice.ingest.extract.media_types import HTML
+from sluice.ingest.http.fetch import Fetched, FetchLimits, NotModified
+from sluice.ingest.politeness.response_verdict import judge_media_type
 
 _HTML_TYPES = frozenset({HTML, "application/xhtml+xml"})
 

@@ -12,19 +12,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from contracts.errors import InvalidInput, Unavailable
-from contracts.known_pages import PageLink, RememberedPage
-from contracts.operations.hosts import HostCounts
-from ingest.crawl.crawled_page import CrawledPage, UnchangedPage
-from ingest.crawl.frontier import ranked
-from ingest.crawl.in_browser import reason_to_render_at_once, render_and_read
-from ingest.crawl.over_http import fetch_page, read_answer
-from ingest.crawl.page_visit import PageVisit, ReadPage
-from ingest.crawl.sitemap import SitemapUrl
-from ingest.http.fetch import NotModified
-from ingest.politeness.robots import product_token
-from ingest.politeness.robots_meta import read_directives
-from ingest.url import host_of
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.contracts.known_pages import PageLink, RememberedPage
+from sluice.contracts.operations.hosts import HostCounts
+from sluice.ingest.crawl.crawled_page import CrawledPage, UnchangedPage
+from sluice.ingest.crawl.frontier import ranked
+from sluice.ingest.crawl.in_browser import reason_to_render_at_once, render_and_read
+from sluice.ingest.crawl.over_http import fetch_page, read_answer
+from sluice.ingest.crawl.page_visit import PageVisit, ReadPage
+from sluice.ingest.crawl.sitemap import SitemapUrl
+from sluice.ingest.http.fetch import NotModified
+from sluice.ingest.politeness.robots import product_token
+from sluice.ingest.politeness.robots_meta import read_directives
+from sluice.ingest.url import host_of
 
 
 def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:

@@ -14,10 +14,10 @@ from itertools import chain, islice
 from lxml.etree import _Element as Element
 from lxml.etree import iterwalk
 
-from contracts.known_pages import PageLink
-from ingest.crawl.links import links_of, refreshes
-from ingest.extract.html.tree import read_tree
-from ingest.url import canonical_of
+from sluice.contracts.known_pages import PageLink
+from sluice.ingest.crawl.links import links_of, refreshes
+from sluice.ingest.extract.html.tree import read_tree
+from sluice.ingest.url import canonical_of
 
 SHELL_TEXT_CHARACTERS = 200
 """A page with scripts and less visible text than this is a shell that a script fills."""

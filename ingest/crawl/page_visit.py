@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from contracts.errors import BudgetExhausted, PolicyRefused, TimedOut
-from contracts.ingest import CrawlDirected
-from contracts.known_pages import PageLink
-from contracts.operations.hosts import HostCounts
-from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawl_context import CrawlContext
-from ingest.crawl.crawled_page import CrawledPage, EgressGrant, Note
-from ingest.crawl.page_scan import PageFacts, read_page
-from ingest.crawl.withdrawal import GONE, NoIndex, PageGone
-from ingest.deadline import Deadline
-from ingest.politeness.host_attempt import HostAttempt
-from ingest.politeness.host_counters import HostCounters
-from ingest.politeness.response_verdict import judge_status, retry_after_seconds
-from ingest.politeness.robots import product_token
-from ingest.politeness.robots_meta import Directives, read_directives
-from ingest.url import host_of, normalise_url
+from sluice.contracts.errors import BudgetExhausted, PolicyRefused, TimedOut
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.known_pages import PageLink
+from sluice.contracts.operations.hosts import HostCounts
+from sluice.ingest.crawl.budget_meter import BudgetMeter
+from sluice.ingest.crawl.crawl_context import CrawlContext
+from sluice.ingest.crawl.crawled_page import CrawledPage, EgressGrant, Note
+from sluice.ingest.crawl.page_scan import PageFacts, read_page
+from sluice.ingest.crawl.withdrawal import GONE, NoIndex, PageGone
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.politeness.host_attempt import HostAttempt
+from sluice.ingest.politeness.host_counters import HostCounters
+from sluice.ingest.politeness.response_verdict import judge_status, retry_after_seconds
+from sluice.ingest.politeness.robots import product_token
+from sluice.ingest.politeness.robots_meta import Directives, read_directives
+from sluice.ingest.url import host_of, normalise_url
 
 
 @dataclass(frozen=True, slots=True)

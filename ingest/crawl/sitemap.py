@@ -15,9 +15,9 @@ from email.utils import parsedate_to_datetime
 
 from lxml.etree import LxmlError, XMLParser
 
-from contracts.errors import InvalidInput
-from ingest.http.decompress import Inflater, UnknownEncoding
-from ingest.url import normalise_url, site_of
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.http.decompress import Inflater, UnknownEncoding
+from sluice.ingest.url import normalise_url, site_of
 
 MAX_URLS = 50_000
 """Entries of one file, by the protocol."""

@@ -12,12 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from contracts.errors import SluiceError
-from ingest.crawl.sitemap import MAX_BYTES, SitemapUrl, gather
-from ingest.deadline import Deadline
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits
-from ingest.politeness.robots import RobotsCache
-from ingest.url import origin_of
+from sluice.contracts.errors import SluiceError
+from sluice.ingest.crawl.sitemap import MAX_BYTES, SitemapUrl, gather
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from sluice.ingest.politeness.robots import RobotsCache
+from sluice.ingest.url import origin_of
 
 KEPT_SECONDS = 3_600.0
 """How long a site's map holds; a run that lasts longer may miss what is new."""

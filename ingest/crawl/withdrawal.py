@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contracts.document import document_id_for, snippet_id_for
-from contracts.errors import NotFound, PolicyRefused
-from contracts.ingest import WithdrawnBy
-from ingest.url import origin_of
+from sluice.contracts.document import document_id_for, snippet_id_for
+from sluice.contracts.errors import NotFound, PolicyRefused
+from sluice.contracts.ingest import WithdrawnBy
+from sluice.ingest.url import origin_of
 
 GONE: dict[int, WithdrawnBy] = {404: "not_found", 410: "gone"}
 """The statuses that say so of a page (RFC 9110, 15.5.5 and 15.5.11)."""

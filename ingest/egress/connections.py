@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ingest.egress.crawl_account import Account
-from ingest.egress.side import Side
+from sluice.ingest.egress.crawl_account import Account
+from sluice.ingest.egress.side import Side
 
 MAX_UNAUTHENTICATED = 128
 """Connections that have shown no secret; clients of ours do so within milliseconds."""

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from ingest.egress.limits import EgressLimits
-from ingest.egress.rules import Refusal
-from ingest.settings import Purpose
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.rules import Refusal
+from sluice.ingest.settings import Purpose
 
 MAX_KINDS = 50
 """Targets and rules that one account's refusals are told apart by."""

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from types import TracebackType
 
-from ingest.egress.crawl_account import Account
-from ingest.egress.fair_slots import FairSlots
-from ingest.egress.http_heads import Failed, Refused, Target
-from ingest.egress.limits import USUAL_LIMITS, EgressLimits, beyond
-from ingest.egress.resolver import BoundedResolver, Resolver
-from ingest.egress.rules import EgressRules, canonical_host
-from ingest.egress.side import Side, dial
-from ingest.egress.upstream import Upstream, read_upstream
-from ingest.settings import EgressSettings
+from sluice.ingest.egress.crawl_account import Account
+from sluice.ingest.egress.fair_slots import FairSlots
+from sluice.ingest.egress.http_heads import Failed, Refused, Target
+from sluice.ingest.egress.limits import USUAL_LIMITS, EgressLimits, beyond
+from sluice.ingest.egress.resolver import BoundedResolver, Resolver
+from sluice.ingest.egress.rules import EgressRules, canonical_host
+from sluice.ingest.egress.side import Side, dial
+from sluice.ingest.egress.upstream import Upstream, read_upstream
+from sluice.ingest.settings import EgressSettings
 
 
 @dataclass(eq=False, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import ada_url
 
-from ingest.egress.rules import Refusal
+from sluice.ingest.egress.rules import Refusal
 
 MAX_HEAD_BYTES = 65_536
 """Of one request or response head; browsers and servers stay under 16 KiB."""

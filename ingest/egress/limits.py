@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingest.egress.http_heads import Target
-from ingest.egress.rules import Refusal
+from sluice.ingest.egress.http_heads import Target
+from sluice.ingest.egress.rules import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,16 +39,16 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from contracts.errors import Unavailable
-from ingest.egress.connections import Client, Clients
-from ingest.egress.crawl_account import Account, EgressAccount, EgressReport, caps_of
-from ingest.egress.dial import Dialler
-from ingest.egress.limits import USUAL_LIMITS, EgressLimits
-from ingest.egress.resolver import Resolver
-from ingest.egress.rules import EgressRules, Refusal, check_address, require_open
-from ingest.egress.serve_client import RequestServer
-from ingest.egress.side import Side
-from ingest.settings import PURPOSES, EgressSettings, Purpose
+from sluice.contracts.errors import Unavailable
+from sluice.ingest.egress.connections import Client, Clients
+from sluice.ingest.egress.crawl_account import Account, EgressAccount, EgressReport, caps_of
+from sluice.ingest.egress.dial import Dialler
+from sluice.ingest.egress.limits import USUAL_LIMITS, EgressLimits
+from sluice.ingest.egress.resolver import Resolver
+from sluice.ingest.egress.rules import EgressRules, Refusal, check_address, require_open
+from sluice.ingest.egress.serve_client import RequestServer
+from sluice.ingest.egress.side import Side
+from sluice.ingest.settings import PURPOSES, EgressSettings, Purpose
 
 __all__ = [
     "EgressAccount",

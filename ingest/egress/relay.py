@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-from ingest.egress.side import Side
+from sluice.ingest.egress.side import Side
 
 
 @dataclass(frozen=True, slots=True)

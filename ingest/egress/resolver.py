@@ -20,7 +20,7 @@ import threading
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 
-from ingest.egress.fair_slots import FairSlots
+from sluice.ingest.egress.fair_slots import FairSlots
 
 Resolver = Callable[[str, int], Awaitable[tuple[str, ...]]]
 """From host and port to every address of the host, in the order to be tried."""

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import ada_url
 
-from contracts.errors import PolicyRefused
-from ingest.egress.local_networks import OwnNetworks
-from ingest.settings import EgressSettings, Purpose
-from ingest.url import within_domains
+from sluice.contracts.errors import PolicyRefused
+from sluice.ingest.egress.local_networks import OwnNetworks
+from sluice.ingest.settings import EgressSettings, Purpose
+from sluice.ingest.url import within_domains
 
 MAX_HOST_LENGTH = 1_000
 """In characters, before it is made ASCII; a name has 253 of those."""

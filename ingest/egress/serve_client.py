@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ingest.egress.connections import Client, Clients
-from ingest.egress.crawl_account import Account
-from ingest.egress.dial import Dialler, literal
-from ingest.egress.http_heads import (
+from sluice.ingest.egress.connections import Client, Clients
+from sluice.ingest.egress.crawl_account import Account
+from sluice.ingest.egress.dial import Dialler, literal
+from sluice.ingest.egress.http_heads import (
     MALFORMED_RESPONSE,
     BadHead,
     CutShort,
@@ -34,11 +34,11 @@ from ingest.egress.http_heads import (
     request_head,
     response_head,
 )
-from ingest.egress.limits import EgressLimits, beyond
-from ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits
-from ingest.egress.rules import EgressRules, Refusal, canonical_host
-from ingest.egress.side import Side
-from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
+from sluice.ingest.egress.limits import EgressLimits, beyond
+from sluice.ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits
+from sluice.ingest.egress.rules import EgressRules, Refusal, canonical_host
+from sluice.ingest.egress.side import Side
+from sluice.ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 
 REALM = "sluice"
 MAX_INTERIM_ANSWERS = 8

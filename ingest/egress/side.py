@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead, CutShort
+from sluice.ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead, CutShort
 
 MAX_ADDRESSES = 3
 """Addresses of one name that are tried; all of them are judged."""

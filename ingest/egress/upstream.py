@@ -11,9 +11,9 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from contracts.errors import InvalidSetting
-from ingest.egress.http_heads import BadHead, Failed, parse_response
-from ingest.egress.side import Side
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.egress.http_heads import BadHead, Failed, parse_response
+from sluice.ingest.egress.side import Side
 
 FIELD = "egress.upstream_proxy_url"
 

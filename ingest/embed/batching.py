@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ingest.embed.tokens import BYTES_PER_TOKEN, estimated_tokens
+from sluice.ingest.embed.tokens import BYTES_PER_TOKEN, estimated_tokens
 
 _FRAME_BYTES = 512
 """What a body holds besides its texts: the names of its fields, and of a model."""

@@ -23,8 +23,8 @@ from typing import TypeVar
 import numpy as np
 from filelock import FileLock
 
-from contracts.document import sha256_text
-from ingest.embed.port import Embedded, Embedder, Vectors
+from sluice.contracts.document import sha256_text
+from sluice.ingest.embed.port import Embedded, Embedder, Vectors
 
 Result = TypeVar("Result")
 Row = tuple[bytes, int, bytes]

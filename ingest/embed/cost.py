@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
-from contracts.budget import Spend
-from ingest.embed.batching import Limits
-from ingest.embed.tokens import TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
-from ingest.settings import EmbedSettings
+from sluice.contracts.budget import Spend
+from sluice.ingest.embed.batching import Limits
+from sluice.ingest.embed.tokens import TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
+from sluice.ingest.settings import EmbedSettings
 
 SPECIAL_TOKENS = 2
 """What the local model puts around each text."""

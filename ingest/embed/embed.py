@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import Conflict, EmbedderDown, Unavailable
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
-from ingest.embed.port import Embedded, Embedder, require_fingerprint, unit_rows
-from ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
-from ingest.settings import EmbedSettings
+from sluice.contracts.errors import Conflict, EmbedderDown, Unavailable
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.minilm.model import FINGERPRINTS, MiniLM
+from sluice.ingest.embed.port import Embedded, Embedder, require_fingerprint, unit_rows
+from sluice.ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
+from sluice.ingest.settings import EmbedSettings
 
 if TYPE_CHECKING:
     import httpx2
@@ -87,7 +87,7 @@ def fingerprint_of_corpus(settings: EmbedSettings, corpus: str) -> str:
     chosen = settings.of_corpus(corpus)
     if chosen.provider == "local":
         return FINGERPRINTS[chosen.precision]
-    from ingest.embed.openai import endpoint_fingerprint
+    from sluice.ingest.embed.openai import endpoint_fingerprint
 
     return chosen.openai_fingerprint or endpoint_fingerprint(chosen)
 
@@ -109,7 +109,7 @@ def _model(
     )
     if settings.provider == "local":
         return local
-    from ingest.embed.openai import MAX_RETRIES, OpenAIEmbedder  # here: its client takes half a second to import
+    from sluice.ingest.embed.openai import MAX_RETRIES, OpenAIEmbedder  # here: its client takes half a second to import
 
     max_retries = 0 if for_questions else MAX_RETRIES
     asked = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled, max_retries=max_retries)

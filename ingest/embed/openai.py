@@ -18,12 +18,20 @@ import numpy as np
 import openai
 from pydantic import BaseModel, ValidationError
 
-from contracts.errors import InvalidInput, InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable, first_problem
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.embed.batching import Limits, fitted, packed
-from ingest.embed.port import Embedded, Vectors, require_fingerprint, unit_rows
-from ingest.embed.tokens import estimated_tokens
-from ingest.settings import EmbedSettings
+from sluice.contracts.errors import (
+    InvalidInput,
+    InvalidSetting,
+    Overloaded,
+    SluiceError,
+    TimedOut,
+    Unavailable,
+    first_problem,
+)
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.embed.batching import Limits, fitted, packed
+from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint, unit_rows
+from sluice.ingest.embed.tokens import estimated_tokens
+from sluice.ingest.settings import EmbedSettings
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 MAX_RETRIES = 2

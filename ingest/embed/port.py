@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.budget import Spend
-from contracts.errors import Conflict, Unavailable
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Conflict, Unavailable
 
 Vectors = NDArray[np.float32]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from contracts.errors import InvalidSetting
-from ingest.embed.minilm.package_data import PACKAGE, packaged_file
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.embed.minilm.package_data import PACKAGE, packaged_file
 
 BYTES_PER_TOKEN = 3
 """UTF-8 bytes: English has about 4.4 per token, code 3 to 4, Chinese 3 to 4. Too low is the safe side."""

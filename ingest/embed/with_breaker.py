@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from contracts.errors import EmbedderDown, Unavailable
-from ingest.circuit_breaker import Breaker, BreakerRule
-from ingest.embed.port import Embedded, Embedder
+from sluice.contracts.errors import EmbedderDown, Unavailable
+from sluice.ingest.circuit_breaker import Breaker, BreakerRule
+from sluice.ingest.embed.port import Embedded, Embedder
 
 PAUSE_SECONDS = 10.0
 """Between two tries of an endpoint that is down: as long as it takes at most to notice that it is back."""

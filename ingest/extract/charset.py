@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import webencodings
 
-from contracts.errors import InvalidInput
+from sluice.contracts.errors import InvalidInput
 
 _DECLARATION_BYTES = 4_096
 _FALLBACK = "cp1252"

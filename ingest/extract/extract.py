@@ -17,17 +17,17 @@ from __future__ import annotations
 import json
 import re
 
-from contracts.document import Document
-from contracts.errors import InvalidInput
-from ingest.extract import media_types
-from ingest.extract.charset import decode
-from ingest.extract.extracted import Extracted
-from ingest.extract.feeds import extract_xml
-from ingest.extract.html.extract_html import extract_html
-from ingest.extract.html.metadata import parse_moment
-from ingest.extract.invisible_text import visible, visible_in_its_lines, without_smuggled
-from ingest.extract.markdown_input import without_hidden_html
-from ingest.extract.pdf import extract_pdf
+from sluice.contracts.document import Document
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.extract import media_types
+from sluice.ingest.extract.charset import decode
+from sluice.ingest.extract.extracted import Extracted
+from sluice.ingest.extract.feeds import extract_xml
+from sluice.ingest.extract.html.extract_html import extract_html
+from sluice.ingest.extract.html.metadata import parse_moment
+from sluice.ingest.extract.invisible_text import visible, visible_in_its_lines, without_smuggled
+from sluice.ingest.extract.markdown_input import without_hidden_html
+from sluice.ingest.extract.pdf import extract_pdf
 
 __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extract_text"]
 

@@ -11,11 +11,11 @@ from itertools import islice
 
 from lxml import etree
 
-from ingest.extract.extracted import Extracted, LinkedWords
-from ingest.extract.html.extract_html import extract_fragment
-from ingest.extract.html.metadata import parse_moment, resolve
-from ingest.extract.invisible_text import visible
-from ingest.extract.media_types import XML
+from sluice.ingest.extract.extracted import Extracted, LinkedWords
+from sluice.ingest.extract.html.extract_html import extract_fragment
+from sluice.ingest.extract.html.metadata import parse_moment, resolve
+from sluice.ingest.extract.invisible_text import visible
+from sluice.ingest.extract.media_types import XML
 
 _MOST_ITEMS = 1_000
 _BETWEEN = "\n\n"

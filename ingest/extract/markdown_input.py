@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ingest.extract.css.visibility import hides
+from sluice.ingest.extract.css.visibility import hides
 
 _FENCE = re.compile(r"[ \t>]*(?:[-*+>][ \t]+)*(`{3,}|~{3,})([^\n]*)")
 _TICKS = re.compile(r"`+")

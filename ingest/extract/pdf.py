@@ -25,11 +25,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput, Unavailable
-from ingest.extract import pdf_child
-from ingest.extract.extracted import Extracted
-from ingest.extract.invisible_text import visible
-from ingest.extract.media_types import PDF
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.ingest.extract import pdf_child
+from sluice.ingest.extract.extracted import Extracted
+from sluice.ingest.extract.invisible_text import visible
+from sluice.ingest.extract.media_types import PDF
 
 PAGE_BREAK = "\f"
 MOST_PAGES = 2_000

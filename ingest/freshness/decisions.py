@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from ingest.freshness.refresh_plan import PlannedRefresh, Status
+from sluice.ingest.freshness.refresh_plan import PlannedRefresh, Status
 
 DECISIONS: dict[Status, str] = {"new": "embed", "changed": "embed", "deleted": "forget"}
 """What a plan's status asks of whoever carries the plan out."""

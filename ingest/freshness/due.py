@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from contracts.known_pages import WatchedPage
-from ingest.settings import FreshnessSettings
-from ingest.url import host_of
+from sluice.contracts.known_pages import WatchedPage
+from sluice.ingest.settings import FreshnessSettings
+from sluice.ingest.url import host_of
 
 _DAY = timedelta(days=1)
 

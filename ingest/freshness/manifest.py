@@ -18,9 +18,9 @@ from typing import IO, Annotated, Any, NamedTuple
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from contracts.base import LaterText, Moment, Value, is_none
-from contracts.document import document_id_for
-from contracts.errors import InvalidInput, NotFound, first_problem
+from sluice.contracts.base import LaterText, Moment, Value, is_none
+from sluice.contracts.document import document_id_for
+from sluice.contracts.errors import InvalidInput, NotFound, first_problem
 
 RUN_ENTRIES = 50_000
 """Entries that are sorted in memory at a time: some 40 MB."""

@@ -13,8 +13,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Value, is_none
-from ingest.freshness.manifest import ManifestEntry, replacing
+from sluice.contracts.base import LaterText, Moment, Value, is_none
+from sluice.ingest.freshness.manifest import ManifestEntry, replacing
 
 Status = Literal["new", "changed", "deleted"]
 WHY: dict[Status, str] = {

@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 
 import httpx
 
-from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.deadline import Deadline
-from ingest.extract.media_types import bare, charset_of
-from ingest.http.connection import Connection
-from ingest.http.decompress import Inflater, UnknownEncoding
-from ingest.http.request import ProxyAddress, Request, is_field_value
-from ingest.http.response import Malformed, Response
-from ingest.url import normalise_url
+from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.extract.media_types import bare, charset_of
+from sluice.ingest.http.connection import Connection
+from sluice.ingest.http.decompress import Inflater, UnknownEncoding
+from sluice.ingest.http.request import ProxyAddress, Request, is_field_value
+from sluice.ingest.http.response import Malformed, Response
+from sluice.ingest.url import normalise_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"

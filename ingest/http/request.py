@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 import ada_url
 import h11
 
-from contracts.errors import InvalidInput
-from ingest.http.decompress import OFFERED
-from ingest.http.response import MAX_FRAMING_BYTES
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.http.decompress import OFFERED
+from sluice.ingest.http.response import MAX_FRAMING_BYTES
 
 _FIELD_VALUE = re.compile(r"(?:[\x21-\x7e\x80-\xff]+(?:[\t\x20]+[\x21-\x7e\x80-\xff]+)*)?")
 

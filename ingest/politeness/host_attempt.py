@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from ingest.circuit_breaker import HostBreakers
-from ingest.url import origin_of
+from sluice.ingest.circuit_breaker import HostBreakers
+from sluice.ingest.url import origin_of
 
 
 class HostAttempt:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 
-from contracts.errors import Overloaded
-from contracts.operations.hosts import HostCounts
-from ingest.egress.crawl_account import EgressReport
-from ingest.politeness.host_stats import HostStats
-from ingest.politeness.rate_limit import HostRateLimit
+from sluice.contracts.errors import Overloaded
+from sluice.contracts.operations.hosts import HostCounts
+from sluice.ingest.egress.crawl_account import EgressReport
+from sluice.ingest.politeness.host_stats import HostStats
+from sluice.ingest.politeness.rate_limit import HostRateLimit
 
 
 class HostCounters:

@@ -8,7 +8,7 @@ every page is judged by itself.
 
 from __future__ import annotations
 
-from ingest.politeness.optional_redis import LenientBroker
+from sluice.ingest.politeness.optional_redis import LenientBroker
 
 LOOKED_AT = 4
 """The latest pages of a host that count."""

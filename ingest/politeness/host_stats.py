@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
-from contracts.operations.hosts import HostCounts, HostView
-from ingest.politeness.optional_redis import LenientBroker
+from sluice.contracts.operations.hosts import HostCounts, HostView
+from sluice.ingest.politeness.optional_redis import LenientBroker
 
 MOST_HOSTS = 10_000
 """Hosts of one day that are counted each by itself; a hostile site can make up any number of names."""

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator
 
 import redis
 
-from contracts.errors import Overloaded
-from ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
-from ingest.politeness.rate_limit_redis import (
+from sluice.contracts.errors import Overloaded
+from sluice.ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
+from sluice.ingest.politeness.rate_limit_redis import (
     BROKER_RETRY_SECONDS,
     Line,
     LocalRateLimitStore,
@@ -34,7 +34,7 @@ from ingest.politeness.rate_limit_redis import (
     RedisRateLimitStore,
     Ticket,
 )
-from ingest.url import registered_domain
+from sluice.ingest.url import registered_domain
 
 HOSTS_PER_DOMAIN = 4
 """How many hosts' rates one registered domain gets: `www`, `docs`, `api` and one more."""

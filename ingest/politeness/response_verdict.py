@@ -5,9 +5,9 @@ from __future__ import annotations
 import email.utils
 from datetime import datetime
 
-from contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
-from ingest.extract.media_types import SUPPORTED, settle
-from ingest.http.fetch import Fetched
+from sluice.contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
+from sluice.ingest.extract.media_types import SUPPORTED, settle
+from sluice.ingest.http.fetch import Fetched
 
 DEFAULT_RETRY_SECONDS = 30.0
 """After 429 or 503 without a Retry-After."""

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
-from ingest.deadline import Deadline
-from ingest.http.fetch import MALFORMED_RESPONSE, Fetched, FetchLimits
-from ingest.politeness.robots_cache import Outcome, RobotsAnswer, RobotsStore
-from ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
-from ingest.url import normalise_url, origin_of
+from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.http.fetch import MALFORMED_RESPONSE, Fetched, FetchLimits
+from sluice.ingest.politeness.robots_cache import Outcome, RobotsAnswer, RobotsStore
+from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
+from sluice.ingest.url import normalise_url, origin_of
 
 MAX_ROBOTS_REDIRECTS = 5
 CACHE_SECONDS = 24 * 3_600.0

@@ -19,7 +19,7 @@ import zstandard
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ingest.politeness.robots_txt import MAX_ROBOTS_BYTES
+from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES
 
 Outcome = Literal["rules", "open", "closed"]
 """The file's rules hold; everything is allowed; nothing is."""

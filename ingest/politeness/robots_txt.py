@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import ada_url
 
-from contracts.errors import InvalidInput
+from sluice.contracts.errors import InvalidInput
 
 MAX_ROBOTS_BYTES = 500 * 1_024
 MAX_SITEMAPS = 100

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from contracts.errors import InvalidInput, NotFound
-from ingest.repository.git import Commit, GitRepository, run_git
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.ingest.repository.git import Commit, GitRepository, run_git
 
 TIMEOUT_SECONDS = 300.0
 """Of the whole fetch: a repository of 200 MB over a slow line."""

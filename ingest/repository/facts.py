@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from contracts.profiles.measures import Dependency
+from sluice.contracts.profiles.measures import Dependency
 
 FACTS_KEY = "repository_facts"
 DEPENDENCIES, TESTS = "dependencies", "tests"

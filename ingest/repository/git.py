@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
+from sluice.contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
 
 TIMEOUT_SECONDS = 120.0
 """Of one command that reads a local repository: listing the files of Linux takes a few seconds."""

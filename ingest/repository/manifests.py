@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from contracts.profiles.measures import Dependency
+from sluice.contracts.profiles.measures import Dependency
 
 MOST_DEPENDENCIES = 5_000
 """Of one file."""

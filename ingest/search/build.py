@@ -8,19 +8,19 @@ from datetime import datetime
 
 from pydantic import SecretStr
 
-from contracts.budget import Spend
-from contracts.errors import InvalidSetting
-from ingest.circuit_breaker import Breaker, provider_rule
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.search.http_json import MAX_ANSWER_BYTES
-from ingest.search.port import SearchProvider, pages_at_most
-from ingest.search.providers.brave import Brave
-from ingest.search.providers.ddgs import Ddgs, open_engines
-from ingest.search.providers.searxng import Searxng
-from ingest.search.providers.serpapi import SerpApi
-from ingest.search.providers.tavily import Tavily
-from ingest.search.with_breaker import Breaking
-from ingest.settings import SearchSettings
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.circuit_breaker import Breaker, provider_rule
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.http_json import MAX_ANSWER_BYTES
+from sluice.ingest.search.port import SearchProvider, pages_at_most
+from sluice.ingest.search.providers.brave import Brave
+from sluice.ingest.search.providers.ddgs import Ddgs, open_engines
+from sluice.ingest.search.providers.searxng import Searxng
+from sluice.ingest.search.providers.serpapi import SerpApi
+from sluice.ingest.search.providers.tavily import Tavily
+from sluice.ingest.search.with_breaker import Breaking
+from sluice.ingest.settings import SearchSettings
 
 PROVIDERS = {provider.name: provider for provider in (Searxng, Brave, SerpApi, Tavily, Ddgs)}
 """Every provider by its name in `search.providers`."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from contracts.errors import InvalidInput
-from ingest.url import registered_domain, within_domains
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.url import registered_domain, within_domains
 
 Freshness = Literal["day", "week", "month", "year"]
 MAX_SITES = 10

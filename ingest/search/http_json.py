@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from contracts.errors import Overloaded, Unavailable
-from ingest.http.fetch import Fetched
-from ingest.politeness.response_verdict import retry_after_seconds
+from sluice.contracts.errors import Overloaded, Unavailable
+from sluice.ingest.http.fetch import Fetched
+from sluice.ingest.politeness.response_verdict import retry_after_seconds
 
 Clock = Callable[[], datetime]
 

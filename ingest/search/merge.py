@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from contracts.ingest import SearchResult
-from ingest.url import site_of
+from sluice.contracts.ingest import SearchResult
+from sluice.ingest.url import site_of
 
 RANK_OFFSET = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""

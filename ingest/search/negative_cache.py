@@ -11,8 +11,8 @@ import json
 import math
 from typing import Protocol
 
-from ingest.politeness.optional_redis import LenientBroker
-from ingest.search.port import SearchQuery
+from sluice.ingest.politeness.optional_redis import LenientBroker
+from sluice.ingest.search.port import SearchQuery
 
 EMPTY_SECONDS = 600.0
 """How long a provider is not asked again for what it had no result for."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.errors import BudgetExhausted, PolicyRefused, Unavailable
-from contracts.ingest import SearchResult
-from ingest.search.port import SearchAnswer, SearchProvider, SearchQuery, pages_at_most
+from sluice.contracts.errors import BudgetExhausted, PolicyRefused, Unavailable
+from sluice.contracts.ingest import SearchResult
+from sluice.ingest.search.port import SearchAnswer, SearchProvider, SearchQuery, pages_at_most
 
 Ask = Callable[[SearchProvider, SearchQuery], SearchAnswer]
 """One call, with all that has to be asked and counted before it."""

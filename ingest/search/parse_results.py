@@ -15,11 +15,11 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from contracts.errors import InvalidInput, Unavailable
-from contracts.ingest import SearchResult
-from ingest.extract.invisible_text import visible
-from ingest.search.port import SearchAnswer
-from ingest.url import normalise_url
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.contracts.ingest import SearchResult
+from sluice.ingest.extract.invisible_text import visible
+from sluice.ingest.search.port import SearchAnswer
+from sluice.ingest.url import normalise_url
 
 MAX_ROWS = 100
 """Read of one page. The largest page that is asked for has 50."""

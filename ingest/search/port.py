@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Protocol
 
-from contracts.ingest import SearchResult, Vertical
-from ingest.search.filters import SearchFilters
+from sluice.contracts.ingest import SearchResult, Vertical
+from sluice.ingest.search.filters import SearchFilters
 
 __all__ = ["CODE_SITES", "SearchAnswer", "SearchFilters", "SearchProvider", "SearchQuery", "pages_at_most"]
 

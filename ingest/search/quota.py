@@ -12,7 +12,7 @@ from typing import Protocol
 
 import redis
 
-from contracts.errors import Overloaded, Unavailable
+from sluice.contracts.errors import Overloaded, Unavailable
 
 KEY_TTL_SECONDS = 2 * 86_400
 BROKER_TIMEOUT_SECONDS = 5.0

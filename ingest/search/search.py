@@ -12,18 +12,18 @@ import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
-from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.circuit_breaker import CircuitOpen
-from ingest.search.build import build_providers
-from ingest.search.merge import merged
-from ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, NoMemory
-from ingest.search.paging import Gathered, gather
-from ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
-from ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
-from ingest.settings import SearchSettings
-from ingest.url import host_of, normalise_url, within_domains
+from sluice.contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
+from sluice.contracts.ingest import SearchCompleted, SearchDirected, SearchResult
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.circuit_breaker import CircuitOpen
+from sluice.ingest.search.build import build_providers
+from sluice.ingest.search.merge import merged
+from sluice.ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, NoMemory
+from sluice.ingest.search.paging import Gathered, gather
+from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
+from sluice.ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
+from sluice.ingest.settings import SearchSettings
+from sluice.ingest.url import host_of, normalise_url, within_domains
 
 __all__ = [
     "BrokerEmptySearches",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contracts.errors import PolicyRefused, Unavailable
-from ingest.circuit_breaker import Breaker, CircuitOpen
-from ingest.search.port import SearchAnswer, SearchProvider, SearchQuery
+from sluice.contracts.errors import PolicyRefused, Unavailable
+from sluice.ingest.circuit_breaker import Breaker, CircuitOpen
+from sluice.ingest.search.port import SearchAnswer, SearchProvider, SearchQuery
 
 
 class Breaking:

@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 import structlog
 from sqlalchemy import bindparam, select, update
 
-from contracts.errors import BudgetExhausted, Conflict, NotFound
-from contracts.event import Event
-from contracts.operations.dead_letters import DeadLetterFilter, SkipReason
-from ledger.database import Database
-from ledger.dead_letters.audit import SLUICE
-from ledger.dead_letters.replay import Orders, bring_back, replay_span
-from ledger.dead_letters.replay_progress import Pace, Progress, progress_of
-from ledger.dead_letters.replay_rows import IS_REPLAY, change, finish, own_letters
-from ledger.events.outbox import WakeUp, wake_ups_of
-from ledger.schema.tables import AnyRow, dead_letters, replays
-from ledger.transaction import Transaction
+from sluice.contracts.errors import BudgetExhausted, Conflict, NotFound
+from sluice.contracts.event import Event
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, SkipReason
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import SLUICE
+from sluice.ledger.dead_letters.replay import Orders, bring_back, replay_span
+from sluice.ledger.dead_letters.replay_progress import Pace, Progress, progress_of
+from sluice.ledger.dead_letters.replay_rows import IS_REPLAY, change, finish, own_letters
+from sluice.ledger.events.outbox import WakeUp, wake_ups_of
+from sluice.ledger.schema.tables import AnyRow, dead_letters, replays
+from sluice.ledger.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, insert, select
 
-from contracts.operations.dead_letters import OperatorAction
-from ledger.schema.tables import operator_actions
-from ledger.transaction import Transaction
+from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.ledger.schema.tables import operator_actions
+from sluice.ledger.transaction import Transaction
 
 SLUICE = "sluice"
 """The operator of what Sluice did by itself."""

@@ -19,9 +19,9 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select
 
-from contracts.errors import InvalidInput
-from contracts.ids import new_event_id
-from contracts.operations.dead_letters import (
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.ids import new_event_id
+from sluice.contracts.operations.dead_letters import (
     MOST_AT_ONCE,
     DeadLetterFilter,
     OperatorAction,
@@ -31,12 +31,12 @@ from contracts.operations.dead_letters import (
     ReplayView,
     SkipReason,
 )
-from ledger.dead_letters import query as letters
-from ledger.dead_letters.advance_replays import ReplayAdvance
-from ledger.dead_letters.audit import actions_on, record
-from ledger.dead_letters.replay import CASE, can_be_read, judge
-from ledger.dead_letters.replay_rows import change, find, own_letters, view_of
-from ledger.schema.tables import AnyRow, dead_letters, replays
+from sluice.ledger.dead_letters import query as letters
+from sluice.ledger.dead_letters.advance_replays import ReplayAdvance
+from sluice.ledger.dead_letters.audit import actions_on, record
+from sluice.ledger.dead_letters.replay import CASE, can_be_read, judge
+from sluice.ledger.dead_letters.replay_rows import change, find, own_letters, view_of
+from sluice.ledger.schema.tables import AnyRow, dead_letters, replays
 
 _PLAN_PAGE = 500
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, select, tuple_
 
-from contracts.errors import InvalidInput, NotFound
-from contracts.operations.dead_letters import (
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
     DeadLetterPage,
@@ -25,10 +25,10 @@ from contracts.operations.dead_letters import (
     PastPayload,
     Payload,
 )
-from ledger.dead_letters.audit import actions_on
-from ledger.schema.columns import conditions_on
-from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
-from ledger.transaction import Transaction
+from sluice.ledger.dead_letters.audit import actions_on
+from sluice.ledger.schema.columns import conditions_on
+from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
+from sluice.ledger.transaction import Transaction
 
 _LONG = ("stack", "payload")
 _BRIEF = [column for column in dead_letters.c if column.name not in _LONG]

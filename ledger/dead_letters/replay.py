@@ -16,18 +16,18 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, case, exists, or_, select, update
 
-from contracts.budget import Spend
-from contracts.errors import MalformedEvent, NotFound
-from contracts.event import Event, decode
-from contracts.operations.dead_letters import SkipReason
-from ledger.dead_letters.audit import record
-from ledger.events.fair_queue import take_turns
-from ledger.events.outbox import Entry, write
-from ledger.events.reservations import Balance, spend_in, today
-from ledger.runs import take
-from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
-from ledger.transaction import Transaction
-from otel.context import current_traceparent, span
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import MalformedEvent, NotFound
+from sluice.contracts.event import Event, decode
+from sluice.contracts.operations.dead_letters import SkipReason
+from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.events.fair_queue import take_turns
+from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.reservations import Balance, spend_in, today
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
+from sluice.ledger.transaction import Transaction
+from sluice.otel.context import current_traceparent, span
 
 MAX_REPLAYS = 3
 """Replays after which one must be forced: what failed four times is not going to mend itself."""

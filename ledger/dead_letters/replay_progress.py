@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
-from ledger.schema.tables import AnyRow, dead_letters, events
-from ledger.transaction import Transaction
+from sluice.ledger.schema.tables import AnyRow, dead_letters, events
+from sluice.ledger.transaction import Transaction
 
 MOST_FAILED_AGAIN = 0.2
 """Share of the letters that came to an end, above which a replay aborts itself."""

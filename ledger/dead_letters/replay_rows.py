@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, or_, select, update
 
-from contracts.errors import Conflict, NotFound
-from contracts.operations.dead_letters import DeadLetterFilter, ReplayView
-from ledger.dead_letters import query as letters
-from ledger.dead_letters.audit import record
-from ledger.dead_letters.replay_progress import progress_of
-from ledger.schema.tables import AnyRow, dead_letters, replays
-from ledger.transaction import Transaction
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, ReplayView
+from sluice.ledger.dead_letters import query as letters
+from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.dead_letters.replay_progress import progress_of
+from sluice.ledger.schema.tables import AnyRow, dead_letters, replays
+from sluice.ledger.transaction import Transaction
 
 IS_REPLAY = replays.c.id == bindparam("of_replay")
 _REPLAY = select(replays).where(IS_REPLAY)

@@ -29,9 +29,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
 
-from contracts.errors import Conflict, InvalidInput
-from contracts.event import Event, Queue, decode
-from contracts.operations.dead_letters import (
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.event import Event, Queue, decode
+from sluice.contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
     DeadLetterPage,
@@ -40,16 +40,16 @@ from contracts.operations.dead_letters import (
     Purged,
     SkipReason,
 )
-from contracts.outcome import DeadLetterReason
-from ledger.database import Database
-from ledger.dead_letters import query as letters
-from ledger.dead_letters.audit import record
-from ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
-from ledger.events.park import facts_of, new_dead_letter
-from ledger.runs import take
-from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
-from ledger.transaction import Transaction
-from otel.context import current_traceparent
+from sluice.contracts.outcome import DeadLetterReason
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters import query as letters
+from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
+from sluice.ledger.events.park import facts_of, new_dead_letter
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
+from sluice.ledger.transaction import Transaction
+from sluice.otel.context import current_traceparent
 
 __all__ = ["MAX_REPLAYS", "DeadLetters"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
-from contracts.event import QUEUES, Queue
-from ledger.events.fair_queue import take_turns
-from ledger.events.outbox import WakeUp
-from ledger.schema.tables import IS_READY, AnyRow, events, leases
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.event import QUEUES, Queue
+from sluice.ledger.events.fair_queue import take_turns
+from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.schema.tables import IS_READY, AnyRow, events, leases
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

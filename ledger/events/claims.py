@@ -15,19 +15,19 @@ from typing import Any, Literal
 
 from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, select, update
 
-from contracts.errors import Fenced, MalformedEvent
-from contracts.event import Body, Event, Queue, decode
-from contracts.outcome import DeadLetter
-from ledger.events import pauses
-from ledger.events.fair_queue import SERVED
-from ledger.events.finish import close_if_done
-from ledger.events.outbox import WakeUp, own_event, wake_ups_of
-from ledger.events.park import park
-from ledger.events.reservations import Balance
-from ledger.runs import take
-from ledger.schema.tables import IS_READY, IS_SUSPECT, AnyRow, events
-from ledger.schema.tables import pauses as paused_stages
-from ledger.transaction import Transaction
+from sluice.contracts.errors import Fenced, MalformedEvent
+from sluice.contracts.event import Body, Event, Queue, decode
+from sluice.contracts.outcome import DeadLetter
+from sluice.ledger.events import pauses
+from sluice.ledger.events.fair_queue import SERVED
+from sluice.ledger.events.finish import close_if_done
+from sluice.ledger.events.outbox import WakeUp, own_event, wake_ups_of
+from sluice.ledger.events.park import park
+from sluice.ledger.events.reservations import Balance
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import IS_READY, IS_SUSPECT, AnyRow, events
+from sluice.ledger.schema.tables import pauses as paused_stages
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from contracts.event import Body, Event
-from contracts.ids import new_run_id
-from contracts.learning.events import CONTROL_CORPUS
-from ledger.dead_letters.audit import SLUICE, record
-from ledger.events.finish import finish
-from ledger.events.outbox import Entry, own_event, write
-from ledger.runs import CreatedRun, NewRun, create, take
-from ledger.transaction import Transaction
-from otel.context import current_traceparent
+from sluice.contracts.event import Body, Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.learning.events import CONTROL_CORPUS
+from sluice.ledger.dead_letters.audit import SLUICE, record
+from sluice.ledger.events.finish import finish
+from sluice.ledger.events.outbox import Entry, own_event, write
+from sluice.ledger.runs import CreatedRun, NewRun, create, take
+from sluice.ledger.transaction import Transaction
+from sluice.otel.context import current_traceparent
 
 
 @dataclass(frozen=True, slots=True)

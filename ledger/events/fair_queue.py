@@ -16,9 +16,9 @@ from itertools import count
 
 from sqlalchemy import bindparam, func, literal_column, select
 
-from contracts.event import Queue
-from ledger.schema.tables import IS_READY, AnyRow, events
-from ledger.transaction import Transaction
+from sluice.contracts.event import Queue
+from sluice.ledger.schema.tables import IS_READY, AnyRow, events
+from sluice.ledger.transaction import Transaction
 
 NO_KEY = "local"
 """The owner of runs that no API key asked for."""

@@ -18,16 +18,16 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, update
 
-from contracts.budget import Spend
-from contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
-from contracts.index import AnswerDirected, AnswerReady, RunFinished
-from contracts.ingest import PageUnchanged
-from ledger.events.outbox import Entry, own_event, write
-from ledger.events.reservations import Balance, spend_in
-from ledger.learning.outcome_rows import note_finished
-from ledger.runs import take
-from ledger.schema.tables import IS_OPEN, AnyRow, events, runs
-from ledger.transaction import Transaction
+from sluice.contracts.budget import Spend
+from sluice.contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
+from sluice.contracts.index import AnswerDirected, AnswerReady, RunFinished
+from sluice.contracts.ingest import PageUnchanged
+from sluice.ledger.events.outbox import Entry, own_event, write
+from sluice.ledger.events.reservations import Balance, spend_in
+from sluice.ledger.learning.outcome_rows import note_finished
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import IS_OPEN, AnyRow, events, runs
+from sluice.ledger.transaction import Transaction
 
 Maker = Callable[[Body], Event]
 """Puts a body in its envelope: run, corpus, cause and trace are the maker's to know."""

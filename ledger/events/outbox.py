@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, insert, select, update
 
-from contracts.budget import Spend
-from contracts.event import Body, Event, Queue, encode
-from contracts.gate import GateDecided
-from contracts.index import AnswerReady, DocumentIndexed, SnapshotPublished
-from ledger.events.fair_queue import priority_of, take_turns, tenant_queue_of
-from ledger.events.reservations import Balance, amounts_of, today
-from ledger.learning.outcome_rows import note_decided
-from ledger.schema.columns import storable
-from ledger.schema.tables import AnyRow, events, runs
-from ledger.transaction import Transaction
-from ledger.trust.citations import note_answer
-from otel.context import RUN_TRACEPARENT
+from sluice.contracts.budget import Spend
+from sluice.contracts.event import Body, Event, Queue, encode
+from sluice.contracts.gate import GateDecided
+from sluice.contracts.index import AnswerReady, DocumentIndexed, SnapshotPublished
+from sluice.ledger.events.fair_queue import priority_of, take_turns, tenant_queue_of
+from sluice.ledger.events.reservations import Balance, amounts_of, today
+from sluice.ledger.learning.outcome_rows import note_decided
+from sluice.ledger.schema.columns import storable
+from sluice.ledger.schema.tables import AnyRow, events, runs
+from sluice.ledger.transaction import Transaction
+from sluice.ledger.trust.citations import note_answer
+from sluice.otel.context import RUN_TRACEPARENT
 
 
 class WakeUp(NamedTuple):

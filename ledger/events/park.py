@@ -16,15 +16,15 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, update
 
-from contracts.errors import MalformedEvent
-from contracts.event import Body, Event, Gap, GapFound, decode
-from contracts.ids import new_event_id
-from contracts.outcome import DeadLetter, DeadLetterReason
-from ledger.events.outbox import Entry, write
-from ledger.events.reservations import Balance
-from ledger.schema.tables import AnyRow, dead_letters, events
-from ledger.transaction import Transaction
-from otel.redact import redact_text
+from sluice.contracts.errors import MalformedEvent
+from sluice.contracts.event import Body, Event, Gap, GapFound, decode
+from sluice.contracts.ids import new_event_id
+from sluice.contracts.outcome import DeadLetter, DeadLetterReason
+from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.reservations import Balance
+from sluice.ledger.schema.tables import AnyRow, dead_letters, events
+from sluice.ledger.transaction import Transaction
+from sluice.otel.redact import redact_text
 
 MOST_MESSAGE_CHARACTERS = 4_000
 """Kept of an error's message: its beginning, which says what is wrong."""

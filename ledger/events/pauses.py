@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from contracts.event import Queue
-from ledger.dead_letters.audit import record
-from ledger.schema.tables import pauses
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.event import Queue
+from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.schema.tables import pauses
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

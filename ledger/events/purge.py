@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, select, update
 
-from contracts.event import Body, Event, Gap, GapFound
-from ledger.events.finish import close_if_done
-from ledger.events.outbox import Entry, own_event, write
-from ledger.events.reservations import Balance
-from ledger.runs import take
-from ledger.schema.tables import IS_OPEN, AnyRow, events
-from ledger.transaction import Transaction
+from sluice.contracts.event import Body, Event, Gap, GapFound
+from sluice.ledger.events.finish import close_if_done
+from sluice.ledger.events.outbox import Entry, own_event, write
+from sluice.ledger.events.reservations import Balance
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import IS_OPEN, AnyRow, events
+from sluice.ledger.transaction import Transaction
 
 _IS_PENDING = (
     events.c.status.in_(("ready", "waiting")),

@@ -18,12 +18,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, Update, bindparam, func, or_, select, update
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import BudgetExhausted
-from ledger.schema.columns import UNITS
-from ledger.schema.tables import AnyRow, days, runs
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import BudgetExhausted
+from sluice.ledger.schema.columns import UNITS
+from sluice.ledger.schema.tables import AnyRow, days, runs
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 NO_CEILING = 2**62
 """Stands in the table for a ceiling that is not there."""

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, update
 
-from contracts.budget import Spend
-from contracts.errors import Fenced
-from contracts.event import Event, GapFound
-from contracts.gate import FeedbackGiven
-from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
-from ledger.events.claims import MINE, Claim
-from ledger.events.finish import Maker, close_if_done
-from ledger.events.outbox import Entry, write
-from ledger.events.park import park
-from ledger.events.reservations import Balance
-from ledger.learning.outcome_rows import note_feedback
-from ledger.runs import take
-from ledger.schema.columns import UNITS
-from ledger.schema.tables import AnyRow, events
-from ledger.transaction import Transaction
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Fenced
+from sluice.contracts.event import Event, GapFound
+from sluice.contracts.gate import FeedbackGiven
+from sluice.contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
+from sluice.ledger.events.claims import MINE, Claim
+from sluice.ledger.events.finish import Maker, close_if_done
+from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.park import park
+from sluice.ledger.events.reservations import Balance
+from sluice.ledger.learning.outcome_rows import note_feedback
+from sluice.ledger.runs import take
+from sluice.ledger.schema.columns import UNITS
+from sluice.ledger.schema.tables import AnyRow, events
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

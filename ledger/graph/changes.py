@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from ledger.graph.rows import (
+from sluice.ledger.graph.rows import (
     EMPTY_SHA256,
     GraphRow,
     Identity,
@@ -26,10 +26,10 @@ from ledger.graph.rows import (
     stored_edges,
     sum_sha256,
 )
-from ledger.schema.graph_tables import graph_corpora, graph_documents, graph_edges
-from ledger.schema.tables import AnyRow
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.ledger.schema.graph_tables import graph_corpora, graph_documents, graph_edges
+from sluice.ledger.schema.tables import AnyRow
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 _CORPUS, _DOCUMENT = graph_corpora.c, graph_documents.c
 _OF_CORPUS = _DOCUMENT.corpus == bindparam("of_corpus")

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
 
-from contracts.graph.model import Edge, Node, NodeLabel
-from ledger.graph.changes import rows_by_id, standing
-from ledger.graph.rows import Standing, StoredEdge, read_edge
-from ledger.schema.graph_tables import graph_edges
-from ledger.transaction import Transaction
+from sluice.contracts.graph.model import Edge, Node, NodeLabel
+from sluice.ledger.graph.changes import rows_by_id, standing
+from sluice.ledger.graph.rows import Standing, StoredEdge, read_edge
+from sluice.ledger.schema.graph_tables import graph_edges
+from sluice.ledger.transaction import Transaction
 
 _EDGES = (
     select(*(graph_edges.c[name] for name in StoredEdge._fields))

@@ -10,14 +10,14 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, text
 
-from contracts.gate import GateRequested
-from contracts.graph.model import Edge, Node, NodeLabel
-from contracts.graph.rows import CitationRow, DocumentRow
-from ledger.graph.changes import standing, totals_of
-from ledger.graph.rows import GraphRow, Standing, StoredEdge, Totals, read_edge
-from ledger.schema.graph_tables import graph_documents, graph_edges
-from ledger.schema.tables import AnyRow, citations, events
-from ledger.transaction import Transaction
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.graph.model import Edge, Node, NodeLabel
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.ledger.graph.changes import standing, totals_of
+from sluice.ledger.graph.rows import GraphRow, Standing, StoredEdge, Totals, read_edge
+from sluice.ledger.schema.graph_tables import graph_documents, graph_edges
+from sluice.ledger.schema.tables import AnyRow, citations, events
+from sluice.ledger.transaction import Transaction
 
 DOCUMENTS_AT_ONCE = 200
 """Documents of a page: with their edges some megabytes."""

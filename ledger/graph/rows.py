@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin
-from ledger.schema.columns import storable
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin
+from sluice.ledger.schema.columns import storable
 
 MODULUS = 2**256
 EMPTY_SHA256 = "0" * 64

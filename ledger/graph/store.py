@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 from sqlalchemy import bindparam, literal_column, select
 
-from contracts.graph.rows import CitationRow, DocumentRow
-from ledger.database import Database
-from ledger.graph import changes, chosen
-from ledger.graph.changes import Change
-from ledger.graph.chosen import FullRow
-from ledger.graph.reading import Snapshot
-from ledger.graph.rows import GraphRow, Standing, Totals, Written
-from ledger.schema.tables import IS_OPEN, events, runs
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.ledger.database import Database
+from sluice.ledger.graph import changes, chosen
+from sluice.ledger.graph.changes import Change
+from sluice.ledger.graph.chosen import FullRow
+from sluice.ledger.graph.reading import Snapshot
+from sluice.ledger.graph.rows import GraphRow, Standing, Totals, Written
+from sluice.ledger.schema.tables import IS_OPEN, events, runs
 
 _WORK = (
     select(events.c.id)

@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from contracts.gate import ProbeHit
-from contracts.index import AnswerReady
+from sluice.contracts.gate import ProbeHit
+from sluice.contracts.index import AnswerReady
 
 
 class CitedAges(NamedTuple):

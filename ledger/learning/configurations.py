@@ -10,9 +10,9 @@ from collections.abc import Collection
 
 from sqlalchemy import bindparam, select
 
-from ledger.database import Database
-from ledger.schema.learning_tables import configurations
-from ledger.schema.upsert import insert_once
+from sluice.ledger.database import Database
+from sluice.ledger.schema.learning_tables import configurations
+from sluice.ledger.schema.upsert import insert_once
 
 _HAS = configurations.c
 _OF_PROFILE = (

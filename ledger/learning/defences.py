@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select, update
 
-from ledger.database import Database
-from ledger.events.control_runs import ControlChange, record_control
-from ledger.runs import CreatedRun
-from ledger.schema.learning_tables import defences
-from ledger.schema.tables import AnyRow
-from ledger.schema.upsert import insert_into, insert_once
-from ledger.transaction import Transaction
+from sluice.ledger.database import Database
+from sluice.ledger.events.control_runs import ControlChange, record_control
+from sluice.ledger.runs import CreatedRun
+from sluice.ledger.schema.learning_tables import defences
+from sluice.ledger.schema.tables import AnyRow
+from sluice.ledger.schema.upsert import insert_into, insert_once
+from sluice.ledger.transaction import Transaction
 
 WHOLE_INSTANCE = "*"
 """The profile of what concerns every profile."""

@@ -13,21 +13,21 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from contracts.errors import Conflict
-from contracts.event import Body, Event, Gap
-from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.learning.control import FlagName, FlagState
-from contracts.learning.events import FlagAction, FlagChanged, PendingPurged
-from contracts.operations.dead_letters import OperatorAction
-from ledger.database import Database
-from ledger.dead_letters.audit import actions_on
-from ledger.events.control_runs import ControlChange, record_control
-from ledger.events.purge import Purged, purge
-from ledger.runs import CreatedRun
-from ledger.schema.learning_tables import flags
-from ledger.schema.tables import AnyRow
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.errors import Conflict
+from sluice.contracts.event import Body, Event, Gap
+from sluice.contracts.ingest import CrawlDirected, SearchDirected
+from sluice.contracts.learning.control import FlagName, FlagState
+from sluice.contracts.learning.events import FlagAction, FlagChanged, PendingPurged
+from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import actions_on
+from sluice.ledger.events.control_runs import ControlChange, record_control
+from sluice.ledger.events.purge import Purged, purge
+from sluice.ledger.runs import CreatedRun
+from sluice.ledger.schema.learning_tables import flags
+from sluice.ledger.schema.tables import AnyRow
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 DIRECTIVES: Mapping[FlagName, type[Body]] = {"search": SearchDirected, "crawl": CrawlDirected}
 """What waits for a feature, and is purged when it is switched off."""

@@ -17,18 +17,18 @@ from typing import Any
 
 from sqlalchemy import Executable, and_, bindparam, case, delete, func, insert, or_, select, update
 
-from contracts.budget import Spend
-from contracts.document import document_id_for
-from contracts.event import Event, decode
-from contracts.gate import CoverageProbed, FeedbackGiven, GateDecided
-from contracts.index import AnswerReady, RunFinished
-from contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, SearchDirected
-from ledger.events.reservations import amounts_of
-from ledger.learning.cited_ages import CitedAges, cited_ages, own_documents
-from ledger.schema.learning_tables import outcomes
-from ledger.schema.tables import AnyRow, events, runs
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.budget import Spend
+from sluice.contracts.document import document_id_for
+from sluice.contracts.event import Event, decode
+from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateDecided
+from sluice.contracts.index import AnswerReady, RunFinished
+from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, SearchDirected
+from sluice.ledger.events.reservations import amounts_of
+from sluice.ledger.learning.cited_ages import CitedAges, cited_ages, own_documents
+from sluice.ledger.schema.learning_tables import outcomes
+from sluice.ledger.schema.tables import AnyRow, events, runs
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 _COUNTED = (
     SearchDirected.kind,

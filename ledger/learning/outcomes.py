@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
-from contracts.base import construct_unvalidated
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from ledger.database import Database
-from ledger.events.reservations import usd
-from ledger.learning.outcome_rows import derive, drop_outcome
-from ledger.runs import take
-from ledger.schema.learning_tables import outcomes
-from ledger.schema.tables import AnyRow, runs
+from sluice.contracts.base import construct_unvalidated
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.ledger.database import Database
+from sluice.ledger.events.reservations import usd
+from sluice.ledger.learning.outcome_rows import derive, drop_outcome
+from sluice.ledger.runs import take
+from sluice.ledger.schema.learning_tables import outcomes
+from sluice.ledger.schema.tables import AnyRow, runs
 
 ROWS_AT_ONCE = 2_000
 """Of one page of a longer reading."""

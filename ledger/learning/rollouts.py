@@ -15,17 +15,17 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import bindparam, select, update
 
-from contracts.errors import Conflict
-from contracts.event import decode
-from contracts.gate import GateDecided
-from contracts.learning.rollout import ACTIVE, Rollout, RolloutStep
-from ledger.database import Database
-from ledger.events.control_runs import ControlChange, record_control
-from ledger.runs import CreatedRun
-from ledger.schema.learning_tables import outcomes, rollouts
-from ledger.schema.tables import AnyRow, events
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.errors import Conflict
+from sluice.contracts.event import decode
+from sluice.contracts.gate import GateDecided
+from sluice.contracts.learning.rollout import ACTIVE, Rollout, RolloutStep
+from sluice.ledger.database import Database
+from sluice.ledger.events.control_runs import ControlChange, record_control
+from sluice.ledger.runs import CreatedRun
+from sluice.ledger.schema.learning_tables import outcomes, rollouts
+from sluice.ledger.schema.tables import AnyRow, events
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 _HAS = rollouts.c
 _IS_ACTIVE = _HAS.status.in_(sorted(ACTIVE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.schema import graph_tables, learning_tables, tables
+from sluice.ledger.schema import graph_tables, learning_tables, tables
 
 DECLARED_IN = (tables, learning_tables, graph_tables)
 """Importing these fills `metadata`."""

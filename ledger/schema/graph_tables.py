@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, Table, Text
 
-from ledger.schema.columns import ROW_ID, FreeText, counter
-from ledger.schema.tables import metadata
+from sluice.ledger.schema.columns import ROW_ID, FreeText, counter
+from sluice.ledger.schema.tables import metadata
 
 graph_corpora = Table(
     "graph_corpora",

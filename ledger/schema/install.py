@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, insert, text
 
-from contracts.errors import Conflict
-from ledger.schema.all_tables import metadata
-from ledger.schema.migrations import INITIAL_VERSION, schema_version
-from ledger.schema.tables import versions
+from sluice.contracts.errors import Conflict
+from sluice.ledger.schema.all_tables import metadata
+from sluice.ledger.schema.migrations import INITIAL_VERSION, schema_version
+from sluice.ledger.schema.tables import versions
 
 _INSTALL_LOCK = 0x5_1D1CE
 """Key of PostgreSQL's advisory lock around the making of the tables."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, Table, Text
 
-from ledger.schema.columns import FreeText, counter
-from ledger.schema.tables import metadata
+from sluice.ledger.schema.columns import FreeText, counter
+from sluice.ledger.schema.tables import metadata
 
 outcomes = Table(
     "outcomes",

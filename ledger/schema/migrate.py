@@ -22,12 +22,12 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text, update
 
-from contracts.errors import Unavailable
-from ledger.database import Database
-from ledger.schema.all_tables import metadata
-from ledger.schema.install import misfit, take_version
-from ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
-from ledger.schema.tables import versions
+from sluice.contracts.errors import Unavailable
+from sluice.ledger.database import Database
+from sluice.ledger.schema.all_tables import metadata
+from sluice.ledger.schema.install import misfit, take_version
+from sluice.ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
+from sluice.ledger.schema.tables import versions
 
 ROOM = 5
 """Times the ledger's own size that must be free beside it: the copy takes one, the tables that are written anew take

@@ -29,7 +29,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from ledger.schema.columns import ROW_ID, FreeText, amounts, counter
+from sluice.ledger.schema.columns import ROW_ID, FreeText, amounts, counter
 
 AnyRow = Any
 """A row whose columns are read by name."""

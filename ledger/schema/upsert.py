@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Table
 from sqlalchemy.dialects import sqlite
 
-from ledger.transaction import Transaction
+from sluice.ledger.transaction import Transaction
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql

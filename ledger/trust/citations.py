@@ -14,10 +14,10 @@ from typing import Any
 
 from sqlalchemy import Executable, bindparam, delete, select, update
 
-from contracts.index import Answer, AnswerReady
-from ledger.schema.tables import IS_UNCHECKED, citations
-from ledger.schema.upsert import insert_into
-from ledger.transaction import Transaction
+from sluice.contracts.index import Answer, AnswerReady
+from sluice.ledger.schema.tables import IS_UNCHECKED, citations
+from sluice.ledger.schema.upsert import insert_into
+from sluice.ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, select
 
-from contracts.document import document_id_for, snippet_id_for
-from contracts.operations.forget import Selection
-from ledger.database import Database
-from ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
-from ledger.transaction import Transaction
+from sluice.contracts.document import document_id_for, snippet_id_for
+from sluice.contracts.operations.forget import Selection
+from sluice.ledger.database import Database
+from sluice.ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
+from sluice.ledger.transaction import Transaction
 
 _SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ROWS_AT_ONCE = 500

@@ -16,16 +16,16 @@ from typing import get_args
 
 from sqlalchemy import bindparam, delete, select
 
-from contracts.errors import NotFound
-from contracts.operations.forget import ForgottenEntry, ForgottenKind
-from ledger.database import Database
-from ledger.dead_letters.audit import record
-from ledger.events.outbox import Entry
-from ledger.runs import CreatedRun, NewRun, create
-from ledger.schema.columns import storable
-from ledger.schema.tables import AnyRow, forgotten
-from ledger.schema.upsert import insert_once
-from ledger.transaction import Transaction
+from sluice.contracts.errors import NotFound
+from sluice.contracts.operations.forget import ForgottenEntry, ForgottenKind
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.events.outbox import Entry
+from sluice.ledger.runs import CreatedRun, NewRun, create
+from sluice.ledger.schema.columns import storable
+from sluice.ledger.schema.tables import AnyRow, forgotten
+from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.transaction import Transaction
 
 FEW_ENTRIES = 1_000
 """A list of up to so many entries is read whole; of a longer one only what could name the documents at hand."""

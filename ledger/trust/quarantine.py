@@ -26,19 +26,19 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, update
 
-from contracts.base import BlobRef
-from contracts.errors import Conflict, InvalidInput, NotFound
-from contracts.operations.forget import Selection
-from contracts.operations.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
-from contracts.trust import Finding, Origin
-from ledger.database import Database
-from ledger.dead_letters.audit import actions_on, record
-from ledger.events.outbox import Entry
-from ledger.runs import CreatedRun, NewRun, create
-from ledger.schema.columns import conditions_on, storable
-from ledger.schema.tables import AnyRow, quarantine
-from ledger.schema.upsert import insert_into
-from ledger.transaction import Transaction
+from sluice.contracts.base import BlobRef
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound
+from sluice.contracts.operations.forget import Selection
+from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
+from sluice.contracts.trust import Finding, Origin
+from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import actions_on, record
+from sluice.ledger.events.outbox import Entry
+from sluice.ledger.runs import CreatedRun, NewRun, create
+from sluice.ledger.schema.columns import conditions_on, storable
+from sluice.ledger.schema.tables import AnyRow, quarantine
+from sluice.ledger.schema.upsert import insert_into
+from sluice.ledger.transaction import Transaction
 
 _HAS = quarantine.c
 _IS_IT = _HAS.id == bindparam("of_id")

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, delete
 
-from contracts.errors import NotFound
-from contracts.event import Event
-from contracts.index import AnswerStale, StaleCitation
-from ledger.events.outbox import Entry, own_event, write
-from ledger.runs import take
-from ledger.schema.tables import citations
-from ledger.transaction import Transaction
-from ledger.trust.citations import drop_citations
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Event
+from sluice.contracts.index import AnswerStale, StaleCitation
+from sluice.ledger.events.outbox import Entry, own_event, write
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import citations
+from sluice.ledger.transaction import Transaction
+from sluice.ledger.trust.citations import drop_citations
 
 _TAKE = (
     delete(citations)

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from contracts.document import ChunkBatch, ChunkedDocument, Scalar
-from contracts.errors import Corrupted, Unavailable
-from contracts.memory.learning import FeatureLearning
-from memory.documents import document_of_learning, document_of_record, is_indexed
-from memory.journal.feature_memory import FeatureMemory
-from memory.ports import Hit, Hits
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, Scalar
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.documents import document_of_learning, document_of_record, is_indexed
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.ports import Hit, Hits
 
 if TYPE_CHECKING:
-    from index.search.probe import RawHit
-    from memory.embedded.engines import Engine, Reader, Writer
-    from memory.embedded.vectors import TextVectors
+    from sluice.index.search.probe import RawHit
+    from sluice.memory.embedded.engines import Engine, Reader, Writer
+    from sluice.memory.embedded.vectors import TextVectors
 
 PORTION = 8
 """Documents that are embedded at once, between two looks at the clock: what the local model takes in one pass."""

@@ -6,15 +6,15 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from memory.qdrant_schema import COLLECTION_NAME, CollectionConfig
+from sluice.memory.qdrant_schema import COLLECTION_NAME, CollectionConfig
 
 if TYPE_CHECKING:
-    from index.local.reader import IndexReader
-    from index.local.writer import IndexWriter
-    from index.qdrant.reader import QdrantReader
-    from index.qdrant.server import ServerCollection
-    from index.qdrant.writer import QdrantWriter
-    from index.settings import QdrantSettings
+    from sluice.index.local.reader import IndexReader
+    from sluice.index.local.writer import IndexWriter
+    from sluice.index.qdrant.reader import QdrantReader
+    from sluice.index.qdrant.server import ServerCollection
+    from sluice.index.qdrant.writer import QdrantWriter
+    from sluice.index.settings import QdrantSettings
 
 Writer: TypeAlias = "IndexWriter | QdrantWriter"
 Reader: TypeAlias = "IndexReader | QdrantReader"
@@ -33,14 +33,14 @@ class LocalEngine:
 
     def open_writer(self, collection: str) -> Writer:
         """The writer. Raises `Unavailable` while another process has it, `Corrupted` for damaged files."""
-        from index.local.writer import IndexWriter
+        from sluice.index.local.writer import IndexWriter
 
         return IndexWriter(self._root, collection)
 
     def open_reader(self, collection: str) -> Reader:
         """A reader; it opens nothing before its first use."""
-        from index.local.reader import IndexReader
-        from index.settings import QuerySettings
+        from sluice.index.local.reader import IndexReader
+        from sluice.index.settings import QuerySettings
 
         return IndexReader(self._root, collection, QuerySettings())
 
@@ -73,20 +73,20 @@ class QdrantEngine:
 
     def open_writer(self, collection: str) -> Writer:
         """The writer. Raises as `LocalEngine.open_writer`, and `Unavailable` when the server is away."""
-        from index.qdrant.writer import QdrantWriter
+        from sluice.index.qdrant.writer import QdrantWriter
 
         return QdrantWriter(self._root, collection, self._collection(collection))
 
     def open_reader(self, collection: str) -> Reader:
         """A reader; it opens nothing before its first use."""
-        from index.qdrant.reader import QdrantReader
-        from index.settings import QuerySettings
+        from sluice.index.qdrant.reader import QdrantReader
+        from sluice.index.settings import QuerySettings
 
         return QdrantReader(self._collection(collection), collection, QuerySettings())
 
     def collections(self) -> tuple[str, ...]:
         """The names on the server, without the prefix."""
-        from index.qdrant.server import list_collections, server_client
+        from sluice.index.qdrant.server import list_collections, server_client
 
         prefix = f"{self._settings.collection_prefix}_"
         client = server_client(self._settings)
@@ -109,8 +109,8 @@ class QdrantEngine:
 
     def _collection(self, name: str) -> ServerCollection:
         if name not in self._open:
-            from index.qdrant.open import collection_name
-            from index.qdrant.server import Hnsw, ServerCollection, server_client
+            from sluice.index.qdrant.open import collection_name
+            from sluice.index.qdrant.server import Hnsw, ServerCollection, server_client
 
             graph = Hnsw(self._config.hnsw_m, self._config.ef_construct)
             client = server_client(self._settings)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from contracts.document import sha256_text
+from sluice.contracts.document import sha256_text
 
 PRIVATE_FOLDER = 0o700
 """What is remembered of a project is its user's alone."""

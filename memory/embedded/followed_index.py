@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from contracts.errors import SluiceError
-from memory.embedded.collection import FollowedCollection
-from memory.index_port import IndexHealth
-from memory.journal.feature_memory import FeatureMemory
-from memory.ports import Hits
-from memory.qdrant_schema import collection_name, expected_collections, orphan_collections
-from memory.upkeep import Step, Upkeep
+from sluice.contracts.errors import SluiceError
+from sluice.memory.embedded.collection import FollowedCollection
+from sluice.memory.index_port import IndexHealth
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.ports import Hits
+from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
+from sluice.memory.upkeep import Step, Upkeep
 
 if TYPE_CHECKING:
-    from memory.embedded.engines import Engine
-    from memory.embedded.vectors import TextVectors
+    from sluice.memory.embedded.engines import Engine
+    from sluice.memory.embedded.vectors import TextVectors
 
 QUESTION_SECONDS = 0.5
 """How long a question waits for what is new to be embedded: a record takes some 20 ms, an iteration brings a few."""

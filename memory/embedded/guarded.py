@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from memory.ports import GuardSpan, Sanitise, Sanitised
+from sluice.memory.ports import GuardSpan, Sanitise, Sanitised
 
 MASKED = ("secret", "card", "iban", "email", "ssn", "phone")
 """Kinds of private data that memory does not keep. Addresses of machines stay: an error says little without them."""
@@ -23,17 +23,17 @@ def sanitise_with_trust(text: str) -> Sanitised:
 
 @cache
 def _combined() -> Sanitise:
-    from memory.sanitise import build_sanitise
+    from sluice.memory.sanitise import build_sanitise
 
     return build_sanitise(find_commands, mask_private)
 
 
 def find_commands(text: str) -> Sequence[GuardSpan]:
     """Where a text commands its reader, by the guard's rules. Text that only speaks of such commands is left alone."""
-    from contracts.trust import Verdict
-    from trust.guard.guard import find_by_rule
-    from trust.guard.mention import is_about_attacks
-    from trust.guard.verdict import decide
+    from sluice.contracts.trust import Verdict
+    from sluice.trust.guard.guard import find_by_rule
+    from sluice.trust.guard.mention import is_about_attacks
+    from sluice.trust.guard.verdict import decide
 
     findings = find_by_rule(text)
     if not findings:
@@ -45,8 +45,8 @@ def find_commands(text: str) -> Sequence[GuardSpan]:
 
 def mask_private(text: str) -> tuple[str, Mapping[str, int]]:
     """The text with placeholders for secrets and private data, and how many of each kind there were."""
-    from trust.private.finder import PatternFinder
-    from trust.private.mask import is_masked, mask
+    from sluice.trust.private.finder import PatternFinder
+    from sluice.trust.private.mask import is_masked, mask
 
     spans = PatternFinder().find(text)
     found = Counter("secret" if span.is_secret else span.kind for span in spans if is_masked(span, MASKED))

@@ -9,15 +9,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from contracts.errors import BudgetExhausted
-from memory.config import ModelConfig
-from memory.embedded.guarded import mask_private
-from memory.embedded.outside import read_secret, require_allowed
-from memory.learning.judge_pair import judge_by
-from memory.ports import Polarity
+from sluice.contracts.errors import BudgetExhausted
+from sluice.memory.config import ModelConfig
+from sluice.memory.embedded.guarded import mask_private
+from sluice.memory.embedded.outside import read_secret, require_allowed
+from sluice.memory.learning.judge_pair import judge_by
+from sluice.memory.ports import Polarity
 
 if TYPE_CHECKING:
-    from evaluation.chat_endpoint import ChatEndpoint
+    from sluice.evaluation.chat_endpoint import ChatEndpoint
 
 
 class LanguageModel:
@@ -38,7 +38,7 @@ class LanguageModel:
             PolicyRefused: the environment does not allow its address.
             Unavailable, InvalidSetting: it does not answer, or refuses the key or the request.
         """
-        from evaluation.chat_endpoint import ChatMessage
+        from sluice.evaluation.chat_endpoint import ChatMessage
 
         messages = [ChatMessage(role="system", content=system), ChatMessage(role="user", content=question)]
         endpoint = self._connected()
@@ -80,8 +80,8 @@ def _connect(config: ModelConfig) -> ChatEndpoint:
     import httpx2
     from pydantic import SecretStr
 
-    from evaluation.chat_endpoint import ChatEndpoint
-    from evaluation.settings import JudgeSettings
+    from sluice.evaluation.chat_endpoint import ChatEndpoint
+    from sluice.evaluation.settings import JudgeSettings
 
     url = config.url or ""
     require_allowed("model.url", url)

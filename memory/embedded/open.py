@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory.config import RagConfig, config_path, read_config
-from memory.embedded.folders import folder_of_model, index_folder, make_index_folder
-from memory.embedded.followed_index import FollowedIndex
-from memory.embedded.guarded import sanitise_with_trust
-from memory.embedded.language_model import LanguageModel
-from memory.embedded.outside import read_secret, require_allowed
-from memory.embedded.vectors import TextVectors, open_vectors
-from memory.journal.paths import DEFAULT_FOLDER
-from memory.memory import Memory
-from memory.upkeep import Upkeep
+from sluice.memory.config import RagConfig, config_path, read_config
+from sluice.memory.embedded.folders import folder_of_model, index_folder, make_index_folder
+from sluice.memory.embedded.followed_index import FollowedIndex
+from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.embedded.language_model import LanguageModel
+from sluice.memory.embedded.outside import read_secret, require_allowed
+from sluice.memory.embedded.vectors import TextVectors, open_vectors
+from sluice.memory.journal.paths import DEFAULT_FOLDER
+from sluice.memory.memory import Memory
+from sluice.memory.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from memory.embedded.engines import Engine
+    from sluice.memory.embedded.engines import Engine
 
 
 def open_memory(
@@ -64,14 +64,14 @@ def _open_index(folder: Path, project: str, config: RagConfig, upkeep: Upkeep) -
         return open_vectors(config.embedder, config.collection.size, index)
 
     def engine(fingerprint: str) -> Engine:
-        from memory.embedded.engines import LocalEngine, QdrantEngine
+        from sluice.memory.embedded.engines import LocalEngine, QdrantEngine
 
         root = folder_of_model(index, fingerprint)
         if config.engine == "local":
             return LocalEngine(root)
         from pydantic import SecretStr
 
-        from index.settings import QdrantSettings
+        from sluice.index.settings import QdrantSettings
 
         qdrant = config.qdrant
         require_allowed("qdrant.url", qdrant.url or "")

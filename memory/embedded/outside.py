@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
-from contracts.errors import InvalidSetting, PolicyRefused
+from sluice.contracts.errors import InvalidSetting, PolicyRefused
 
 ALLOWED = "SLUICE_MEMORY_ALLOW"
 """The environment variable with addresses that may be reached, `host:port`, separated by commas."""

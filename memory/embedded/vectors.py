@@ -11,15 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from contracts.document import sha256_text
-from contracts.errors import InvalidSetting, SluiceError, Unavailable
-from memory.config import EmbedderConfig
-from memory.embedded.folders import usual_model_folder
-from memory.embedded.outside import read_secret, require_allowed
+from sluice.contracts.document import sha256_text
+from sluice.contracts.errors import InvalidSetting, SluiceError, Unavailable
+from sluice.memory.config import EmbedderConfig
+from sluice.memory.embedded.folders import usual_model_folder
+from sluice.memory.embedded.outside import read_secret, require_allowed
 
 if TYPE_CHECKING:
-    from ingest.embed.port import Embedder
-    from memory.ports import Vectors
+    from sluice.ingest.embed.port import Embedder
+    from sluice.memory.ports import Vectors
 
 WORDS_ALONE = "words-alone/1"
 """In the place of a model's fingerprint where there are no vectors."""
@@ -75,7 +75,7 @@ class EmbeddedTexts:
     def __init__(
         self, embedder: Embedder, cache_path: Path, *, document_prefix: str = "", query_prefix: str = ""
     ) -> None:
-        from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+        from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 
         self.fingerprint = prefixed_fingerprint(embedder.fingerprint, document_prefix, query_prefix)
         self._document_prefix, self._query_prefix = document_prefix, query_prefix
@@ -113,7 +113,7 @@ class EmbeddedTexts:
 
 def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> TextVectors:
     """What the configuration asks for; words alone where the package with the local model's weights is missing."""
-    from memory.embedded.folders import folder_of_model
+    from sluice.memory.embedded.folders import folder_of_model
 
     if config.provider == "none":
         return NoVectors("embedder.provider is none")
@@ -134,7 +134,7 @@ def prefixed_fingerprint(fingerprint: str, document_prefix: str, query_prefix: s
 
 
 def _missing_weights() -> str | None:
-    from ingest.embed.minilm.package_data import PACKAGE, packaged_file
+    from sluice.ingest.embed.minilm.package_data import PACKAGE, packaged_file
 
     try:
         packaged_file("model.safetensors")
@@ -144,7 +144,7 @@ def _missing_weights() -> str | None:
 
 
 def _local(config: EmbedderConfig) -> Embedder:
-    from ingest.embed.minilm.model import MiniLM
+    from sluice.ingest.embed.minilm.model import MiniLM
 
     return MiniLM(config.model_folder or usual_model_folder())
 
@@ -152,9 +152,9 @@ def _local(config: EmbedderConfig) -> Embedder:
 def _endpoint(config: EmbedderConfig, dimension: int) -> Embedder:
     from pydantic import SecretStr
 
-    from ingest.embed.openai import OpenAIEmbedder
-    from ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
-    from ingest.settings import EmbedSettings
+    from sluice.ingest.embed.openai import OpenAIEmbedder
+    from sluice.ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
+    from sluice.ingest.settings import EmbedSettings
 
     url = config.url or ""
     require_allowed("embedder.url", url)

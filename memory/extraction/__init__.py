@@ -4,9 +4,9 @@
 (`stagnation`, `files`, `tool_errors`, `decisions`, `outcome`) knows no format.
 """
 
-from memory.extraction.agent_run import AgentRun, ResultEvent, ToolUseEvent
-from memory.extraction.extract import extract
-from memory.extraction.raw_output import RawIterationOutput, collect
-from memory.extraction.result import ExtractionResult
+from sluice.memory.extraction.agent_run import AgentRun, ResultEvent, ToolUseEvent
+from sluice.memory.extraction.extract import extract
+from sluice.memory.extraction.raw_output import RawIterationOutput, collect
+from sluice.memory.extraction.result import ExtractionResult
 
 __all__ = ["AgentRun", "ExtractionResult", "RawIterationOutput", "ResultEvent", "ToolUseEvent", "collect", "extract"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from memory.block_marks import cut_blocks
+from sluice.memory.block_marks import cut_blocks
 
 MAX_UNKNOWN_KEPT = 50
 """Events and blocks of unknown types that are kept as they came; all are counted."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from contracts.memory.model import DecisionEntry
+from sluice.contracts.memory.model import DecisionEntry
 
 MAX_DECISION_CHARACTERS = 1_000
 _MIN_CHARACTERS = 8

@@ -20,11 +20,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from contracts.memory.model import FileAction, FileTouched
-from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
-from memory.extraction.paths import ProjectPaths
-from memory.extraction.shell_files import ShellEffect, join_directories, read_shell
-from memory.extraction.tools import FileUse, command_of, file_uses
+from sluice.contracts.memory.model import FileAction, FileTouched
+from sluice.memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
+from sluice.memory.extraction.paths import ProjectPaths
+from sluice.memory.extraction.shell_files import ShellEffect, join_directories, read_shell
+from sluice.memory.extraction.tools import FileUse, command_of, file_uses
 
 _SAYS_CREATED = re.compile(
     r"file created successfully|created (?:new )?file|new file (?:created|has been created)", re.I

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from contracts.memory.model import MAX_ENTRIES
+from sluice.contracts.memory.model import MAX_ENTRIES
 
 MAX_LIST_BYTES = 192 * 1024
 """Errors, decisions and files may take so much of a journal's line each, as ASCII, which is at most 1 MiB long."""

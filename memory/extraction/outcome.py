@@ -32,8 +32,8 @@ from __future__ import annotations
 
 import re
 
-from contracts.memory.model import IterationOutcome
-from memory.extraction.agent_run import AgentRun, ResultEvent
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.extraction.agent_run import AgentRun, ResultEvent
 
 _TIME_LIMIT = re.compile(r"time_?out|timed_?out|total_execution_time|time_?exceeded|time_?limit", re.IGNORECASE)
 _OTHER_LIMIT = re.compile(

@@ -15,10 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from contracts.memory.api import IterationContext
-from memory.extraction.agent_run import AgentRun
-from memory.extraction.decode_json import NotJson, decode
-from memory.extraction.readers import claude_code
+from sluice.contracts.memory.api import IterationContext
+from sluice.memory.extraction.agent_run import AgentRun
+from sluice.memory.extraction.decode_json import NotJson, decode
+from sluice.memory.extraction.readers import claude_code
 
 MAX_BYTES = 32 << 20
 MAX_EVENTS = 100_000

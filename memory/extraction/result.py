@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from contracts.memory.api import StreamFormat
-from contracts.memory.model import (
+from sluice.contracts.memory.api import StreamFormat
+from sluice.contracts.memory.model import (
     DecisionEntry,
     ErrorEntry,
     FileTouched,

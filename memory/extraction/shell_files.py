@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from memory.extraction.shell import SimpleCommand, Word, simple_commands
+from sluice.memory.extraction.shell import SimpleCommand, Word, simple_commands
 
 ShellEffectKind = Literal["write", "append", "change", "read", "delete"]
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from contracts.errors import InvalidInput
-from contracts.memory.api import IterationContext, StreamFormat
-from memory.extraction.agent_run import mapping, objects
-from memory.extraction.decode_json import NotJson, decode, lines, scrubbed, without_surrogates
-from memory.extraction.readers import claude_code
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.api import IterationContext, StreamFormat
+from sluice.memory.extraction.agent_run import mapping, objects
+from sluice.memory.extraction.decode_json import NotJson, decode, lines, scrubbed, without_surrogates
+from sluice.memory.extraction.readers import claude_code
 
 MAX_CHARACTERS = 64 << 20
 _LINES_LOOKED_AT = 200

@@ -15,8 +15,8 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
-from memory.extraction.files import FileChange
+from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
+from sluice.memory.extraction.files import FileChange
 
 DEFAULT_REPEATS = 3
 """So many equal effects in a row, the latest among them, are stagnation."""

@@ -20,14 +20,14 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
-from memory.extraction.agent_run import CallStatus, ToolUseEvent
-from memory.extraction.errors import find_errors
-from memory.extraction.errors.kinds import kind_of
-from memory.extraction.files import LocatedCall
-from memory.extraction.paths import ProjectPaths
-from memory.extraction.shell import found_nothing
-from memory.extraction.tools import is_file_tool, path_of, runs_something
+from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
+from sluice.memory.extraction.agent_run import CallStatus, ToolUseEvent
+from sluice.memory.extraction.errors import find_errors
+from sluice.memory.extraction.errors.kinds import kind_of
+from sluice.memory.extraction.files import LocatedCall
+from sluice.memory.extraction.paths import ProjectPaths
+from sluice.memory.extraction.shell import found_nothing
+from sluice.memory.extraction.tools import is_file_tool, path_of, runs_something
 
 _PERMISSION = re.compile(
     r"permission(?:s)? (?:denied|to use)|\bEACCES\b|\bEPERM\b|operation not permitted|access (?:is )?denied|"

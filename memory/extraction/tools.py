@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memory.extraction.agent_run import ToolUseEvent
+from sluice.memory.extraction.agent_run import ToolUseEvent
 
 FileUseKind = Literal["write", "append", "change", "read", "delete"]
 """`write`: the file may be new; `append`: as write, or an existing one is added to; `change`: it was there."""

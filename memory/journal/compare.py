@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.file import Journal
-from memory.journal.lock import lock_journal
-from memory.journal.read import Damage
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.file import Journal
+from sluice.memory.journal.lock import lock_journal
+from sluice.memory.journal.read import Damage
 
 _SHOWN = 3
 """Ids that a difference names."""

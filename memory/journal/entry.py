@@ -16,10 +16,10 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from contracts.base import LaterText, Moment, Switch, Value
-from contracts.errors import Corrupted, InvalidInput, first_problem
-from contracts.memory.learning import FeatureLearning, LearningId, LearningSource, LearningText, Reason
-from contracts.memory.model import IterationRecord
+from sluice.contracts.base import LaterText, Moment, Switch, Value
+from sluice.contracts.errors import Corrupted, InvalidInput, first_problem
+from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningSource, LearningText, Reason
+from sluice.contracts.memory.model import IterationRecord
 
 ENTRY_VERSION = 1
 MAX_LINE_BYTES = 1 << 20

@@ -6,9 +6,9 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from contracts.memory.model import IterationRecord
-from memory.journal.entry import BlockPrinted, LearningRepeated
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.journal.entry import BlockPrinted, LearningRepeated
 
 
 @dataclass(frozen=True, slots=True)

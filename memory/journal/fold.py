@@ -10,10 +10,10 @@ from bisect import insort
 from collections.abc import Iterable
 from typing import Any
 
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from memory.journal import entry as entries
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 
 Problems = tuple[str, ...]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from contracts.errors import Unavailable
-from memory.journal.refusals import refusals
+from sluice.contracts.errors import Unavailable
+from sluice.memory.journal.refusals import refusals
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """A transaction holds the lock for one flush of the disk, so some hundred writers may wait."""

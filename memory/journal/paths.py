@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contracts.errors import InvalidInput
-from contracts.memory.names import FEATURE_NAME, FEATURE_REMEDY
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.names import FEATURE_NAME, FEATURE_REMEDY
 
 DEFAULT_FOLDER = Path(".ralph/db/memory")
 """In a repository, where no other folder is given."""

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.errors import Corrupted, InvalidInput
-from memory.journal.collector import resting_collector
-from memory.journal.entry import MAX_LINE_BYTES, JournalEntry
-from memory.journal.paths import journal_path
-from memory.journal.refusals import refusals
+from sluice.contracts.errors import Corrupted, InvalidInput
+from sluice.memory.journal.collector import resting_collector
+from sluice.memory.journal.entry import MAX_LINE_BYTES, JournalEntry
+from sluice.memory.journal.paths import journal_path
+from sluice.memory.journal.refusals import refusals
 
 _BLOCK_BYTES = 1 << 22
 """Read at a time."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contracts.errors import DiskFull, Unavailable, is_disk_full
+from sluice.contracts.errors import DiskFull, Unavailable, is_disk_full
 
 
 @contextmanager

@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.errors import Corrupted, DiskFull, Unavailable
-from memory.journal.entry import JournalEntry
-from memory.journal.refusals import refusals
+from sluice.contracts.errors import Corrupted, DiskFull, Unavailable
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.refusals import refusals
 
 JOURNAL_MODE, FOLDER_MODE = 0o600, 0o700
 """What an agent saw in a project, errors and all, is its user's alone."""

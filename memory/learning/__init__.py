@@ -1,9 +1,9 @@
 """Learnings: added, compared with those before, distilled from iterations, reviewed and pruned."""
 
-from contracts.memory.learning import FeatureLearning, LearningSource
-from memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique, check_deduplication
-from memory.learning.exclude import should_exclude_from_auto_accumulation
-from memory.sanitise import sanitize_learning_text
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique, check_deduplication
+from sluice.memory.learning.exclude import should_exclude_from_auto_accumulation
+from sluice.memory.sanitise import sanitize_learning_text
 
 __all__ = [
     "Conflict",

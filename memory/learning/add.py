@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from contracts.errors import InvalidInput
-from contracts.memory.api import LearningResult
-from contracts.memory.learning import (
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.api import LearningResult
+from sluice.contracts.memory.learning import (
     MAX_LEARNING_CHARACTERS,
     FeatureLearning,
     LearningSource,
     LearningState,
     learning_id,
 )
-from memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, LearningRepeated, LearningsPruned
-from memory.journal.feature_memory import FeatureMemory
-from memory.learning.candidate import Candidate
-from memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
-from memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, without_frame
-from memory.ports import Sanitise, Sanitised
+from sluice.memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, LearningRepeated, LearningsPruned
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
+from sluice.memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, without_frame
+from sluice.memory.ports import Sanitise, Sanitised
 
 Compare = Callable[[str, Sequence[FeatureLearning]], DeduplicationResult]
 """`check_deduplication`, with the model and the judge that are there."""

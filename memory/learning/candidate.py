@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contracts.memory.learning import LearningSource
+from sluice.contracts.memory.learning import LearningSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from contracts.errors import SluiceError
-from contracts.memory.learning import FeatureLearning
-from memory.learning.polarity.compare import Comparison, compare
-from memory.learning.polarity.prose import same_probability, threshold
-from memory.learning.polarity.restated import is_restated
-from memory.ports import EmbedTexts, JudgePair
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.learning.polarity.compare import Comparison, compare
+from sluice.memory.learning.polarity.prose import same_probability, threshold
+from sluice.memory.learning.polarity.restated import is_restated
+from sluice.memory.ports import EmbedTexts, JudgePair
 
 SAME_SUBJECT = 0.5
 """At least so much of the words is shared by texts that are about the same."""

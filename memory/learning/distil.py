@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from memory.journal.entry import IterationsDistilled, JournalEntry
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.journal.fold import fold
-from memory.learning.add import Compare, add_learning
-from memory.learning.candidate import Candidate
-from memory.learning.edit import resolve_by_outcome
-from memory.learning.history import History
-from memory.learning.observations import observe
-from memory.learning.propose import propose
-from memory.ports import AskModel, Sanitise
+from sluice.memory.journal.entry import IterationsDistilled, JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.memory.journal.fold import fold
+from sluice.memory.learning.add import Compare, add_learning
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.edit import resolve_by_outcome
+from sluice.memory.learning.history import History
+from sluice.memory.learning.observations import observe
+from sluice.memory.learning.propose import propose
+from sluice.memory.ports import AskModel, Sanitise
 
 _MOST_IDS = 1_000
 """Iterations that one entry names: its line stays short."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from memory.learning.polarity.compare import compare
-from memory.learning.polarity.restated import is_restated
-from memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.memory.learning.polarity.compare import compare
+from sluice.memory.learning.polarity.restated import is_restated
+from sluice.memory.learning.polarity.tokens import Kind, tokens_of
 
 MOST_VARIATIONS = 3
 NEAR = 0.6

@@ -11,10 +11,10 @@ from typing import NoReturn
 
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, NotFound, PolicyRefused, first_problem
-from contracts.memory.api import LearningPatch
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from memory.journal.entry import (
+from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused, first_problem
+from sluice.contracts.memory.api import LearningPatch
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.memory.journal.entry import (
     ConflictResolved,
     JournalEntry,
     LearningAdded,
@@ -22,11 +22,11 @@ from memory.journal.entry import (
     LearningReviewed,
     RepetitionUndone,
 )
-from memory.journal.feature_memory import FeatureMemory
-from memory.learning.add import Compare, as_learning, check, conflict, refusals, why_refused
-from memory.learning.candidate import Candidate
-from memory.learning.deduplication import Conflict
-from memory.ports import Sanitise
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.learning.add import Compare, as_learning, check, conflict, refusals, why_refused
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.deduplication import Conflict
+from sluice.memory.ports import Sanitise
 
 REPLACEMENT_REMEDY = (
     "add each learning by itself (POST /v1/memory/learnings, `sluice memory learn`, Memory.learn), and change one by "

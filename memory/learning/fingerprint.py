@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from contracts.memory.model import ErrorEntry
+from sluice.contracts.memory.model import ErrorEntry
 
 _VOLATILE = (
     (re.compile(r"\x1b\[[0-9;]*m"), ""),

@@ -10,12 +10,20 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from contracts.memory.learning import LearningSource
-from contracts.memory.model import DecisionEntry, ErrorEntry, IterationOutcome, IterationRecord
-from memory.learning.candidate import Candidate
-from memory.learning.fingerprint import Fingerprint
-from memory.learning.history import History, task_of
-from memory.learning.wording import as_decision, changed_files, first_sentence, fit, list_files, one_line, the_error
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, IterationOutcome, IterationRecord
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.fingerprint import Fingerprint
+from sluice.memory.learning.history import History, task_of
+from sluice.memory.learning.wording import (
+    as_decision,
+    changed_files,
+    first_sentence,
+    fit,
+    list_files,
+    one_line,
+    the_error,
+)
 
 MOST_ITERATIONS_TO_FIX = 10
 """What changed longer ago than that has little to do with an error that is gone."""

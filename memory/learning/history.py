@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from contracts.memory.model import ErrorEntry, IterationRecord
-from memory.journal.feature_memory import RecordedIteration
-from memory.learning.exclude import should_exclude_from_auto_accumulation
-from memory.learning.fingerprint import Fingerprint, fingerprint
-from memory.sanitise.record import WITHHELD
+from sluice.contracts.memory.model import ErrorEntry, IterationRecord
+from sluice.memory.journal.feature_memory import RecordedIteration
+from sluice.memory.learning.exclude import should_exclude_from_auto_accumulation
+from sluice.memory.learning.fingerprint import Fingerprint, fingerprint
+from sluice.memory.sanitise.record import WITHHELD
 
 _AGENTS_TOOLS = frozenset(
     (

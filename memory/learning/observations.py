@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from contracts.memory.learning import LearningSource
-from contracts.memory.model import ErrorType, IterationOutcome, IterationRecord
-from memory.learning.candidate import Candidate
-from memory.learning.fixes import find_fixes
-from memory.learning.history import History, task_of, teaching_errors
-from memory.learning.statements import find_statements
-from memory.learning.wording import (
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import ErrorType, IterationOutcome, IterationRecord
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.fixes import find_fixes
+from sluice.memory.learning.history import History, task_of, teaching_errors
+from sluice.memory.learning.statements import find_statements
+from sluice.memory.learning.wording import (
     as_decision,
     first_sentence,
     fit,

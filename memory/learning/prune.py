@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from memory.journal.entry import JournalEntry, LearningsPruned
-from memory.journal.feature_memory import FeatureMemory
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.memory.journal.entry import JournalEntry, LearningsPruned
+from sluice.memory.journal.feature_memory import FeatureMemory
 
 OLD_ITERATIONS = 20
 """A task takes an agent some ten iterations: what two tasks did not meet again is old."""

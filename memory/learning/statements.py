@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from contracts.memory.learning import LearningSource
-from contracts.memory.model import IterationRecord
-from memory.learning.candidate import Candidate
-from memory.learning.wording import fit, is_about_excluded_files
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.wording import fit, is_about_excluded_files
 
 _LABEL = (
     r"(?:key |main |important )?(?:lessons?(?: learn(?:ed|t))?|learn(?:ed|ing|ings|t)|what i learn(?:ed|t)|take-?aways?|gotchas?|remember|"

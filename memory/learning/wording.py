@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from contracts.memory.learning import MAX_LEARNING_CHARACTERS
-from contracts.memory.model import ErrorEntry, FileAction, IterationRecord
-from memory.learning.exclude import should_exclude_from_auto_accumulation
+from sluice.contracts.memory.learning import MAX_LEARNING_CHARACTERS
+from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationRecord
+from sluice.memory.learning.exclude import should_exclude_from_auto_accumulation
 
 _BLANKS = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z\"'`(\[]|\s*$)", re.DOTALL)

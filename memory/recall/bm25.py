@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from memory.recall.words import words_of
+from sluice.memory.recall.words import words_of
 
 K1, B = 1.2, 0.75
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from contracts.memory.api import Recollection
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.model import IterationRecord
-from memory.ports import Sanitise
-from memory.sanitise import sanitise_record
+from sluice.contracts.memory.api import Recollection
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.ports import Sanitise
+from sluice.memory.sanitise import sanitise_record
 
 
 def cleaned(found: Iterable[Recollection], sanitise: Sanitise) -> Iterator[Recollection]:

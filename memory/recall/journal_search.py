@@ -10,8 +10,8 @@ from collections import OrderedDict
 from functools import lru_cache
 from itertools import islice
 
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.recall.bm25 import WordIndex
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.memory.recall.bm25 import WordIndex
 
 CANDIDATES = 200
 """So many iterations, and so many learnings, are offered to be weighed."""

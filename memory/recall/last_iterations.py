@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.learning.fingerprint import fingerprint
-from memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from memory.recall.weight import in_order
+from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutcome
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.memory.learning.fingerprint import fingerprint
+from sluice.memory.recall.prompt_line import PromptLine, PromptSection, Quote
+from sluice.memory.recall.weight import in_order
 
 ITERATIONS = 5
 """So many of the last ones are looked at for errors that stand."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from contracts.memory.learning import FeatureLearning, LearningSource
-from memory.journal.feature_memory import FeatureMemory
-from memory.recall.journal_search import search_journal
-from memory.recall.last_iterations import ITERATIONS, standing_errors
-from memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from memory.recall.weight import Ages, fared, in_order, weigh_learning
-from memory.recall.words import words_of
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.recall.journal_search import search_journal
+from sluice.memory.recall.last_iterations import ITERATIONS, standing_errors
+from sluice.memory.recall.prompt_line import PromptLine, PromptSection, Quote
+from sluice.memory.recall.weight import Ages, fared, in_order, weigh_learning
+from sluice.memory.recall.words import words_of
 
 MAX_LEARNINGS = 12
 MAX_CONFLICTS = 4

@@ -12,17 +12,17 @@ import hashlib
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from contracts.errors import InvalidInput
-from contracts.memory.api import PromptBlock
-from memory.block_marks import LINE_PREFIX, MAX_BLOCK_CHARACTERS, mark_block
-from memory.journal.entry import BlockPrinted, JournalEntry
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.ports import Sanitise
-from memory.recall.journal_search import search_journal
-from memory.recall.last_iterations import ITERATIONS, SUMMARY_CHARACTERS, tell_last_iterations
-from memory.recall.observations import tell_observations
-from memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from memory.recall.weight import Ages, in_order, weigh_record
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.api import PromptBlock
+from sluice.memory.block_marks import LINE_PREFIX, MAX_BLOCK_CHARACTERS, mark_block
+from sluice.memory.journal.entry import BlockPrinted, JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.memory.ports import Sanitise
+from sluice.memory.recall.journal_search import search_journal
+from sluice.memory.recall.last_iterations import ITERATIONS, SUMMARY_CHARACTERS, tell_last_iterations
+from sluice.memory.recall.observations import tell_observations
+from sluice.memory.recall.prompt_line import PromptLine, PromptSection, Quote
+from sluice.memory.recall.weight import Ages, in_order, weigh_record
 
 INTRODUCTION = (
     "Memory of this feature: observations of earlier iterations, each to be verified before relying on it. "

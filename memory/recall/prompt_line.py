@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from memory.block_marks import remove_marks
-from memory.ports import Sanitise
+from sluice.memory.block_marks import remove_marks
+from sluice.memory.ports import Sanitise
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from contracts.memory.api import Recollection
-from memory.journal.feature_memory import FeatureMemory, is_offered
-from memory.ports import Hits
-from memory.recall.journal_search import search_journal
-from memory.recall.weight import Ages, weigh_learning, weigh_record
+from sluice.contracts.memory.api import Recollection
+from sluice.memory.journal.feature_memory import FeatureMemory, is_offered
+from sluice.memory.ports import Hits
+from sluice.memory.recall.journal_search import search_journal
+from sluice.memory.recall.weight import Ages, weigh_learning, weigh_record
 
 
 def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None) -> list[Recollection]:

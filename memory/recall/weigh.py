@@ -20,14 +20,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from datetime import datetime
 
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
-from memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.learning.echo import only_repeats_words
-from memory.learning.fingerprint import fingerprint
-from memory.recall.weight import in_order
-from memory.recall.words import words_of
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
+from sluice.memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.memory.learning.echo import only_repeats_words
+from sluice.memory.learning.fingerprint import fingerprint
+from sluice.memory.recall.weight import in_order
+from sluice.memory.recall.words import words_of
 
 LEAST_WORDS = 2
 USED_SHARE = 0.5

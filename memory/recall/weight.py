@@ -13,9 +13,9 @@ import math
 from bisect import bisect_right
 from datetime import datetime
 
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.model import IterationOutcome
-from memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 
 NEWEST_GAIN = 0.25
 """What is of the last iteration counts for a quarter more than what is very old."""

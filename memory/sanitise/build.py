@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from memory.ports import FindCommands, MaskPrivate, Sanitise, Sanitised
-from memory.sanitise.sentences import cut_sentences, tidy
-from memory.sanitise.text import sanitize_learning_text
+from sluice.memory.ports import FindCommands, MaskPrivate, Sanitise, Sanitised
+from sluice.memory.sanitise.sentences import cut_sentences, tidy
+from sluice.memory.sanitise.text import sanitize_learning_text
 
 
 def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:

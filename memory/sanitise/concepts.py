@@ -73,7 +73,7 @@ def _shapes(word: str) -> list[str]:
 
 
 def _read() -> dict[str, str]:
-    text = files("memory.sanitise").joinpath("concepts.toml").read_text(encoding="utf-8")
+    text = files("sluice.memory.sanitise").joinpath("concepts.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from memory.sanitise.advice import is_advised, is_urged
-from memory.sanitise.sentences import sentences
+from sluice.memory.sanitise.advice import is_advised, is_urged
+from sluice.memory.sanitise.sentences import sentences
 
 _ROOTS = r"(?:/(?!\w)|/\*|/(?:etc|usr|var|home|bin|boot|lib|opt|root|dev|srv|users|windows)(?![\w-])\S*|~\S*|\$\{?home\}?\S*|\*|\.\.?(?:/\*?)?(?=[\s`'\"),;&|.]|$)|\.git(?![\w-])\S*|everything\b|all\b|the\s+(?:repo\w*|project|whole|source|tests?|disk|home|workspace)\b|(?:src|tests?|lib|app)/?(?=[\s`'\"),;]|$)|\.\./\S*|%userprofile%\S*|c:\\\S*)"
 _SHELL = r"(?:sudo\s+)?(?:ba|z|da|k)?sh\b|(?:sudo\s+)?(?:python[\d.]*|perl|ruby|node|php)\b"

@@ -16,8 +16,8 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 
-from memory.sanitise.concepts import find_concepts, words_of
-from memory.sanitise.sentences import sentences
+from sluice.memory.sanitise.concepts import find_concepts, words_of
+from sluice.memory.sanitise.sentences import sentences
 
 RULE = "harmful.likely"
 _SHORTEST, _LONGEST = 4, 80
@@ -121,5 +121,5 @@ def _is_banned(sentence: str, verb: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _weights() -> Weights:
-    read = json.loads(files("memory.sanitise").joinpath("likely_harm.json").read_text(encoding="utf-8"))
+    read = json.loads(files("sluice.memory.sanitise").joinpath("likely_harm.json").read_text(encoding="utf-8"))
     return Weights(read["intercept"], read["threshold"], read["features"])

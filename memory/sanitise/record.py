@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from contracts.memory.model import (
+from sluice.contracts.memory.model import (
     MAX_MESSAGE_CHARACTERS,
     MAX_SUMMARY_CHARACTERS,
     DecisionEntry,
@@ -15,8 +15,8 @@ from contracts.memory.model import (
     FileTouched,
     IterationRecord,
 )
-from memory.ports import Sanitise, Sanitised
-from memory.sanitise.likely_harm import RULE as LIKELY
+from sluice.memory.ports import Sanitise, Sanitised
+from sluice.memory.sanitise.likely_harm import RULE as LIKELY
 
 WITHHELD = "[withheld: it commanded its reader]"
 """Stands for the message of an error, of which nothing may be kept but that it happened."""

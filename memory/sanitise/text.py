@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from memory.block_marks import cut_blocks, remove_marks
-from memory.ports import Sanitised
-from memory.sanitise.characters import as_read, make_visible
-from memory.sanitise.decode import readings_within
-from memory.sanitise.harmful import find_harmful
-from memory.sanitise.likely_harm import find_likely_harm
-from memory.sanitise.markup import take_out_markup
-from memory.sanitise.override import find_overrides
-from memory.sanitise.sentences import cut_sentences, tidy
+from sluice.memory.block_marks import cut_blocks, remove_marks
+from sluice.memory.ports import Sanitised
+from sluice.memory.sanitise.characters import as_read, make_visible
+from sluice.memory.sanitise.decode import readings_within
+from sluice.memory.sanitise.harmful import find_harmful
+from sluice.memory.sanitise.likely_harm import find_likely_harm
+from sluice.memory.sanitise.markup import take_out_markup
+from sluice.memory.sanitise.override import find_overrides
+from sluice.memory.sanitise.sentences import cut_sentences, tidy
 
 _WORD = re.compile(r"\w")
 

@@ -10,18 +10,18 @@ are `unchanged`, or `refused` by a rule.
 A file of this package declares the metrics of one area; all of them are reached as `otel.metrics.NAME`.
 """
 
-from otel.metrics.budget import *  # noqa: F403
-from otel.metrics.delivery import *  # noqa: F403
-from otel.metrics.domains import *  # noqa: F403
-from otel.metrics.evaluation import *  # noqa: F403
-from otel.metrics.exemplars import current_exemplar as current_exemplar
-from otel.metrics.exposition import *  # noqa: F403
-from otel.metrics.flags import *  # noqa: F403
-from otel.metrics.gate import *  # noqa: F403
-from otel.metrics.graph import *  # noqa: F403
-from otel.metrics.ingestion import *  # noqa: F403
-from otel.metrics.memory import *  # noqa: F403
-from otel.metrics.outside import *  # noqa: F403
-from otel.metrics.registry import REGISTRY as REGISTRY
-from otel.metrics.retrieval import *  # noqa: F403
-from otel.metrics.trust import *  # noqa: F403
+from sluice.otel.metrics.budget import *  # noqa: F403
+from sluice.otel.metrics.delivery import *  # noqa: F403
+from sluice.otel.metrics.domains import *  # noqa: F403
+from sluice.otel.metrics.evaluation import *  # noqa: F403
+from sluice.otel.metrics.exemplars import current_exemplar as current_exemplar
+from sluice.otel.metrics.exposition import *  # noqa: F403
+from sluice.otel.metrics.flags import *  # noqa: F403
+from sluice.otel.metrics.gate import *  # noqa: F403
+from sluice.otel.metrics.graph import *  # noqa: F403
+from sluice.otel.metrics.ingestion import *  # noqa: F403
+from sluice.otel.metrics.memory import *  # noqa: F403
+from sluice.otel.metrics.outside import *  # noqa: F403
+from sluice.otel.metrics.registry import REGISTRY as REGISTRY
+from sluice.otel.metrics.retrieval import *  # noqa: F403
+from sluice.otel.metrics.trust import *  # noqa: F403

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import gauge
+from sluice.otel.metrics.registry import gauge
 
 BUDGET_LIMIT_USD = gauge(
     "sluice_budget_limit_usd", "The ceiling in US dollars of a run or of a UTC day; +Inf without one.", "scope"

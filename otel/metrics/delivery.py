@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import MICROSECONDS_TO_SECONDS, MILLISECONDS_TO_MINUTES, counter, gauge, histogram
+from sluice.otel.metrics.registry import MICROSECONDS_TO_SECONDS, MILLISECONDS_TO_MINUTES, counter, gauge, histogram
 
 STAGE_READY = gauge("sluice_stage_ready", "Events that wait for a worker.", "stage")
 STAGE_IN_FLIGHT = gauge("sluice_stage_in_flight", "Events that a worker has claimed.", "stage")

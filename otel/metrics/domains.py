@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import SHARES, counter, histogram
+from sluice.otel.metrics.registry import SHARES, counter, histogram
 
 CITED_SENTIMENT = counter("sluice_cited_sentiment_total", "Cited passages by their tone, where it is read.", "label")
 CITED_DISCLOSURES = counter(

@@ -6,7 +6,7 @@ A figure is NaN where no run tells it, so that nothing is taken for nought that 
 
 from __future__ import annotations
 
-from otel.metrics.registry import gauge
+from sluice.otel.metrics.registry import gauge
 
 EVALUATION_RUNS = gauge("sluice_evaluation_runs", "Runs in the evaluator's latest windows.", "profile", "plan")
 EVALUATION_JUDGED = gauge(

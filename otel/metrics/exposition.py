@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest, start_
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from otel.metrics.exemplars import add_exemplars, exemplar_file, read_exemplars
-from otel.metrics.registry import LABELS, REGISTRY
-from otel.metrics.windows import WINDOWED, Windows
+from sluice.otel.metrics.exemplars import add_exemplars, exemplar_file, read_exemplars
+from sluice.otel.metrics.registry import LABELS, REGISTRY
+from sluice.otel.metrics.windows import WINDOWED, Windows
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import counter, gauge
+from sluice.otel.metrics.registry import counter, gauge
 
 FLAG_ENABLED = gauge("sluice_flag_enabled", "Whether the feature is on: 1 or 0.", "flag")
 FLAG_CHANGES = counter(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import MILLISECONDS_TO_MINUTES, SHARES, counter, gauge, histogram
+from sluice.otel.metrics.registry import MILLISECONDS_TO_MINUTES, SHARES, counter, gauge, histogram
 
 GATE_DECISIONS = counter(
     "sluice_gate_decision_total",

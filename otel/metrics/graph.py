@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import (
+from sluice.otel.metrics.registry import (
     MICROSECONDS_TO_SECONDS,
     MILLISECONDS_TO_MINUTES,
     MILLISECONDS_TO_SECONDS,

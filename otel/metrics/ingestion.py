@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import MILLISECONDS_TO_MINUTES, counter, gauge, histogram
+from sluice.otel.metrics.registry import MILLISECONDS_TO_MINUTES, counter, gauge, histogram
 
 EMBEDDING_CACHE = counter(
     "sluice_embedding_cache_total", "Texts looked up in the embedding cache, by result (hit or miss).", "result"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import MILLISECONDS_TO_SECONDS, counter, gauge, histogram
+from sluice.otel.metrics.registry import MILLISECONDS_TO_SECONDS, counter, gauge, histogram
 
 MEMORY_ITERATIONS = counter(
     "sluice_memory_iterations_total",

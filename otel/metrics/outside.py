@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import counter
+from sluice.otel.metrics.registry import counter
 
 SEARCH_CALLS = counter("sluice_search_calls_total", "Calls of search providers, by outcome.", "provider", "outcome")
 SEARCH_COST_USD = counter("sluice_search_cost_usd_total", "US dollars spent on search calls.", "provider")

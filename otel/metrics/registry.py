@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from otel.metrics.exemplars import current_exemplar, use_shared_exemplars
-from otel.metrics_files import use_allocated_files
+from sluice.otel.metrics.exemplars import current_exemplar, use_shared_exemplars
+from sluice.otel.metrics_files import use_allocated_files
 
 use_allocated_files()
 use_shared_exemplars()

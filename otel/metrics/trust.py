@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import counter, gauge
+from sluice.otel.metrics.registry import counter, gauge
 
 PRIVATE_FOUND = counter(
     "sluice_private_found_total", "Private data and secrets found in chunks that were ingested, by kind.", "kind"

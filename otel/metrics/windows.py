@@ -16,7 +16,7 @@ from typing import NamedTuple
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from otel.metrics.registry import LABELS
+from sluice.otel.metrics.registry import LABELS
 
 RATE_SECONDS = 900.0
 """Of the rates: as long as the alerts look back."""

@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
 
-from contracts.api import GateRequest
-from contracts.document import document_id_for
-from contracts.gate import Limits
-from contracts.index import AnswerReady
-from contracts.ingest import ChunksEmbedded
-from contracts.plan import Plan
-from ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
+from sluice.contracts.api import GateRequest
+from sluice.contracts.document import document_id_for
+from sluice.contracts.gate import Limits
+from sluice.contracts.index import AnswerReady
+from sluice.contracts.ingest import ChunksEmbedded
+from sluice.contracts.plan import Plan
+from sluice.ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
+from sluice.workers.service.trust.freshness import files_of, plan_refresh, write_current_manifest
+from sluice.workers.service.trust.recheck import Rechecked, recheck, rechecked
 from tests.support.in_process import Instance
 from tests.support.site import Site
-from workers.service.trust.freshness import files_of, plan_refresh, write_current_manifest
-from workers.service.trust.recheck import Rechecked, recheck, rechecked
 
 CORPUS = "docs"
 MONTH = timedelta(days=31)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.testclient import TestClient
 
-from ledger.ledger import Ledger
-from workers.service.api_keys import ApiKeys
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.api_keys import ApiKeys
 
 
 def bearer(http: TestClient, role: str, *corpora: str) -> dict[str, str]:

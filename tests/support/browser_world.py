@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from ingest.browser.browser import Browser
-from ingest.browser.page import Rendered, RenderLimits, nothing
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.settings import CrawlSettings
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.browser.page import Rendered, RenderLimits, nothing
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.settings import CrawlSettings
 
 HTML = "text/html; charset=utf-8"
 

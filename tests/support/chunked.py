@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
-from contracts.document import Chunk, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.document import Chunk, ChunkedDocument, Provenance, sha256_text
 
 
 def make_document(

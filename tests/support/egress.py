@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy, Refusal
-from ingest.http.fetch import Fetcher
-from ingest.settings import EgressSettings
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy, Refusal
+from sluice.ingest.http.fetch import Fetcher
+from sluice.ingest.settings import EgressSettings
 from tests.support.site import Site
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from contracts.document import Provenance
-from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from evaluation.retrieval.ask import Answered, ask_all
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.report import Report, Subject, make_report
+from sluice.contracts.document import Provenance
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
+from sluice.evaluation.retrieval.ask import Answered, ask_all
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.report import Report, Subject, make_report
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.event import Queue
+from sluice.contracts.event import Queue
+from sluice.workers.service.repositories import open_repository, read_repository
 from tests.support.in_process import Instance
-from workers.service.repositories import open_repository, read_repository
 
 _STAGES: tuple[Queue, ...] = ("chunk", "embed", "index", "index")
 

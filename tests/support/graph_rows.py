@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
-from contracts.graph.rows import CitationRow, DocumentRow
-from graph.generations.fold import fold
-from graph.generations.view import GraphView
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.graph.generations.fold import fold
+from sluice.graph.generations.view import GraphView
 
 
 class File:

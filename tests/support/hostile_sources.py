@@ -9,11 +9,11 @@ import resource
 import time
 from datetime import UTC, datetime
 
-from contracts.document import Document, Provenance
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.tokens import load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Document, Provenance
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 
 MEMORY_BYTES = 1_500_000_000
 CPU_SECONDS = 15

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.budget import Spend
-from contracts.event import Body, Event, Gap, Queue
-from contracts.ids import new_run_id
-from contracts.outcome import Next
-from ledger.ledger import NewRun
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.budget import Spend
+from sluice.contracts.event import Body, Event, Gap, Queue
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.outcome import Next
+from sluice.ledger.ledger import NewRun
+from sluice.workers.context import Context
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.service.service import Service
+from sluice.workers.settings import Settings
+from sluice.workers.task import StageWorker, use_wake_up
 from tests.support.repository import MODELS
 from tests.support.valkey import Valkey
-from workers.context import Context
-from workers.runtime.heartbeat import Heartbeat
-from workers.service.service import Service
-from workers.settings import Settings
-from workers.task import StageWorker, use_wake_up
 
 
 class Instance:

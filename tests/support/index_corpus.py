@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, Scalar, sha256_text
-from index.journal.records import Vectors
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, Scalar, sha256_text
+from sluice.index.journal.records import Vectors
 
 DIMENSION = 16
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from contracts.api import ENDED
+from sluice.contracts.api import ENDED
 from tests.support.repository import MODELS, REPOSITORY
 
 START_SECONDS = 240.0
@@ -40,7 +40,7 @@ class Instance:
 
     def __init__(self, folder: Path, *, program: Path | None = None, **settings: str) -> None:
         self.folder = folder
-        self._command = [str(program)] if program else [sys.executable, "-m", "cli"]
+        self._command = [str(program)] if program else [sys.executable, "-m", "sluice.cli"]
         self.data_dir = folder / "data"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledger.learning import defences
-from workers.context import Context
-from workers.processes.watches import self_defence
-from workers.processes.watches.self_defence import SelfDefence
-from workers.settings import Settings
+from sluice.ledger.learning import defences
+from sluice.workers.context import Context
+from sluice.workers.processes.watches import self_defence
+from sluice.workers.processes.watches.self_defence import SelfDefence
+from sluice.workers.settings import Settings
 
 
 def main(data_dir: Path, point: str) -> None:

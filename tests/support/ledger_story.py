@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from contracts.budget import Ceilings
-from contracts.event import Body, Event, Queue
-from contracts.gate import GateRequested
-from contracts.ids import new_run_id
-from contracts.index import Answer, AnswerReady
-from contracts.ingest import CrawlDirected
-from contracts.outcome import Next, Outcome
-from contracts.plan import Plan
-from ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
-from ledger.schema.migrations import schema_version
-from ledger.schema.tables import versions
+from sluice.contracts.budget import Ceilings
+from sluice.contracts.event import Body, Event, Queue
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.index import Answer, AnswerReady
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Next, Outcome
+from sluice.contracts.plan import Plan
+from sluice.ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
+from sluice.ledger.schema.migrations import schema_version
+from sluice.ledger.schema.tables import versions
 from tests.support.postgresql import empty_schema, empty_tables, new_database
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
 
 

@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from qdrant_client import QdrantClient, models
 
-from index.qdrant.server import ServerCollection
-from index.settings import QdrantSettings
+from sluice.index.qdrant.server import ServerCollection
+from sluice.index.settings import QdrantSettings
 
 
 class LoopbackQdrant:

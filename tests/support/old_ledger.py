@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import Column, Connection, Integer, Text, text
 
-from contracts.errors import PolicyRefused
-from contracts.outcome import DeadLetter
-from ledger.database import Database
-from ledger.ledger import Ledger
-from ledger.schema.migrations import STEPS, schema_version
+from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.outcome import DeadLetter
+from sluice.ledger.database import Database
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.schema.migrations import STEPS, schema_version
 from tests.support.ledger_story import Clock, Story, page
 from tests.support.repository import GOLDEN
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from contracts.budget import Spend
-from contracts.document import Provenance, document_id_for
-from contracts.event import Event
-from contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateDecided, PolicyState, ProbeHit
-from contracts.index import AnswerDirected, AnswerReady
-from contracts.ingest import CrawlDirected
-from contracts.learning.control import Control
-from contracts.outcome import Done, Next
-from contracts.plan import Plan
+from sluice.contracts.budget import Spend
+from sluice.contracts.document import Provenance, document_id_for
+from sluice.contracts.event import Event
+from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateDecided, PolicyState, ProbeHit
+from sluice.contracts.index import AnswerDirected, AnswerReady
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.learning.control import Control
+from sluice.contracts.outcome import Done, Next
+from sluice.contracts.plan import Plan
 from tests.support.ledger_story import Story, answer
 from tests.support.retrieved import retrieved
 

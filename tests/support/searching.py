@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contracts.budget import Spend
-from contracts.retrieval import Query, Retrieval
-from workers.context import Context
-from workers.steps.answer import retrieve
+from sluice.contracts.budget import Spend
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.workers.context import Context
+from sluice.workers.steps.answer import retrieve
 
 
 def searched(query: Query, context: Context) -> tuple[Retrieval, Spend]:

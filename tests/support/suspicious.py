@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contracts.document import Chunk, ChunkedDocument
-from contracts.trust import Finding, Inspection, Verdict
+from sluice.contracts.document import Chunk, ChunkedDocument
+from sluice.contracts.trust import Finding, Inspection, Verdict
 
 EVIL = "EVIL"
 

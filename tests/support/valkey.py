@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from workers.broker.embedded import URL_FILE, broker_command, prepare_broker
-from workers.broker.transport import BROKER_ERRORS, Transport
-from workers.settings import Settings
+from sluice.workers.broker.embedded import URL_FILE, broker_command, prepare_broker
+from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.settings import Settings
 
 
 @dataclass

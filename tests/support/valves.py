@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 
 MODEL = "test/8"
 

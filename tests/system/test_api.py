@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gate.client import SluiceClient
-from ledger.ledger import Ledger
+from sluice.gate.client import SluiceClient
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.private_files import open_to_others
 from tests.support.instance import Instance
 from tests.support.waiting import until
-from workers.runtime.private_files import open_to_others
 
 pytestmark = pytest.mark.timeout(240)
 

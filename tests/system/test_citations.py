@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from gate.client import SluiceClient
+from sluice.gate.client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.pdf_files import pdf_of
 from tests.support.site import Site

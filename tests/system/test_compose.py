@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from contracts.event import QUEUES
-from otel.metrics import metric_names
+from sluice.contracts.event import QUEUES
+from sluice.otel.metrics import metric_names
 from tests.support.repository import REPOSITORY
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())
@@ -151,7 +151,7 @@ def test_every_file_that_the_image_copies_exists_and_is_let_in() -> None:
 
 
 def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from workers.settings import load_settings
+    from sluice.workers.settings import load_settings
 
     monkeypatch.chdir(tmp_path)
     environment = {**SERVICES["api"]["environment"], **SERVICES["search"]["environment"]}

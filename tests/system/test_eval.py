@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.retrieval import TEXT_STRATEGIES, Strategy
-from evaluation.retrieval.report import read_report, write_report
+from sluice.cli.main import app
+from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
+from sluice.evaluation.retrieval.report import read_report, write_report
 from tests.support.evaluation_samples import report
 from tests.support.instance import Instance
 

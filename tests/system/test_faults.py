@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bench.demo.web import DemoWeb
-from contracts.event import QUEUES
+from sluice.contracts.event import QUEUES
 from tests.support.instance import Instance, free_port
 from tests.support.online import outside
 from tests.support.pdf_files import ENDLESS, pdf_of, pdf_of_entries

@@ -38,7 +38,7 @@ def ingesting(instance: Instance, tmp_path: Path) -> Iterator[subprocess.Popen[b
     folder.mkdir()
     for number in range(FILES):
         (folder / f"{number}.md").write_text(f"# File {number}\n\n" + " ".join(draw.choices(words, k=WORDS)))
-    command = [sys.executable, "-m", "cli", "ingest", str(folder), "-c", "bulk"]
+    command = [sys.executable, "-m", "sluice.cli", "ingest", str(folder), "-c", "bulk"]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, cwd=instance.folder, env=instance.environment, stdout=quiet, stderr=quiet)
     try:

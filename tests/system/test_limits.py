@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from contracts.event import QUEUES, Queue
-from ledger.ledger import Ledger
+from sluice.contracts.event import QUEUES, Queue
+from sluice.ledger.ledger import Ledger
 from tests.support.instance import Instance
 from tests.support.waiting import until
 

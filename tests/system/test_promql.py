@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from bench.demo.metric_names import NAMED, missing_metrics
-from otel.metrics import label_names
+from sluice.otel.metrics import label_names
 from tests.support.instance import Instance
 from tests.support.prometheus import Prometheus, scraping
 from tests.support.repository import REPOSITORY

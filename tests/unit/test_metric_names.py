@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from bench.demo.metric_names import NAMED, missing_metrics
-from contracts.gate import Decision, RagDirectivesEvaluated
-from otel.metrics import label_names
+from sluice.contracts.gate import Decision, RagDirectivesEvaluated
+from sluice.otel.metrics import label_names
 from tests.support.repository import REPOSITORY
 
 TABLE, EVENT = (REPOSITORY / "docs" / "metrics.md").read_text().split("## The event")

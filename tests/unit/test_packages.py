@@ -16,9 +16,18 @@ TOOLS = PYPROJECT["tool"]
 
 
 def test_the_wheel_the_type_checker_and_the_import_linter_cover_every_package() -> None:
-    assert TOOLS["hatch"]["build"]["targets"]["wheel"]["packages"] == PACKAGES
-    assert TOOLS["mypy"]["packages"] == PACKAGES
-    assert TOOLS["importlinter"]["root_packages"] == PACKAGES
+    build = TOOLS["hatch"]["build"]["targets"]
+    assert build["wheel"]["only-include"] == ["src/sluice/__init__.py", "src/sluice/py.typed", *PACKAGES]
+    assert build["wheel"]["sources"] == {"src/sluice": "sluice"} | {name: f"sluice/{name}" for name in PACKAGES}
+    assert build["sdist"]["exclude"] == [f"/src/sluice/{name}" for name in PACKAGES]
+    assert TOOLS["mypy"]["packages"] == TOOLS["importlinter"]["root_packages"] == ["sluice"]
+
+
+def test_the_import_root_links_to_every_package() -> None:
+    root = REPOSITORY / "src" / "sluice"
+    assert {path.name: path.readlink().as_posix() for path in root.iterdir() if path.is_symlink()} == {
+        name: f"../../{name}" for name in PACKAGES
+    }
 
 
 def test_the_layer_contract_places_every_package() -> None:
@@ -30,11 +39,18 @@ def test_the_image_copies_every_package_and_the_metadata_of_the_wheel() -> None:
     copied = re.findall(r"^COPY (.+)$", (REPOSITORY / "deploy/Dockerfile").read_text(), re.MULTILINE)
     sources = {source for line in copied for source in line.split()[:-1]}
     project = PYPROJECT["project"]
-    assert sources == {*PACKAGES, "pyproject.toml", "constraints.txt", project["readme"], *project["license-files"]}
+    assert sources == {
+        *PACKAGES,
+        "src",
+        "pyproject.toml",
+        "constraints.txt",
+        project["readme"],
+        *project["license-files"],
+    }
 
 
-def test_every_package_says_that_it_is_typed() -> None:
-    assert [name for name in PACKAGES if not (REPOSITORY / name / "py.typed").exists()] == []
+def test_the_import_root_says_that_it_is_typed() -> None:
+    assert (REPOSITORY / "src" / "sluice" / "py.typed").exists()
 
 
 def test_constraints_pin_versions_and_hold_no_addresses() -> None:

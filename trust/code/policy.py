@@ -22,8 +22,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict
 
-from contracts.base import Value
-from contracts.profiles.insights import CodeSample
+from sluice.contracts.base import Value
+from sluice.contracts.profiles.insights import CodeSample
 
 RULES_FILE = Path(__file__).parent / "rules.toml"
 MOST_CHARACTERS = 100_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from contracts.profiles.insights import CodeSample
-from trust.code.policy import judge_code
+from sluice.contracts.profiles.insights import CodeSample
+from sluice.trust.code.policy import judge_code
 
 _FENCE = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,}) *(?P<info>[^\n`]*)\n(?P<code>.*?)(?:^ {0,3}(?P=fence)|\Z)", re.M | re.S

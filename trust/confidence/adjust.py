@@ -6,7 +6,7 @@ each moves an even chance by 12 points at most, and all are 0 where nothing is k
 
 from __future__ import annotations
 
-from trust.confidence.formula import log_odds_of
+from sluice.trust.confidence.formula import log_odds_of
 
 UNTRUSTED = 0.4
 """The trust below which a source counts against its passage: that of today's submission for which nothing speaks."""

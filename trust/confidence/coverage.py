@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import RetrievedChunk
 
 RARE_WORDS_ENOUGH = 4.0
 """A passage that holds the rarity of so many words, each of which one chunk alone has, holds enough of any question: no

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from contracts.retrieval import Retrieval, RetrievedChunk
-from trust.confidence.adjust import shift_by_age, shift_by_sources, shift_by_trust, weigh_model_opinion
-from trust.confidence.coverage import Analyse, CoverageMeter
-from trust.confidence.formula import BY_MEANING, BY_WORDS, is_calibrated, probability
-from trust.confidence.limits import describe_limits
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.trust.confidence.adjust import shift_by_age, shift_by_sources, shift_by_trust, weigh_model_opinion
+from sluice.trust.confidence.coverage import Analyse, CoverageMeter
+from sluice.trust.confidence.formula import BY_MEANING, BY_WORDS, is_calibrated, probability
+from sluice.trust.confidence.limits import describe_limits
 
 PROBABLE = 0.5
 """The confidence from which a passage of another domain counts as one more source."""

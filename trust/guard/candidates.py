@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from contracts.document import ChunkedDocument, embedding_text
-from trust.guard.features import content_words, count_features, is_candidate
-from trust.guard.normalise import normalise
-from trust.guard.windows import windows
+from sluice.contracts.document import ChunkedDocument, embedding_text
+from sluice.trust.guard.features import content_words, count_features, is_candidate
+from sluice.trust.guard.normalise import normalise
+from sluice.trust.guard.windows import windows
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from trust.guard.normalise import Disguise, Reading
+from sluice.trust.guard.normalise import Disguise, Reading
 
 _SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/=])")

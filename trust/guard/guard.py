@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from contracts.document import ChunkedDocument
-from contracts.trust import Finding, Verdict
-from trust.guard.decode import texts_within
-from trust.guard.features import is_candidate
-from trust.guard.mention import Topic, is_about_attacks, is_fenced, is_mentioned, is_mentioned_to_model, is_quoted
-from trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
-from trust.guard.normalise import Reading, normalise
-from trust.guard.rules import Match, find_matches
-from trust.guard.verdict import decide
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.trust import Finding, Verdict
+from sluice.trust.guard.decode import texts_within
+from sluice.trust.guard.features import is_candidate
+from sluice.trust.guard.mention import (
+    Topic,
+    is_about_attacks,
+    is_fenced,
+    is_mentioned,
+    is_mentioned_to_model,
+    is_quoted,
+)
+from sluice.trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
+from sluice.trust.guard.normalise import Reading, normalise
+from sluice.trust.guard.rules import Match, find_matches
+from sluice.trust.guard.verdict import decide
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters that have no other use than to hide a text."""

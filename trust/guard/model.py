@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.document import ChunkedDocument
-from contracts.trust import Finding
-from trust.guard.candidates import Candidate, find_candidates, texts_to_embed
-from trust.guard.features import COUNTED, NAMES, with_likeness
-from trust.guard.verdict import MODEL
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.trust import Finding
+from sluice.trust.guard.candidates import Candidate, find_candidates, texts_to_embed
+from sluice.trust.guard.features import COUNTED, NAMES, with_likeness
+from sluice.trust.guard.verdict import MODEL
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from trust.guard.homoglyphs import LATIN_OF
+from sluice.trust.guard.homoglyphs import LATIN_OF
 
 ZERO_WIDTH = frozenset(
     "\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u3164\uffa0"

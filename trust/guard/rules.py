@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trust.guard.normalise import Reading
-from trust.guard.phrases import COMPACT_OVERRIDE, OVERRIDES
+from sluice.trust.guard.normalise import Reading
+from sluice.trust.guard.phrases import COMPACT_OVERRIDE, OVERRIDES
 
 
 @dataclass(frozen=True, slots=True)

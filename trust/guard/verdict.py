@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.trust import Finding, Verdict
+from sluice.contracts.trust import Finding, Verdict
 
 MODEL = "model"
 SUBMITTED = "submitted"

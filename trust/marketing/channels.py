@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 from urllib.parse import urlsplit
 
-from contracts.profiles.insights import Channel, Channels
-from contracts.retrieval import RetrievedChunk
-from trust.marketing.rules_file import channel_rules
+from sluice.contracts.profiles.insights import Channel, Channels
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.trust.marketing.rules_file import channel_rules
 
 SiteOf = Callable[[str], str | None]
 """The registered domain of a URL; None where it has none."""

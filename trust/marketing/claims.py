@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from contracts.profiles.insights import Claim
-from trust.marketing.rules_file import claim_rules
+from sluice.contracts.profiles.insights import Claim
+from sluice.trust.marketing.rules_file import claim_rules
 
 MOST_CLAIMS = 10
 """Of one passage: more say no more."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from contracts.profiles.insights import Disclosure
-from trust.marketing.rules_file import Sign, disclosure_rules
+from sluice.contracts.profiles.insights import Disclosure
+from sluice.trust.marketing.rules_file import Sign, disclosure_rules
 
 MOST_SHOWN_CHARACTERS = 120
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from contracts.base import Value
+from sluice.contracts.base import Value
 
 RULES_DIR = Path(__file__).parent / "rules"
 

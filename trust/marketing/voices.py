@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from contracts.profiles.insights import Channel, Voice
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.profiles.insights import Channel, Voice
+from sluice.contracts.retrieval import RetrievedChunk
 
 DECIMALS = 4
 

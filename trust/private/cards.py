@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trust.private.labels import names_card, names_other_number
+from sluice.trust.private.labels import names_card, names_other_number
 
 _GAP = "[ \u00a0\u202f._\u2010\u2011\u2012\u2013-]"
 _CANDIDATE = re.compile(

@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cache
 from typing import Protocol
 
-from contracts.trust import PrivateSpan
-from trust.private import addresses, cards, ibans, identity_numbers, labels, phones, secret_rules
-from trust.settings import TrustSettings
+from sluice.contracts.trust import PrivateSpan
+from sluice.trust.private import addresses, cards, ibans, identity_numbers, labels, phones, secret_rules
+from sluice.trust.settings import TrustSettings
 
 KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
     "email": addresses.find_emails,
@@ -62,7 +62,7 @@ def build_finder(settings: TrustSettings) -> PrivateDataFinder:
 
 @cache
 def _presidio() -> PrivateDataFinder:
-    from trust.private.presidio import PresidioFinder
+    from sluice.trust.private.presidio import PresidioFinder
 
     return PresidioFinder(_PATTERNS)
 

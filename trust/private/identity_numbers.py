@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trust.private.labels import REACH, names_other_number
+from sluice.trust.private.labels import REACH, names_other_number
 
 _FORM = re.compile(
     r"[0-9](?<![\w.+/-][0-9])(?<!\d [0-9])[0-9]{2}(?P<gap>[-\u2010\u2011\u2012\u2013 .\u00a0]?)[0-9]{2}(?P=gap)[0-9]{4}"

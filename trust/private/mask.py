@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from contracts.document import Provenance, Scalar
-from contracts.retrieval import Retrieval, RetrievedChunk
-from contracts.trust import Inspection, PrivateSpan
-from trust.private.finder import PrivateDataFinder
+from sluice.contracts.document import Provenance, Scalar
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.trust import Inspection, PrivateSpan
+from sluice.trust.private.finder import PrivateDataFinder
 
 ALL, SECRET = "all", "secret"
 _MAY_HOLD = re.compile(r"[\d@]|://|\S{20}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trust.private.labels import REACH, names_other_number
+from sluice.trust.private.labels import REACH, names_other_number
 
 _GAP = "[ \u00a0\u202f./\u2010\u2011\u2012\u2013-]"
 _MORE = rf"(?:(?:{_GAP}{{1,2}}|(?=\()|(?<=\)))\(?\d{{1,12}}\)?)"

@@ -13,9 +13,9 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from contracts.errors import InvalidSetting
-from contracts.trust import PrivateSpan
-from trust.private.finder import PatternFinder, keep_apart
+from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.trust import PrivateSpan
+from sluice.trust.private.finder import PatternFinder, keep_apart
 
 LEAST_SCORE = 1.0
 """Of a find, from 0 to 1: that of one whose check digit is right."""

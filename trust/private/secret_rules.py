@@ -167,4 +167,4 @@ def _compiled(expressions: list[str]) -> tuple[re.Pattern[str], ...]:
 
 
 def _read(name: str) -> bytes:
-    return files("trust.private").joinpath("rules", name).read_bytes()
+    return files("sluice.trust.private").joinpath("rules", name).read_bytes()

@@ -17,13 +17,13 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 
-from contracts.errors import InvalidInput
-from contracts.index import Answer
-from contracts.plan import Plan
-from contracts.prompt import PromptMessage
-from trust.confidence.limits import LIMITED_BELOW
-from trust.prompts.catalogue import NONCE, Template, template_named
-from trust.prompts.envelope import as_data, render_passage
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.index import Answer
+from sluice.contracts.plan import Plan
+from sluice.contracts.prompt import PromptMessage
+from sluice.trust.confidence.limits import LIMITED_BELOW
+from sluice.trust.prompts.catalogue import NONCE, Template, template_named
+from sluice.trust.prompts.envelope import as_data, render_passage
 
 CountTokens = Callable[[str], int]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from contracts.base import Value
-from contracts.errors import InvalidInput, InvalidSetting, first_problem
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidInput, InvalidSetting, first_problem
 
 TEMPLATES_DIR = Path(__file__).parent / "templates"
 NONCE = "{nonce}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from contracts.index import Citation
-from contracts.profiles.insights import PassageInsights
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.index import Citation
+from sluice.contracts.profiles.insights import PassageInsights
+from sluice.contracts.retrieval import RetrievedChunk
 
 NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
 """Stands for the text of a page with `nosnippet`."""

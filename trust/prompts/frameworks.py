@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from contracts.index import Answer, Citation
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.index import Answer, Citation
+from sluice.contracts.retrieval import RetrievedChunk
 
 
 def langchain_documents(answer: Answer) -> list[dict[str, Any]]:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trust.redteam.carriers import CARRIERS
-from trust.redteam.envelopes import ENVELOPES, MEDIA_TYPES
-from trust.redteam.templates import COVERT, OVERT, SLOTS, TRANSLATED
+from sluice.trust.redteam.carriers import CARRIERS
+from sluice.trust.redteam.envelopes import ENVELOPES, MEDIA_TYPES
+from sluice.trust.redteam.templates import COVERT, OVERT, SLOTS, TRANSLATED
 
 _SLOT = re.compile(r"\{(\w+)\}")
 

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import Value
-from contracts.retrieval import RetrievedChunk
-from contracts.trust import Verdict
-from trust.guard.decode import texts_within
-from trust.guard.normalise import normalise
-from trust.redteam.attacks import Attack
-from trust.redteam.channels import Channel
+from sluice.contracts.base import Value
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.trust import Verdict
+from sluice.trust.guard.decode import texts_within
+from sluice.trust.guard.normalise import normalise
+from sluice.trust.redteam.attacks import Attack
+from sluice.trust.redteam.channels import Channel
 
 Outcome = Literal["kept out", "warned", "unmarked"]
 _WORD = re.compile(r"\w+")

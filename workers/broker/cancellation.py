@@ -15,10 +15,10 @@ from functools import cached_property
 import redis
 import structlog
 
-from contracts.errors import InvalidSetting
-from workers.broker.keys import cancelled_channel
-from workers.broker.transport import BROKER_ERRORS
-from workers.settings import Settings
+from sluice.contracts.errors import InvalidSetting
+from sluice.workers.broker.keys import cancelled_channel
+from sluice.workers.broker.transport import BROKER_ERRORS
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

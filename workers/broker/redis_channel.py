@@ -31,11 +31,11 @@ import structlog
 from kombu.transport import redis as stock
 from kombu.transport import virtual
 
-from contracts.errors import InvalidInput
-from contracts.event import QUEUES
-from workers.broker.celery_app import HANDLE_TASK
-from workers.broker.keys import EXCHANGE, in_flight_key, kinds_of_keys, malformed_key, misplaced_key, queue_key
-from workers.broker.wake_up import wake_up_in
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.event import QUEUES
+from sluice.workers.broker.celery_app import HANDLE_TASK
+from sluice.workers.broker.keys import EXCHANGE, in_flight_key, kinds_of_keys, malformed_key, misplaced_key, queue_key
+from sluice.workers.broker.wake_up import wake_up_in
 
 log = structlog.get_logger(__name__)
 

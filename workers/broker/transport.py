@@ -22,14 +22,14 @@ from kombu.exceptions import ChannelError, KombuError
 from kombu.exceptions import ConnectionError as KombuConnectionError
 from pydantic import ValidationError
 
-from contracts.base import Value
-from contracts.errors import InvalidInput, Unavailable
-from contracts.event import QUEUES, Event, Queue
-from contracts.outcome import DeadLetterReason
-from contracts.retrieval import Query
-from ledger.events.outbox import WakeUp, wake_ups_of
-from workers.broker.celery_app import HANDLE_TASK, make_app
-from workers.broker.keys import (
+from sluice.contracts.base import Value
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.contracts.event import QUEUES, Event, Queue
+from sluice.contracts.outcome import DeadLetterReason
+from sluice.contracts.retrieval import Query
+from sluice.ledger.events.outbox import WakeUp, wake_ups_of
+from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
+from sluice.workers.broker.keys import (
     EMBEDDER_DOWN_TTL_SECONDS,
     EXCHANGE,
     PARKING_TTL_SECONDS,
@@ -47,9 +47,9 @@ from workers.broker.keys import (
     reply_key,
     takers_key,
 )
-from workers.broker.redis_channel import set_misplaced_aside
-from workers.broker.wake_up import reason_of, wake_up_in
-from workers.settings import Settings
+from sluice.workers.broker.redis_channel import set_misplaced_aside
+from sluice.workers.broker.wake_up import reason_of, wake_up_in
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

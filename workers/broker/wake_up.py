@@ -8,10 +8,10 @@ import re
 import reprlib
 from typing import Any
 
-from contracts.errors import InvalidInput, MalformedEvent
-from contracts.outcome import DeadLetterReason
-from workers.broker.celery_app import HANDLE_TASK
-from workers.broker.keys import EXCHANGE
+from sluice.contracts.errors import InvalidInput, MalformedEvent
+from sluice.contracts.outcome import DeadLetterReason
+from sluice.workers.broker.celery_app import HANDLE_TASK
+from sluice.workers.broker.keys import EXCHANGE
 
 MOST_ITEM_BYTES = 16_384
 """A wake-up has about 500 bytes, one sent by `Celery.send_task` 1,000. What is much larger is not even parsed."""

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 import structlog
 from celery.worker import state
 
-from contracts.errors import InvalidInput, SluiceError
-from contracts.outcome import DeadLetterReason
-from otel import metrics
-from workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS, PRESENCE_TTL_SECONDS
-from workers.broker.transport import Transport
-from workers.processes.process_group import (
+from sluice.contracts.errors import InvalidInput, SluiceError
+from sluice.contracts.outcome import DeadLetterReason
+from sluice.otel import metrics
+from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS, PRESENCE_TTL_SECONDS
+from sluice.workers.broker.transport import Transport
+from sluice.workers.processes.process_group import (
     belongs_to,
     child_name,
 )
-from workers.processes.procfs import ZOMBIE, all_processes
-from workers.processes.release_claims import hand_back
-from workers.processes.shutdown import DEAF, stacks
-from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
-from workers.task import SETTLE_PATIENCE_SECONDS
-from workers.wiring.observers import utc_now
+from sluice.workers.processes.procfs import ZOMBIE, all_processes
+from sluice.workers.processes.release_claims import hand_back
+from sluice.workers.processes.shutdown import DEAF, stacks
+from sluice.workers.processes.stall_detector import LOOK_SECONDS, StallDetector
+from sluice.workers.task import SETTLE_PATIENCE_SECONDS
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from workers.processes.worker_process import WorkerProcess
+    from sluice.workers.processes.worker_process import WorkerProcess
 
 log = structlog.get_logger(__name__)
 
@@ -147,7 +147,7 @@ def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 
     Answers that were recorded while what they cite changed are told of it.
     """
-    from workers.steps.trust.stale_answers import tell_stale_answers
+    from sluice.workers.steps.trust.stale_answers import tell_stale_answers
 
     while not stopping.is_set():
         for corpus in process.context.readers.names():
@@ -157,7 +157,7 @@ def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 
 
 def _heal(process: WorkerProcess, corpus: str) -> None:
-    from index.local.writer import IndexWriter
+    from sluice.index.local.writer import IndexWriter
 
     reader = process.context.readers.reader(corpus)
     try:
@@ -178,7 +178,7 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
 
 def feed_graph_server(process: WorkerProcess, stopping: threading.Event) -> None:
     """Send a graph server what changed of the graph."""
-    from workers.processes.watches import graph_server_feed
+    from sluice.workers.processes.watches import graph_server_feed
 
     feed = graph_server_feed.GraphServerFeed(process.context)
     while not stopping.wait(graph_server_feed.LOOK_SECONDS):
@@ -187,7 +187,7 @@ def feed_graph_server(process: WorkerProcess, stopping: threading.Event) -> None
 
 def write_cypher_files(process: WorkerProcess, stopping: threading.Event) -> None:
     """Write each published graph for the Cypher engine as well."""
-    from workers.processes.watches import cypher_files
+    from sluice.workers.processes.watches import cypher_files
 
     watch = cypher_files.CypherFiles(process.context)
     while not stopping.wait(cypher_files.LOOK_SECONDS):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from contracts.errors import Unavailable
-from contracts.event import Queue
-from ledger.ledger import Ledger
-from otel import metrics
-from workers.broker.embedded import is_embedded, keep_append_only_file
-from workers.broker.transport import BROKER_ERRORS
-from workers.context import Context
-from workers.processes.watches import (
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Queue
+from sluice.ledger.ledger import Ledger
+from sluice.otel import metrics
+from sluice.workers.broker.embedded import is_embedded, keep_append_only_file
+from sluice.workers.broker.transport import BROKER_ERRORS
+from sluice.workers.context import Context
+from sluice.workers.processes.watches import (
     budget_gauges,
     corpus_watch,
     evaluation_watch,
@@ -25,16 +25,16 @@ from workers.processes.watches import (
     rollout_watch,
     self_defence,
 )
-from workers.processes.watches.corpus_watch import CorpusWatch
-from workers.processes.watches.evaluation_watch import EvaluationWatch
-from workers.processes.watches.flag_watch import FlagWatch
-from workers.processes.watches.freshness_schedule import FreshnessSchedule
-from workers.processes.watches.graph_watch import GraphWatch
-from workers.processes.watches.memory_watch import MemoryWatch
-from workers.processes.watches.rollout_watch import RolloutWatch
-from workers.processes.watches.self_defence import SelfDefence
-from workers.runtime.blob_collection import BlobCollector
-from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
+from sluice.workers.processes.watches.corpus_watch import CorpusWatch
+from sluice.workers.processes.watches.evaluation_watch import EvaluationWatch
+from sluice.workers.processes.watches.flag_watch import FlagWatch
+from sluice.workers.processes.watches.freshness_schedule import FreshnessSchedule
+from sluice.workers.processes.watches.graph_watch import GraphWatch
+from sluice.workers.processes.watches.memory_watch import MemoryWatch
+from sluice.workers.processes.watches.rollout_watch import RolloutWatch
+from sluice.workers.processes.watches.self_defence import SelfDefence
+from sluice.workers.runtime.blob_collection import BlobCollector
+from sluice.workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 
 log = structlog.get_logger(__name__)
 

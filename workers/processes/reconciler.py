@@ -26,10 +26,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.event import Queue
-from ledger.events.backlog import Backlog
-from ledger.ledger import Ledger, WakeUp
-from workers.settings import DeliverySettings
+from sluice.contracts.event import Queue
+from sluice.ledger.events.backlog import Backlog
+from sluice.ledger.ledger import Ledger, WakeUp
+from sluice.workers.settings import DeliverySettings
 
 LEASE = "reconciler"
 MOST_PUBLISHED_AT_ONCE = 5_000

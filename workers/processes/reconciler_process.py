@@ -7,16 +7,16 @@ import threading
 
 import structlog
 
-from contracts.errors import Unavailable
-from otel import metrics
-from otel.start import shutdown as stop_telemetry
-from otel.start import start as start_telemetry
-from workers.broker.transport import BROKER_ERRORS
-from workers.context import Context
-from workers.processes.maintenance import Maintenance
-from workers.processes.process_group import die_with_parent, give_signs_of_life
-from workers.processes.reconciler import TICK_SECONDS, Reconciled, Reconciler
-from workers.settings import Settings
+from sluice.contracts.errors import Unavailable
+from sluice.otel import metrics
+from sluice.otel.start import shutdown as stop_telemetry
+from sluice.otel.start import start as start_telemetry
+from sluice.workers.broker.transport import BROKER_ERRORS
+from sluice.workers.context import Context
+from sluice.workers.processes.maintenance import Maintenance
+from sluice.workers.processes.process_group import die_with_parent, give_signs_of_life
+from sluice.workers.processes.reconciler import TICK_SECONDS, Reconciled, Reconciler
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -8,12 +8,12 @@ from contextlib import closing
 import structlog
 from sqlalchemy import select
 
-from ledger.database import Database
-from ledger.events.outbox import WakeUp
-from ledger.ledger import Ledger
-from ledger.schema.tables import events
-from workers.broker.transport import Transport
-from workers.settings import Settings
+from sluice.ledger.database import Database
+from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.schema.tables import events
+from sluice.workers.broker.transport import Transport
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

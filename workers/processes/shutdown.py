@@ -22,9 +22,9 @@ from contextlib import suppress
 
 import structlog
 
-from workers.processes.process_group import hear_signals
-from workers.processes.procfs import all_processes, descendants
-from workers.settings import Settings
+from sluice.workers.processes.process_group import hear_signals
+from sluice.workers.processes.procfs import all_processes, descendants
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -24,14 +24,14 @@ from celery.signals import (
 )
 from filelock import FileLock, Timeout
 
-from contracts.errors import Unavailable
-from contracts.event import Queue
-from ingest.chunk.language import map_model
-from otel import metrics
-from otel.logs import configure as configure_logs
-from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
-from workers.broker.transport import Transport
-from workers.processes.background import (
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Queue
+from sluice.ingest.chunk.language import map_model
+from sluice.otel import metrics
+from sluice.otel.logs import configure as configure_logs
+from sluice.workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
+from sluice.workers.broker.transport import Transport
+from sluice.workers.processes.background import (
     announce_presence,
     answer_direct_queries,
     feed_graph_server,
@@ -44,17 +44,17 @@ from workers.processes.background import (
     watch_itself,
     write_cypher_files,
 )
-from workers.processes.heap import limit_heaps, return_free_memory
-from workers.processes.process_group import (
+from sluice.workers.processes.heap import limit_heaps, return_free_memory
+from sluice.workers.processes.process_group import (
     die_with_parent,
     give_signs_of_life,
     limit_memory,
     run_below_init,
     worker_name,
 )
-from workers.processes.worker_process import WorkerProcess
-from workers.runtime.initial_series import begin_series
-from workers.settings import Settings
+from sluice.workers.processes.worker_process import WorkerProcess
+from sluice.workers.runtime.initial_series import begin_series
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -14,24 +14,24 @@ from celery.exceptions import Reject
 from celery.worker import state
 from pydantic import ValidationError
 
-from contracts.errors import SluiceError
-from contracts.event import Queue
-from otel.context import span
-from otel.start import flush
-from otel.start import shutdown as stop_telemetry
-from otel.start import start as start_telemetry
-from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
-from workers.context import Context
-from workers.processes.process_group import (
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.event import Queue
+from sluice.otel.context import span
+from sluice.otel.start import flush
+from sluice.otel.start import shutdown as stop_telemetry
+from sluice.otel.start import start as start_telemetry
+from sluice.workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
+from sluice.workers.context import Context
+from sluice.workers.processes.process_group import (
     belongs_to,
     child_name,
 )
-from workers.processes.release_claims import hand_back
-from workers.processes.shutdown import Shutdown, drain_seconds
-from workers.runtime.heartbeat import Heartbeat
-from workers.settings import Settings
-from workers.steps.direct_reads import DirectReads
-from workers.task import StageWorker, use_wake_up
+from sluice.workers.processes.release_claims import hand_back
+from sluice.workers.processes.shutdown import Shutdown, drain_seconds
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.settings import Settings
+from sluice.workers.steps.direct_reads import DirectReads
+from sluice.workers.task import StageWorker, use_wake_up
 
 log = structlog.get_logger(__name__)
 

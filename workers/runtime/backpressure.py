@@ -12,13 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from contracts.errors import Overloaded
-from contracts.event import Queue
-from ledger.events.backlog import Backlog
-from ledger.events.fair_queue import tenant_queue_of
-from ledger.ledger import Ledger
-from ledger.runs import NewRun
-from workers.settings import DeliverySettings
+from sluice.contracts.errors import Overloaded
+from sluice.contracts.event import Queue
+from sluice.ledger.events.backlog import Backlog
+from sluice.ledger.events.fair_queue import tenant_queue_of
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.runs import NewRun
+from sluice.workers.settings import DeliverySettings
 
 PATHS: Mapping[Queue, Sequence[Queue]] = {
     "query": ("query", "gate"),

@@ -19,9 +19,9 @@ from itertools import islice
 
 import structlog
 
-from ledger.blob_references import Place
-from ledger.ledger import Ledger
-from workers.runtime.blob_store import BlobStore, KeptBlob
+from sluice.ledger.blob_references import Place
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore, KeptBlob
 
 log = structlog.get_logger(__name__)
 

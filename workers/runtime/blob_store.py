@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import zstandard
 
-from contracts.base import BlobRef
-from contracts.errors import Corrupted, NotFound
+from sluice.contracts.base import BlobRef
+from sluice.contracts.errors import Corrupted, NotFound
 
 _LEVEL = 3
 """zstd's default: HTML shrinks to a quarter at hundreds of MB/s; higher levels cost more time than disk is worth."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from contracts.errors import DiskFull
+from sluice.contracts.errors import DiskFull
 
 LEAST_FREE_BYTES = 64_000_000
 """What stays free for work that was accepted before: the ledger's log (16 MB), a published generation, the journal. It

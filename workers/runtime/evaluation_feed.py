@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from evaluation.evaluator import Evaluator, Windowing
-from ledger.learning.outcomes import Place
+from sluice.evaluation.evaluator import Evaluator, Windowing
+from sluice.ledger.learning.outcomes import Place
 
 if TYPE_CHECKING:
-    from ledger.learning.outcomes import Outcomes
+    from sluice.ledger.learning.outcomes import Outcomes
 
 RUNS_AT_ONCE = 5_000
 """Of one refresh: a fifth of a second. After a start the past is read in as many as it takes."""

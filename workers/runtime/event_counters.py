@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from contracts.event import Event, GapFound
-from contracts.gate import GateDecided
-from contracts.ids import made_at
-from contracts.index import AnswerReady, RunFinished, SnapshotPublished
-from contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
-from contracts.retrieval import RetrievedChunk
-from gate.decide import deciding_model
-from otel import metrics
+from sluice.contracts.event import Event, GapFound
+from sluice.contracts.gate import GateDecided
+from sluice.contracts.ids import made_at
+from sluice.contracts.index import AnswerReady, RunFinished, SnapshotPublished
+from sluice.contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.gate.decide import deciding_model
+from sluice.otel import metrics
 
 REFUSALS = frozenset(
     {

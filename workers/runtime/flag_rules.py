@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from contracts.learning.control import FlagName, FlagSource, FlagState
-from ledger.learning.flags import StoredFlag
-from workers.feature_variables import VARIABLES
+from sluice.contracts.learning.control import FlagName, FlagSource, FlagState
+from sluice.ledger.learning.flags import StoredFlag
+from sluice.workers.feature_variables import VARIABLES
 
 NAMES: tuple[FlagName, ...] = get_args(FlagName)
 

@@ -22,10 +22,10 @@ from openfeature.exception import FlagNotFoundError, TypeMismatchError
 from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata, ProviderStatus
 
-from contracts.learning.control import FlagName, FlagState
-from ledger.learning.flags import StoredFlag
-from otel import metrics
-from workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
+from sluice.contracts.learning.control import FlagName, FlagState
+from sluice.ledger.learning.flags import StoredFlag
+from sluice.otel import metrics
+from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
 
 log = structlog.get_logger(__name__)
 

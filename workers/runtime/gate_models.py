@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contracts.errors import Conflict
-from evaluation.learned_gate.model_files import MODEL, find_model
-from gate.learned.model import GateModel
-from workers.runtime.blob_store import BlobStore
+from sluice.contracts.errors import Conflict
+from sluice.evaluation.learned_gate.model_files import MODEL, find_model
+from sluice.gate.learned.model import GateModel
+from sluice.workers.runtime.blob_store import BlobStore
 
 
 def read_model_file(version: str, data_dir: Path) -> bytes:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from contracts.errors import Fenced, Unavailable
-from ledger.ledger import Claim, Ledger
+from sluice.contracts.errors import Fenced, Unavailable
+from sluice.ledger.ledger import Claim, Ledger
 
 log = structlog.get_logger(__name__)
 

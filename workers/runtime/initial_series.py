@@ -6,12 +6,12 @@ over a series that never came is empty, so an alert on it stays silent.
 
 from __future__ import annotations
 
-from contracts.event import Queue
-from contracts.plan import Plan
-from gate.decide import HEURISTIC
-from otel import metrics
-from trust.gates import RETRIEVAL_POISONING, SOURCE_TRUST
-from workers.settings import Settings
+from sluice.contracts.event import Queue
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import HEURISTIC
+from sluice.otel import metrics
+from sluice.trust.gates import RETRIEVAL_POISONING, SOURCE_TRUST
+from sluice.workers.settings import Settings
 
 
 def begin_series(stage: Queue, settings: Settings) -> None:

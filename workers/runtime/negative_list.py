@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contracts.document import ChunkBatch, ChunkedDocument, Document, document_id_for
-from contracts.event import Event, Gap
-from ledger.trust.forgotten import Forgotten, Named
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, document_id_for
+from sluice.contracts.event import Event, Gap
+from sluice.ledger.trust.forgotten import Forgotten, Named
 
 
 def named(document: Document | ChunkedDocument) -> Named:
@@ -64,7 +64,7 @@ def batch_without_forgotten(
     batch: ChunkBatch, stage: str, refusals: Mapping[str, str]
 ) -> tuple[ChunkBatch, tuple[Gap, ...]]:
     """The batch without the documents that the negative list names (`refusals`), and a gap for each of them."""
-    from ingest.chunk.token_ids import select_chunks  # numpy: costly for a command that only lists
+    from sluice.ingest.chunk.token_ids import select_chunks  # numpy: costly for a command that only lists
 
     if not refusals:
         return batch, ()

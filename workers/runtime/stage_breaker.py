@@ -7,7 +7,7 @@ providers have breakers of their own, and a refusal is an answer.
 
 from __future__ import annotations
 
-from contracts.errors import (
+from sluice.contracts.errors import (
     BudgetExhausted,
     Fenced,
     InvalidInput,
@@ -17,8 +17,8 @@ from contracts.errors import (
     SluiceError,
     Unavailable,
 )
-from contracts.event import Queue
-from ingest.circuit_breaker import FailureWindow
+from sluice.contracts.event import Queue
+from sluice.ingest.circuit_breaker import FailureWindow
 
 WINDOW = 100
 """Outcomes that are looked back at."""

@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 
 import structlog
 
-from contracts.errors import SluiceError, Unavailable
-from contracts.learning.control import Defence
-from evaluation.defence.watch import DefenceState
-from gate.profile import Profile
-from gate.settings import DefenceSettings
-from ledger.learning.defences import WHOLE_INSTANCE
-from ledger.ledger import Ledger
-from workers.runtime.blob_store import BlobStore
+from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.learning.control import Defence
+from sluice.evaluation.defence.watch import DefenceState
+from sluice.gate.profile import Profile
+from sluice.gate.settings import DefenceSettings
+from sluice.ledger.learning.defences import WHOLE_INSTANCE
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
 
 log = structlog.get_logger(__name__)
 

@@ -18,8 +18,8 @@ import shutil
 from collections import defaultdict
 from pathlib import Path
 
-from ledger.ledger import Ledger
-from workers.runtime.blob_store import BlobStore
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
 
 _BETWEEN = "."
 """Between the ids of run and event: neither has one."""

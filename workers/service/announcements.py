@@ -16,8 +16,8 @@ import redis.asyncio
 import structlog
 from redis.exceptions import RedisError
 
-from workers.broker.keys import announced_channel
-from workers.settings import Settings
+from sluice.workers.broker.keys import announced_channel
+from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from contracts.base import CORPUS_NAME
-from contracts.errors import InvalidInput, InvalidSetting
-from ledger.api_keys import KeyRecord
-from ledger.ledger import Ledger
-from workers.settings import Settings
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import InvalidInput, InvalidSetting
+from sluice.ledger.api_keys import KeyRecord
+from sluice.ledger.ledger import Ledger
+from sluice.workers.settings import Settings
 
 __all__ = ["ROLES", "ApiKeys", "KeyRecord", "Role", "check_exposure", "is_loopback"]
 

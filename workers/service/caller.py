@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from contracts.errors import Forbidden
-from contracts.operations.dead_letters import DeadLetterFilter
+from sluice.contracts.errors import Forbidden
+from sluice.contracts.operations.dead_letters import DeadLetterFilter
 
 Narrowable = TypeVar("Narrowable", bound=DeadLetterFilter)
 

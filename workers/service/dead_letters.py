@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.errors import InvalidInput, NotFound
-from contracts.operations.dead_letters import (
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.contracts.operations.dead_letters import (
     DeadLetterGroup,
     DeadLetterPage,
     DeadLetterSummary,
@@ -17,8 +17,8 @@ from contracts.operations.dead_letters import (
     PurgeRequest,
     Replayed,
 )
-from workers.context import Context
-from workers.service.caller import Caller
+from sluice.workers.context import Context
+from sluice.workers.service.caller import Caller
 
 
 class DeadLetterDesk:

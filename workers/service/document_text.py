@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contracts.api import DocumentText, Lines
-from contracts.errors import InvalidInput, NotFound, PolicyRefused
-from index.journal.document_facts import DocumentFacts
-from index.search.document_text import JoinedText, join_chunks
-from otel import metrics
-from trust.private.finder import build_finder
-from trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
-from trust.settings import TrustSettings
-from trust.snippets import snippet_length
-from workers.wiring.corpora import CorpusReaders
+from sluice.contracts.api import DocumentText, Lines
+from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.search.document_text import JoinedText, join_chunks
+from sluice.otel import metrics
+from sluice.trust.private.finder import build_finder
+from sluice.trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
+from sluice.trust.settings import TrustSettings
+from sluice.trust.snippets import snippet_length
+from sluice.workers.wiring.corpora import CorpusReaders
 
 
 def read_document_text(

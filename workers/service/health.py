@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 
-from contracts.api import Health, HealthCheck
-from contracts.errors import DiskFull, SluiceError
-from workers.broker.transport import BROKER_ERRORS
-from workers.context import Context
-from workers.runtime.disk_room import DiskRoom
-from workers.service.trust.freshness import published_hash
-from workers.wiring.graph.directives import is_graphed
+from sluice.contracts.api import Health, HealthCheck
+from sluice.contracts.errors import DiskFull, SluiceError
+from sluice.workers.broker.transport import BROKER_ERRORS
+from sluice.workers.context import Context
+from sluice.workers.runtime.disk_room import DiskRoom
+from sluice.workers.service.trust.freshness import published_hash
+from sluice.workers.wiring.graph.directives import is_graphed
 
 
 def check_health(context: Context) -> Health:
@@ -90,7 +90,7 @@ def _snapshots(context: Context) -> HealthCheck:
 
 def _graphs(context: Context) -> HealthCheck:
     """The published graph of each corpus. One that is behind, or not published yet, is no illness: it is disposable."""
-    from graph.arm import DAMAGED
+    from sluice.graph.arm import DAMAGED
 
     corpora, damaged = {}, []
     for corpus in filter(is_graphed, context.readers.names()):

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from contracts.api import DefenceView, Health, StageView
-from contracts.event import Queue
-from contracts.graph.api import GraphServerHealth
-from contracts.learning.control import DefenceName
-from contracts.operations.hosts import HostView
-from ingest.politeness.host_stats import MOST_DAYS
-from workers.broker.direct_query import QueryPool
-from workers.broker.transport import BROKER_ERRORS
-from workers.context import Context
-from workers.service.announcements import Announcements
-from workers.service.api_keys import ApiKeys
-from workers.service.dead_letters import DeadLetterDesk
-from workers.service.graph.desk import GraphDesk
-from workers.service.graph.server_health import check_graph_server
-from workers.service.graph.upkeep import GraphUpkeep
-from workers.service.health import check_health
-from workers.service.learning.defences import lift_defence, list_defences
-from workers.service.learning.evaluation import By, Evaluation, evaluate
-from workers.service.learning.flags import FlagDesk
-from workers.service.learning.rollouts import RolloutDesk
-from workers.service.memory.desk import MemoryDesk
-from workers.service.memory.upkeep import MemoryUpkeep
-from workers.service.replays import ReplayDesk
-from workers.service.runs import Runs
-from workers.service.service import Service
-from workers.service.trust.forget import ForgetDesk
-from workers.service.trust.quarantine import QuarantineDesk
-from workers.settings import Settings
+from sluice.contracts.api import DefenceView, Health, StageView
+from sluice.contracts.event import Queue
+from sluice.contracts.graph.api import GraphServerHealth
+from sluice.contracts.learning.control import DefenceName
+from sluice.contracts.operations.hosts import HostView
+from sluice.ingest.politeness.host_stats import MOST_DAYS
+from sluice.workers.broker.direct_query import QueryPool
+from sluice.workers.broker.transport import BROKER_ERRORS
+from sluice.workers.context import Context
+from sluice.workers.service.announcements import Announcements
+from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.dead_letters import DeadLetterDesk
+from sluice.workers.service.graph.desk import GraphDesk
+from sluice.workers.service.graph.server_health import check_graph_server
+from sluice.workers.service.graph.upkeep import GraphUpkeep
+from sluice.workers.service.health import check_health
+from sluice.workers.service.learning.defences import lift_defence, list_defences
+from sluice.workers.service.learning.evaluation import By, Evaluation, evaluate
+from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.service.learning.rollouts import RolloutDesk
+from sluice.workers.service.memory.desk import MemoryDesk
+from sluice.workers.service.memory.upkeep import MemoryUpkeep
+from sluice.workers.service.replays import ReplayDesk
+from sluice.workers.service.runs import Runs
+from sluice.workers.service.service import Service
+from sluice.workers.service.trust.forget import ForgetDesk
+from sluice.workers.service.trust.quarantine import QuarantineDesk
+from sluice.workers.settings import Settings
 
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
 

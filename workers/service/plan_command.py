@@ -9,7 +9,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from contracts.errors import InvalidInput, TimedOut
+from sluice.contracts.errors import InvalidInput, TimedOut
 
 PLAN_VARIABLE = "SLUICE_REFRESH_PLAN"
 """In the environment of the command: the path of the plan, which is also its last argument."""

@@ -24,14 +24,14 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from contracts.document import Document, Provenance, Scalar, document_id_for
-from contracts.errors import InvalidInput, first_problem
-from contracts.trust import Signature
-from ingest.extract.charset import decode
-from ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
-from ingest.repository.facts import FACTS_KEY, TESTS, write_failing_tests
-from ingest.repository.junit import parse_report
-from trust.signature import SIGNATURE_SUFFIX, problem_with
+from sluice.contracts.document import Document, Provenance, Scalar, document_id_for
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.trust import Signature
+from sluice.ingest.extract.charset import decode
+from sluice.ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
+from sluice.ingest.repository.facts import FACTS_KEY, TESTS, write_failing_tests
+from sluice.ingest.repository.junit import parse_report
+from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
 
 MAX_FILE_BYTES = 10_000_000
 """Of one file, or of one line of a BEIR file: as much as of a crawled page. Documentation is far smaller."""

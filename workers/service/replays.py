@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.errors import NotFound
-from contracts.operations.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
-from ledger.ledger import Ledger
-from workers.service.caller import Caller
+from sluice.contracts.errors import NotFound
+from sluice.contracts.operations.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.caller import Caller
 
 _PAGE = 100
 

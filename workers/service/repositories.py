@@ -12,20 +12,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from contracts.document import Document, Provenance, document_id_for, sha256_text
-from contracts.errors import InvalidInput, PolicyRefused
-from contracts.profiles.measures import Dependency
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy
-from ingest.extract.media_types import PLAIN
-from ingest.repository.clone import MAX_BYTES, TIMEOUT_SECONDS, Remote, clone_folder, fetch, is_address, parse_remote
-from ingest.repository.facts import DEPENDENCIES, FACTS_KEY, write_dependencies
-from ingest.repository.git import Commit, GitRepository, TrackedFile
-from ingest.repository.manifests import effective, is_lock_file, is_manifest, parse_manifest
-from workers.context import Context
-from workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
-from workers.settings import Settings
-from workers.wiring.observers import log_refusal
+from sluice.contracts.document import Document, Provenance, document_id_for, sha256_text
+from sluice.contracts.errors import InvalidInput, PolicyRefused
+from sluice.contracts.profiles.measures import Dependency
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.extract.media_types import PLAIN
+from sluice.ingest.repository.clone import (
+    MAX_BYTES,
+    TIMEOUT_SECONDS,
+    Remote,
+    clone_folder,
+    fetch,
+    is_address,
+    parse_remote,
+)
+from sluice.ingest.repository.facts import DEPENDENCIES, FACTS_KEY, write_dependencies
+from sluice.ingest.repository.git import Commit, GitRepository, TrackedFile
+from sluice.ingest.repository.manifests import effective, is_lock_file, is_manifest, parse_manifest
+from sluice.workers.context import Context
+from sluice.workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
+from sluice.workers.settings import Settings
+from sluice.workers.wiring.observers import log_refusal
 
 REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
 FACTS_FILE = "DEPENDENCIES"

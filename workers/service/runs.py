@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contracts.api import ENDED, RunKind, RunStatus, RunView
-from contracts.errors import NotFound
-from contracts.event import Event
-from ledger.ledger import Ledger, RunSummary
-from workers.service.caller import Caller
+from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Event
+from sluice.ledger.ledger import Ledger, RunSummary
+from sluice.workers.service.caller import Caller
 
 __all__ = ["RunSummary", "Runs"]
 

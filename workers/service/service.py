@@ -14,28 +14,28 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted, RunKind
-from contracts.budget import Allowance, Ceiling, Ceilings
-from contracts.document import Document, DocumentBatch
-from contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
-from contracts.event import Event, Gap, GapFound, Queue
-from contracts.gate import FeedbackGiven, GateRequested, Limits
-from contracts.ids import new_run_id
-from contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
-from contracts.learning.run_outcome import DEFAULT_SIGNAL
-from contracts.outcome import Next
-from gate.budget import lifted_by, lowest_ceilings
-from gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
-from gate.profile import choose_profile
-from ledger.events.fair_queue import NO_KEY
-from ledger.events.outbox import run_baggage
-from ledger.ledger import NewRun
-from otel.context import current_traceparent
-from trust.prompts.catalogue import template_named
-from workers.context import Context
-from workers.runtime.disk_room import DiskRoom
-from workers.runtime.negative_list import without_forgotten
-from workers.service.submissions import (
+from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted, RunKind
+from sluice.contracts.budget import Allowance, Ceiling, Ceilings
+from sluice.contracts.document import Document, DocumentBatch
+from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
+from sluice.contracts.event import Event, Gap, GapFound, Queue
+from sluice.contracts.gate import FeedbackGiven, GateRequested, Limits
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
+from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
+from sluice.contracts.outcome import Next
+from sluice.gate.budget import lifted_by, lowest_ceilings
+from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
+from sluice.gate.profile import choose_profile
+from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.ledger.events.outbox import run_baggage
+from sluice.ledger.ledger import NewRun
+from sluice.otel.context import current_traceparent
+from sluice.trust.prompts.catalogue import template_named
+from sluice.workers.context import Context
+from sluice.workers.runtime.disk_room import DiskRoom
+from sluice.workers.runtime.negative_list import without_forgotten
+from sluice.workers.service.submissions import (
     SMALL_DOCUMENTS,
     Size,
     batches_of,

@@ -9,15 +9,15 @@ from types import MappingProxyType
 
 from pydantic_core import PydanticSerializationError
 
-from contracts.api import SubmittedDocument
-from contracts.base import Value
-from contracts.document import Document, Provenance, is_publication_date
-from contracts.errors import InvalidInput
-from contracts.index import Answer
-from ingest.extract.media_types import media_type_for
-from ingest.url import normalise_url
-from trust.origin import is_derived_id, submission_id_for
-from trust.signature import problem_with
+from sluice.contracts.api import SubmittedDocument
+from sluice.contracts.base import Value
+from sluice.contracts.document import Document, Provenance, is_publication_date
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.index import Answer
+from sluice.ingest.extract.media_types import media_type_for
+from sluice.ingest.url import normalise_url
+from sluice.trust.origin import is_derived_id, submission_id_for
+from sluice.trust.signature import problem_with
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""

@@ -6,34 +6,34 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.budget import Spend
-from contracts.errors import Unavailable
-from contracts.event import AFTERWARDS, Gap
-from contracts.gate import DecisionFields, GateRequested
-from contracts.graph.retrieval import GraphUse
-from contracts.index import Answer, AnswerDirected
-from contracts.ingest import CrawlDirected
-from contracts.learning.control import FlagName
-from contracts.plan import Plan
-from contracts.prompt import PromptMessage
-from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
-from gate.budget import lifted_by
-from gate.profile import Profile
-from index.search.compose_answer import compose_answer
-from index.settings import RerankSettings
-from ingest.embed.tokens import count_tokens
-from ledger.ledger import Ledger
-from otel import metrics
-from trust.confidence.judge import Asked
-from trust.prompts.catalogue import template_named
-from trust.settings import TrustSettings
-from workers.broker.direct_query import good_reply
-from workers.steps.insights import add_insights, preferred_passages
-from workers.steps.prompts import make_prompt, with_prompt
-from workers.steps.trust.question import describe_question
-from workers.steps.trust.trusted import apply_trust, count_gates
-from workers.wiring.corpora import CorpusReaders
-from workers.wiring.embedding import EmbeddingService
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import AFTERWARDS, Gap
+from sluice.contracts.gate import DecisionFields, GateRequested
+from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.index import Answer, AnswerDirected
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.learning.control import FlagName
+from sluice.contracts.plan import Plan
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
+from sluice.gate.budget import lifted_by
+from sluice.gate.profile import Profile
+from sluice.index.search.compose_answer import compose_answer
+from sluice.index.settings import RerankSettings
+from sluice.ingest.embed.tokens import count_tokens
+from sluice.ledger.ledger import Ledger
+from sluice.otel import metrics
+from sluice.trust.confidence.judge import Asked
+from sluice.trust.prompts.catalogue import template_named
+from sluice.trust.settings import TrustSettings
+from sluice.workers.broker.direct_query import good_reply
+from sluice.workers.steps.insights import add_insights, preferred_passages
+from sluice.workers.steps.prompts import make_prompt, with_prompt
+from sluice.workers.steps.trust.question import describe_question
+from sluice.workers.steps.trust.trusted import apply_trust, count_gates
+from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.embedding import EmbeddingService
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

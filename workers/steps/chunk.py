@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from contracts.budget import Spend
-from contracts.document import ChunkBatch, Document
-from contracts.errors import InvalidInput, PolicyRefused
-from contracts.event import Event, Gap
-from contracts.ingest import DocumentChunked
-from contracts.outcome import Done, Next, Outcome
-from gate.budget import fit_within
-from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunk.token_ids import chunk_batch, tokenized_texts
-from ingest.embed.cost import Portion, in_portions
-from ingest.embed.tokens import tokenizer_sha256
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
-from workers.runtime.heartbeat import check_cancelled
-from workers.runtime.negative_list import without_forgotten
-from workers.steps.gaps import gap_of
+from sluice.contracts.budget import Spend
+from sluice.contracts.document import ChunkBatch, Document
+from sluice.contracts.errors import InvalidInput, PolicyRefused
+from sluice.contracts.event import Event, Gap
+from sluice.contracts.ingest import DocumentChunked
+from sluice.contracts.outcome import Done, Next, Outcome
+from sluice.gate.budget import fit_within
+from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
+from sluice.ingest.chunk.token_ids import chunk_batch, tokenized_texts
+from sluice.ingest.embed.cost import Portion, in_portions
+from sluice.ingest.embed.tokens import tokenizer_sha256
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
+from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.negative_list import without_forgotten
+from sluice.workers.steps.gaps import gap_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_store import BlobStore
-    from workers.wiring.embedding import EmbeddingService
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.wiring.embedding import EmbeddingService
 
 log = structlog.get_logger(__name__)
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import structlog
 
-from contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
-from contracts.retrieval import Query
-from index.disk.layout import CorpusLayout
-from index.journal.tail import JournalTail
-from workers.broker.direct_query import bad_reply
-from workers.broker.transport import ReadRequest
-from workers.context import Context
-from workers.steps.answer import read
+from sluice.contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
+from sluice.contracts.retrieval import Query
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.journal.tail import JournalTail
+from sluice.workers.broker.direct_query import bad_reply
+from sluice.workers.broker.transport import ReadRequest
+from sluice.workers.context import Context
+from sluice.workers.steps.answer import read
 
 log = structlog.get_logger(__name__)
 
@@ -129,7 +129,7 @@ class DirectReads:
             journal.close()
 
     def _wait_with(self, request: ReadRequest) -> None:
-        from index.local.reader import RELOAD_TIMEOUT_SECONDS
+        from sluice.index.local.reader import RELOAD_TIMEOUT_SECONDS
 
         until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + RELOAD_TIMEOUT_SECONDS)
         with self._changed:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 from datetime import datetime
 
-from contracts.base import BlobRef
-from contracts.document import ChunkBatch, Document, Provenance, document_id_for, snippet_id_for
-from contracts.event import Body, Event
-from contracts.ingest import PageCrawled, SearchCompleted
-from contracts.known_pages import PageMemory, RememberedPage
-from ingest.crawl.crawler import CrawledPage, UnchangedPage
-from workers.runtime.blob_store import BlobStore
-from workers.runtime.transient_pages import TransientPages
+from sluice.contracts.base import BlobRef
+from sluice.contracts.document import ChunkBatch, Document, Provenance, document_id_for, snippet_id_for
+from sluice.contracts.event import Body, Event
+from sluice.contracts.ingest import PageCrawled, SearchCompleted
+from sluice.contracts.known_pages import PageMemory, RememberedPage
+from sluice.ingest.crawl.crawler import CrawledPage, UnchangedPage
+from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.transient_pages import TransientPages
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:

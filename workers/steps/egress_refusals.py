@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from opentelemetry import trace
 
-from contracts.ingest import EgressRefused
-from contracts.outcome import Next
-from ingest.egress.crawl_account import EgressReport
+from sluice.contracts.ingest import EgressRefused
+from sluice.contracts.outcome import Next
+from sluice.ingest.egress.crawl_account import EgressReport
 
 MARK = "egress refused"
 """The name of the span's event."""

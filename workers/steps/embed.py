@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contracts.base import BlobRef
-from contracts.document import ChunkBatch
-from contracts.event import Event
-from contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
-from contracts.outcome import Done, Next
-from ingest.chunk.token_ids import embedding_texts
-from ingest.embed.cost import Portion, end_of_portion
-from otel import metrics
-from workers.steps.trust.topic_change import mark_topic_changes
-from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
+from sluice.contracts.base import BlobRef
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
+from sluice.contracts.outcome import Done, Next
+from sluice.ingest.chunk.token_ids import embedding_texts
+from sluice.ingest.embed.cost import Portion, end_of_portion
+from sluice.otel import metrics
+from sluice.workers.steps.trust.topic_change import mark_topic_changes
+from sluice.workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 
 if TYPE_CHECKING:
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_store import BlobStore
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.embedding import EmbeddingService
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.embedding import EmbeddingService
 
 
 def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.errors import PolicyRefused, SluiceError
-from contracts.event import Gap
+from sluice.contracts.errors import PolicyRefused, SluiceError
+from sluice.contracts.event import Gap
 
 
 def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:

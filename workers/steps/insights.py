@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from contracts.gate import GateRequested
-from contracts.index import Answer, Citation
-from contracts.profiles.insights import AnswerInsights, Channel, PassageInsights, Voice
-from contracts.retrieval import RetrievedChunk
-from gate.domains.wanted import InsightSettings
-from gate.entities import extract_brands
-from gate.profile import Profile
-from otel import metrics
-from trust.code.samples import find_code
-from trust.marketing.channels import classify_channel, measure_channels
-from trust.marketing.claims import find_claims
-from trust.marketing.disclosures import check_disclosure
-from trust.marketing.sentiment import read_sentiment
-from trust.marketing.voices import count_voices
-from workers.steps.gate.domain_probe import WordSearch, is_code
-from workers.steps.trust.question import find_site, may_be_english
-from workers.wiring.corpora import CorpusReaders
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.index import Answer, Citation
+from sluice.contracts.profiles.insights import AnswerInsights, Channel, PassageInsights, Voice
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.gate.domains.wanted import InsightSettings
+from sluice.gate.entities import extract_brands
+from sluice.gate.profile import Profile
+from sluice.otel import metrics
+from sluice.trust.code.samples import find_code
+from sluice.trust.marketing.channels import classify_channel, measure_channels
+from sluice.trust.marketing.claims import find_claims
+from sluice.trust.marketing.disclosures import check_disclosure
+from sluice.trust.marketing.sentiment import read_sentiment
+from sluice.trust.marketing.voices import count_voices
+from sluice.workers.steps.gate.domain_probe import WordSearch, is_code
+from sluice.workers.steps.trust.question import find_site, may_be_english
+from sluice.workers.wiring.corpora import CorpusReaders
 
 PASSAGES_OF_A_BRAND = 200
 """Of the corpus, counted for each brand: as many as one search gives."""

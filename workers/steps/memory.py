@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.budget import Spend
-from contracts.document import ChunkBatch, ChunkedDocument
-from contracts.errors import MalformedEvent
-from contracts.event import Event
-from contracts.ingest import DocumentChunked, DocumentsRemoved
-from contracts.memory.events import IterationRecorded, LearningChanged
-from contracts.outcome import Done, Next
-from gate.budget import fit_within
-from ingest.embed.cost import Portion, in_portions
-from memory.documents import document_of_learning, document_of_record, is_indexed
-from memory.qdrant_schema import collection_name
+from sluice.contracts.budget import Spend
+from sluice.contracts.document import ChunkBatch, ChunkedDocument
+from sluice.contracts.errors import MalformedEvent
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
+from sluice.contracts.memory.events import IterationRecorded, LearningChanged
+from sluice.contracts.outcome import Done, Next
+from sluice.gate.budget import fit_within
+from sluice.ingest.embed.cost import Portion, in_portions
+from sluice.memory.documents import document_of_learning, document_of_record, is_indexed
+from sluice.memory.qdrant_schema import collection_name
 
 if TYPE_CHECKING:
-    from index.journal.document_facts import DocumentFacts
-    from ledger.ledger import Ledger
-    from memory.journal.feature_memory import FeatureMemory
-    from workers.runtime.blob_store import BlobStore
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.embedding import EmbeddingService
+    from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.ledger.ledger import Ledger
+    from sluice.memory.journal.feature_memory import FeatureMemory
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.embedding import EmbeddingService
 
 
 def require_own_corpus(event: Event, told: IterationRecorded | LearningChanged) -> None:

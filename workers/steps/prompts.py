@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.plan import Plan
-from contracts.prompt import PromptMessage
-from contracts.retrieval import Query, Retrieval
-from index.search.compose_answer import compose_answer
-from trust.prompts.build import build, least_tokens
-from trust.prompts.catalogue import template_named
+from sluice.contracts.plan import Plan
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.index.search.compose_answer import compose_answer
+from sluice.trust.prompts.build import build, least_tokens
+from sluice.trust.prompts.catalogue import template_named
 
 if TYPE_CHECKING:
-    from contracts.index import Answer
+    from sluice.contracts.index import Answer
 
 MOST_TOKENS = 200_000
 """As many as a query may state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import Corrupted
+from sluice.contracts.errors import Corrupted
 
 
 def vectors_to_bytes(vectors: NDArray[np.float32]) -> bytes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from contracts.errors import NotFound, SluiceError
-from contracts.ingest import PageWithdrawn
-from contracts.known_pages import PageMemory
-from ingest.crawl.withdrawal import withdrawal_in
-from workers.wiring.corpora import CorpusReaders
+from sluice.contracts.errors import NotFound, SluiceError
+from sluice.contracts.ingest import PageWithdrawn
+from sluice.contracts.known_pages import PageMemory
+from sluice.ingest.crawl.withdrawal import withdrawal_in
+from sluice.workers.wiring.corpora import CorpusReaders
 
 _OF_THE_WEB = frozenset({"crawl", "search"})
 """Documents that a site has a say in. What somebody handed in under the same address is his."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from workers.processes.process_group import LIFELINE, tied_to_parent
-from workers.supervisor.forking import Forked, fork
+from sluice.workers.processes.process_group import LIFELINE, tied_to_parent
+from sluice.workers.supervisor.forking import Forked, fork
 
 Program = Sequence[str] | Callable[[], object]
 """What a child runs: a command line, or a function in a fork of the supervisor."""
@@ -23,7 +23,7 @@ _MOST_SIGNS = 4_096
 
 def command_of(*arguments: str) -> list[str]:
     """The command line of a process that is no fork: its command, for instance `worker`, `crawl`."""
-    return [sys.executable, "-m", "cli", *arguments]
+    return [sys.executable, "-m", "sluice.cli", *arguments]
 
 
 @dataclass

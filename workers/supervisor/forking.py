@@ -17,8 +17,8 @@ import traceback
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from contracts.errors import SluiceError
-from workers.processes.process_group import ENDING_SIGNALS, die_with_parent
+from sluice.contracts.errors import SluiceError
+from sluice.workers.processes.process_group import ENDING_SIGNALS, die_with_parent
 
 PR_SET_NAME = 15
 LONGEST_NAME = 15

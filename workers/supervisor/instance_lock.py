@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from contracts.errors import Conflict
+from sluice.contracts.errors import Conflict
 
 
 class InstanceLock:

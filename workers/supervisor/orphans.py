@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import structlog
 
-from workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
+from sluice.workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from contracts.errors import InvalidSetting
+from sluice.contracts.errors import InvalidSetting
 
 
 def require_free_port(host: str, port: int) -> None:

@@ -10,16 +10,16 @@ import gc
 import importlib
 from collections.abc import Iterator
 
-from ingest.embed.tokens import shared_tokenizer
-from otel.library_telemetry import disable_library_telemetry
-from otel.start import detected_resource
-from workers.processes.heap import limit_heaps, return_free_memory
-from workers.settings import Settings
+from sluice.ingest.embed.tokens import shared_tokenizer
+from sluice.otel.library_telemetry import disable_library_telemetry
+from sluice.otel.start import detected_resource
+from sluice.workers.processes.heap import limit_heaps, return_free_memory
+from sluice.workers.settings import Settings
 
 SHARED = (
-    "workers.processes.worker",
-    "workers.processes.reconciler_process",
-    "workers.wiring.limits",
+    "sluice.workers.processes.worker",
+    "sluice.workers.processes.reconciler_process",
+    "sluice.workers.wiring.limits",
     "celery.app.amqp",
     "celery.app.control",
     "celery.app.events",
@@ -36,19 +36,19 @@ SHARED = (
     "celery.worker.consumer",
     "celery.worker.consumer.delayed_delivery",
     "celery.worker.strategy",
-    "index.local.reader",
-    "index.local.retrieval_port",
-    "index.local.writer",
-    "ingest.embed.embed",
+    "sluice.index.local.reader",
+    "sluice.index.local.retrieval_port",
+    "sluice.index.local.writer",
+    "sluice.ingest.embed.embed",
     "kombu.pidbox",
-    "memory.memory",
+    "sluice.memory.memory",
     "opentelemetry.sdk.trace.export",
-    "otel.exporter",
+    "sluice.otel.exporter",
     "trafilatura",
     "uvicorn.logging",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.httptools_impl",
-    "workers.broker.cancellation",
+    "sluice.workers.broker.cancellation",
 )
 """Modules of more than one process, and those that take long."""
 
@@ -71,8 +71,8 @@ def preload(settings: Settings) -> None:
 def _wanted(settings: Settings) -> Iterator[str]:
     """Modules that are needed by some settings alone. What is left out here is imported where it is needed."""
     if settings.crawl.enabled:
-        yield "workers.wiring.crawler"
+        yield "sluice.workers.wiring.crawler"
     if settings.search.enabled:
-        yield "workers.wiring.searcher"
+        yield "sluice.workers.wiring.searcher"
     if not settings.embed.uses_endpoint:
         yield "onnxruntime"

@@ -8,13 +8,13 @@ from contextlib import closing
 
 from sqlalchemy import select
 
-from contracts.errors import SluiceError
-from ledger.database import Database
-from ledger.schema.tables import leases
-from workers.broker.transport import BROKER_ERRORS, Transport
-from workers.processes.procfs import ProcessFacts, anonymous_bytes, descendants
-from workers.processes.reconciler import LEASE
-from workers.settings import Settings
+from sluice.contracts.errors import SluiceError
+from sluice.ledger.database import Database
+from sluice.ledger.schema.tables import leases
+from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.processes.procfs import ProcessFacts, anonymous_bytes, descendants
+from sluice.workers.processes.reconciler import LEASE
+from sluice.workers.settings import Settings
 
 _UNTIL = select(leases.c.until).where(leases.c.name == LEASE)
 

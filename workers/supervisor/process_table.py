@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workers.processes.procfs import ZOMBIE, facts_of
+from sluice.workers.processes.procfs import ZOMBIE, facts_of
 
 TABLE = "processes.json"
 """Process ids by name."""

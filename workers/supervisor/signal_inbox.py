@@ -8,7 +8,7 @@ import socket
 import time
 from types import FrameType
 
-from workers.processes.process_group import ENDING_SIGNALS
+from sluice.workers.processes.process_group import ENDING_SIGNALS
 
 
 class SignalInbox:

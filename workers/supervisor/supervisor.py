@@ -28,32 +28,32 @@ from pathlib import Path
 
 import structlog
 
-from contracts.errors import SluiceError, Unavailable
-from contracts.event import QUEUES
-from index.qdrant.open import require_url
-from ledger.database import Database
-from ledger.ledger import Ledger
-from ledger.schema.migrate import migrate
-from otel.metrics import forget_process
-from workers.broker.celery_app import POOLS, pool_size
-from workers.broker.embedded import broker_command, prepare_broker
-from workers.broker.transport import BROKER_ERRORS, Transport
-from workers.processes import shutdown
-from workers.processes.process_group import adopt_orphans, belongs_to, worker_name
-from workers.processes.procfs import all_processes
-from workers.processes.release_claims import hand_back
-from workers.runtime.private_files import make_private
-from workers.service.api_keys import ApiKeys, check_exposure
-from workers.settings import Settings, environment_of
-from workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
-from workers.supervisor.health_poll import await_health
-from workers.supervisor.instance_lock import InstanceLock
-from workers.supervisor.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
-from workers.supervisor.port import require_free_port
-from workers.supervisor.process_checks import browser_bytes, largest_bytes, reconciler_is_late
-from workers.supervisor.process_table import ProcessTable
-from workers.supervisor.signal_inbox import SignalInbox
-from workers.supervisor.task_queue import TaskQueue
+from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.event import QUEUES
+from sluice.index.qdrant.open import require_url
+from sluice.ledger.database import Database
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.schema.migrate import migrate
+from sluice.otel.metrics import forget_process
+from sluice.workers.broker.celery_app import POOLS, pool_size
+from sluice.workers.broker.embedded import broker_command, prepare_broker
+from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.processes import shutdown
+from sluice.workers.processes.process_group import adopt_orphans, belongs_to, worker_name
+from sluice.workers.processes.procfs import all_processes
+from sluice.workers.processes.release_claims import hand_back
+from sluice.workers.runtime.private_files import make_private
+from sluice.workers.service.api_keys import ApiKeys, check_exposure
+from sluice.workers.settings import Settings, environment_of
+from sluice.workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
+from sluice.workers.supervisor.health_poll import await_health
+from sluice.workers.supervisor.instance_lock import InstanceLock
+from sluice.workers.supervisor.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
+from sluice.workers.supervisor.port import require_free_port
+from sluice.workers.supervisor.process_checks import browser_bytes, largest_bytes, reconciler_is_late
+from sluice.workers.supervisor.process_table import ProcessTable
+from sluice.workers.supervisor.signal_inbox import SignalInbox
+from sluice.workers.supervisor.task_queue import TaskQueue
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import structlog
 
-from workers.supervisor.forking import Forked, fork
+from sluice.workers.supervisor.forking import Forked, fork
 
 log = structlog.get_logger(__name__)
 

@@ -13,12 +13,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from contracts.errors import InvalidInput
-from evaluation.learned_gate.gate_measures import Interval, Resamples, area, f1
-from gate.learned.model import Costs, GateModel, Thresholds
-from gate.profile import Profile
-from workers.training.examples import Example, Flags, Floats
-from workers.training.fit import fit_gate, fold_of
+from sluice.contracts.errors import InvalidInput
+from sluice.evaluation.learned_gate.gate_measures import Interval, Resamples, area, f1
+from sluice.gate.learned.model import Costs, GateModel, Thresholds
+from sluice.gate.profile import Profile
+from sluice.workers.training.examples import Example, Flags, Floats
+from sluice.workers.training.fit import fit_gate, fold_of
 
 Way = Literal["five folds", "five folds, own", "left out"]
 WAYS: tuple[Way, ...] = get_args(Way)

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.gate import CoverageProbed, GateRequested
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from gate.decide import choose_plan, compute_score, coverage_score
-from gate.learned.choose import choose_learned_plan
-from gate.learned.features import FEATURES, read_features
-from gate.learned.model import Thresholds
-from gate.profile import Profile
-from gate.signals import Signals, read_signals
-from workers.training.prior_sets import SHARES, PriorCase
+from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import choose_plan, compute_score, coverage_score
+from sluice.gate.learned.choose import choose_learned_plan
+from sluice.gate.learned.features import FEATURES, read_features
+from sluice.gate.learned.model import Thresholds
+from sluice.gate.profile import Profile
+from sluice.gate.signals import Signals, read_signals
+from sluice.workers.training.prior_sets import SHARES, PriorCase
 
 MOST_WEIGHT = 20.0
 """A run of a share of 5 % or less counts as twenty: one run must not outweigh the rest."""

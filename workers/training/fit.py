@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from contracts.errors import InvalidInput, Unavailable
-from gate.learned.features import FEATURES, FEATURES_VERSION
-from gate.learned.model import Costs, GateModel, Knot, Term, Thresholds, sigmoid
-from workers.training.examples import Example, Flags, Floats, Table
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
+from sluice.gate.learned.model import Costs, GateModel, Knot, Term, Thresholds, sigmoid
+from sluice.workers.training.examples import Example, Flags, Floats, Table
 
 FOLDS = 5
 RIDGE = 1.0

@@ -24,20 +24,20 @@ from typing import Literal
 
 import numpy as np
 
-from contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance
-from contracts.errors import InvalidInput
-from contracts.gate import CoverageProbed, GateRequested
-from evaluation.retrieval.beir import is_collection, read_documents, read_questions
-from gate.profile import Profile
-from index.journal.records import Vectors
-from index.local.writer import IndexWriter
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.port import Embedder
-from ingest.extract.extract import extract_document
-from workers.context import Context
-from workers.settings import Settings
-from workers.steps.gate.probe import probe_coverage
-from workers.wiring.embedding import EmbeddingService
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.evaluation.retrieval.beir import is_collection, read_documents, read_questions
+from sluice.gate.profile import Profile
+from sluice.index.journal.records import Vectors
+from sluice.index.local.writer import IndexWriter
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.port import Embedder
+from sluice.ingest.extract.extract import extract_document
+from sluice.workers.context import Context
+from sluice.workers.settings import Settings
+from sluice.workers.steps.gate.probe import probe_coverage
+from sluice.workers.wiring.embedding import EmbeddingService
 
 Kind = Literal["covered", "near", "far"]
 SHARES: Mapping[Kind, float] = {"covered": 1.0, "near": 0.5, "far": 0.5}
@@ -238,7 +238,7 @@ def _questions_of_another(folders: Sequence[Path], folder: Path, most: int) -> l
 def _chunk_and_embed(
     documents: Sequence[Document], embedder: Embedder, settings: Settings
 ) -> Iterator[tuple[ChunkedDocument, Vectors]]:
-    from ingest.embed.tokens import shared_tokenizer
+    from sluice.ingest.embed.tokens import shared_tokenizer
 
     chunked = [chunk_document(one, extract_document(one), settings.chunk, shared_tokenizer()) for one in documents]
     chunked = [one for one in chunked if one.chunks]

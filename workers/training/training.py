@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from contracts.gate import CoverageProbed, GateRequested
-from contracts.learning.run_outcome import RunOutcome
-from evaluation.learned_gate.confusion import count_said
-from evaluation.learned_gate.model_files import METADATA, MODEL, REPORT, UNSEEN
-from gate.learned.model import Costs, GateModel
-from gate.profile import Profile
-from ledger.ledger import Ledger
-from workers.training.cross_validation import WAYS, Comparison, compare, unseen_probabilities
-from workers.training.examples import Example, weigh_together
-from workers.training.fit import fit_gate, load_fitting
+from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.evaluation.learned_gate.confusion import count_said
+from sluice.evaluation.learned_gate.model_files import METADATA, MODEL, REPORT, UNSEEN
+from sluice.gate.learned.model import Costs, GateModel
+from sluice.gate.profile import Profile
+from sluice.ledger.ledger import Ledger
+from sluice.workers.training.cross_validation import WAYS, Comparison, compare, unseen_probabilities
+from sluice.workers.training.examples import Example, weigh_together
+from sluice.workers.training.fit import fit_gate, load_fitting
 
 SEED = 0
 """Of the resamples behind the intervals; the fit itself draws nothing."""

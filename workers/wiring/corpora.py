@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from contracts.errors import Fenced, NotFound, Overloaded
-from trust.source_trust import source_trust_of
-from trust.top_passages import SMALLEST_CORPUS, TopPassages
-from workers.settings import Settings
+from sluice.contracts.errors import Fenced, NotFound, Overloaded
+from sluice.trust.source_trust import source_trust_of
+from sluice.trust.top_passages import SMALLEST_CORPUS, TopPassages
+from sluice.workers.settings import Settings
 
 if TYPE_CHECKING:
-    from contracts.graph.retrieval import GraphArm
-    from contracts.retrieval import RetrievalPort
-    from index.local.reader import IndexReader
-    from index.local.writer import IndexWriter
-    from index.qdrant.collection import Collection
-    from index.qdrant.reader import QdrantReader
-    from index.qdrant.writer import QdrantWriter
-    from index.search.rerank.base import Reranker
+    from sluice.contracts.graph.retrieval import GraphArm
+    from sluice.contracts.retrieval import RetrievalPort
+    from sluice.index.local.reader import IndexReader
+    from sluice.index.local.writer import IndexWriter
+    from sluice.index.qdrant.collection import Collection
+    from sluice.index.qdrant.reader import QdrantReader
+    from sluice.index.qdrant.writer import QdrantWriter
+    from sluice.index.search.rerank.base import Reranker
 
     Reader = IndexReader | QdrantReader
     Writer = IndexWriter | QdrantWriter
@@ -40,7 +40,7 @@ class QdrantCollections:
 
     def collection(self, corpus: str) -> Collection:
         """The collection of a corpus, opened if need be."""
-        from index.qdrant.open import open_collection
+        from sluice.index.qdrant.open import open_collection
 
         with self._lock:
             if corpus not in self._open:
@@ -83,13 +83,13 @@ class CorpusReaders:
 
     def names(self) -> tuple[str, ...]:
         """The corpora that were ever written to."""
-        from index.disk.layout import list_corpora
+        from sluice.index.disk.layout import list_corpora
 
         return list_corpora(self._settings.index_root)
 
     def exists(self, corpus: str) -> bool:
         """Whether the corpus was ever written to."""
-        from index.disk.layout import CorpusLayout
+        from sluice.index.disk.layout import CorpusLayout
 
         return CorpusLayout(self._settings.index_root, corpus).journal.is_dir()
 
@@ -112,8 +112,8 @@ class CorpusReaders:
 
     def retrieval(self, corpus: str) -> RetrievalPort:
         """The configured engine's searches of a corpus."""
-        from index.local.reader import IndexReader
-        from index.local.retrieval_port import LocalRetrieval
+        from sluice.index.local.reader import IndexReader
+        from sluice.index.local.retrieval_port import LocalRetrieval
 
         reader = self.reader(corpus)
         return LocalRetrieval(reader, corpus) if isinstance(reader, IndexReader) else reader
@@ -127,14 +127,14 @@ class CorpusReaders:
     def _new(self, corpus: str) -> Reader:
         settings = self._settings
         if settings.index.engine == "qdrant":
-            from index.qdrant.reader import QdrantReader
+            from sluice.index.qdrant.reader import QdrantReader
 
             collection = self._collections.collection(corpus)
             return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
-        from index.local.reader import IndexReader
-        from workers.wiring.graph.graphs import NotSearched
-        from workers.wiring.limits import no_graph
-        from workers.wiring.observers import count_fallback
+        from sluice.index.local.reader import IndexReader
+        from sluice.workers.wiring.graph.graphs import NotSearched
+        from sluice.workers.wiring.limits import no_graph
+        from sluice.workers.wiring.observers import count_fallback
 
         why = no_graph(settings)
         return IndexReader(
@@ -206,8 +206,8 @@ class CorpusWriters:
 
     def _is_wanted(self, corpus: str) -> bool:
         """Whether another process waits to write to the corpus."""
-        from index.disk.handover import is_handover_requested
-        from index.disk.layout import CorpusLayout
+        from sluice.index.disk.handover import is_handover_requested
+        from sluice.index.disk.layout import CorpusLayout
 
         return is_handover_requested(CorpusLayout(self._settings.index_root, corpus))
 
@@ -220,12 +220,12 @@ class CorpusWriters:
     def _new(self, corpus: str) -> Writer:
         settings = self._settings
         if settings.index.engine == "qdrant":
-            from index.qdrant.writer import QdrantWriter
+            from sluice.index.qdrant.writer import QdrantWriter
 
             return QdrantWriter(settings.index_root, corpus, self._collections.collection(corpus))
-        from index.local.write_policy import WritePolicy
-        from index.local.writer import IndexWriter
-        from workers.wiring.observers import count_fallback
+        from sluice.index.local.write_policy import WritePolicy
+        from sluice.index.local.writer import IndexWriter
+        from sluice.workers.wiring.observers import count_fallback
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
         return IndexWriter(settings.index_root, corpus, policy, on_fallback=count_fallback)

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from contracts.known_pages import PageMemory
-from ingest.browser.browser import Browser
-from ingest.circuit_breaker import HostBreakers, host_rule
-from ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
-from ingest.crawl.sitemap_cache import SiteMaps
-from ingest.egress.proxy import EgressProxy
-from ingest.http.fetch import Fetcher
-from ingest.politeness.host_rendering import HostMemory
-from ingest.politeness.host_stats import HostStats
-from ingest.politeness.rate_limit import HostRateLimit
-from ingest.politeness.robots import RobotsCache
-from ingest.politeness.robots_cache import BrokerRobotsStore
-from workers.runtime.heartbeat import check_cancelled
-from workers.settings import Settings
-from workers.wiring.observers import count_circuit_opened, utc_now
+from sluice.contracts.known_pages import PageMemory
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.circuit_breaker import HostBreakers, host_rule
+from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
+from sluice.ingest.crawl.sitemap_cache import SiteMaps
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.http.fetch import Fetcher
+from sluice.ingest.politeness.host_rendering import HostMemory
+from sluice.ingest.politeness.host_stats import HostStats
+from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.robots import RobotsCache
+from sluice.ingest.politeness.robots_cache import BrokerRobotsStore
+from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.settings import Settings
+from sluice.workers.wiring.observers import count_circuit_opened, utc_now
 
 
 def build_crawler(

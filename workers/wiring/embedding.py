@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.budget import Ceilings, Spend
-from ingest.settings import EmbedSettings
+from sluice.contracts.budget import Ceilings, Spend
+from sluice.ingest.settings import EmbedSettings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from gate.profile import Profile
-    from ingest.embed.cost import Portion
-    from ingest.embed.port import Embedded, Embedder, Vectors
+    from sluice.gate.profile import Profile
+    from sluice.ingest.embed.cost import Portion
+    from sluice.ingest.embed.port import Embedded, Embedder, Vectors
 
 
 class EmbeddingService:
@@ -57,7 +57,7 @@ class EmbeddingService:
     def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:
         """The texts as the model with that fingerprint may see them."""
         if self._settings.uses_endpoint:
-            from ingest.embed.minilm.model import FINGERPRINTS
+            from sluice.ingest.embed.minilm.model import FINGERPRINTS
 
             changed = map(self._settings.changed_by, self._settings.corpora.values())
             claimed = {one.openai_fingerprint for one in (self._settings, *changed)}
@@ -67,13 +67,13 @@ class EmbeddingService:
 
     def fingerprint(self, corpus: str) -> str:
         """The model that the corpus is bound to, or the one that it will be."""
-        from ingest.embed.embed import fingerprint_of_corpus
+        from sluice.ingest.embed.embed import fingerprint_of_corpus
 
         return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
 
     def portion(self, corpus: str) -> Portion:
         """What is embedded at once for the corpus."""
-        from ingest.embed.cost import portion_of_a_second
+        from sluice.ingest.embed.cost import portion_of_a_second
 
         return portion_of_a_second(self._settings.of_corpus(corpus))
 
@@ -82,7 +82,7 @@ class EmbeddingService:
 
         Tokens are only counted where that matters: for the local model they cost nothing.
         """
-        from ingest.embed.cost import embedding_at_most
+        from sluice.ingest.embed.cost import embedding_at_most
 
         settings = self._settings.of_corpus(corpus)
         is_paid = settings.provider != "local" and ceilings.least("usd") is not None

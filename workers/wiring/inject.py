@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from contracts.event import Event
+    from sluice.contracts.event import Event
 
 Result = TypeVar("Result")
 

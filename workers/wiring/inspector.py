@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import Corrupted, InvalidSetting, Unavailable
+from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
 
 if TYPE_CHECKING:
-    from contracts.document import ChunkedDocument
-    from contracts.trust import DocumentInspector
-    from ingest.embed.port import Embedder, Vectors
-    from trust.inspect import Inspector
-    from workers.settings import Settings
+    from sluice.contracts.document import ChunkedDocument
+    from sluice.contracts.trust import DocumentInspector
+    from sluice.ingest.embed.port import Embedder, Vectors
+    from sluice.trust.inspect import Inspector
+    from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -50,9 +50,9 @@ class GuardedInspection:
 
 def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> DocumentInspector:
     """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
-    from trust.guard.guard import ModelGuard, RuleGuard
-    from trust.inspect import Inspector
-    from trust.private.finder import build_finder
+    from sluice.trust.guard.guard import ModelGuard, RuleGuard
+    from sluice.trust.inspect import Inspector
+    from sluice.trust.private.finder import build_finder
 
     private = build_finder(settings.trust)
     whole, rules_alone = Inspector(ModelGuard(), private), Inspector(RuleGuard(), private)
@@ -61,8 +61,8 @@ def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> Doc
 
 def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:
     """Texts to the local model's vectors: the embedder's own where it is local, so that no model is loaded twice."""
-    from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
-    from workers.runtime.heartbeat import check_cancelled
+    from sluice.ingest.embed.minilm.model import FINGERPRINTS, MiniLM
+    from sluice.workers.runtime.heartbeat import check_cancelled
 
     embed = settings.embed
     fingerprint = FINGERPRINTS[embed.precision]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from evaluation.chat_endpoint import ChatEndpoint
-from evaluation.settings import JudgeSettings
+from sluice.evaluation.chat_endpoint import ChatEndpoint
+from sluice.evaluation.settings import JudgeSettings
 
 if TYPE_CHECKING:
     import httpx2
 
-    from ingest.egress.proxy import EgressProxy
+    from sluice.ingest.egress.proxy import EgressProxy
 
 
 def build_judge(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contracts.budget import Ceilings, Spend
-from contracts.gate import BudgetState, PolicyState
-from contracts.learning.control import FlagName
-from gate.directives import CrawlLimits
-from gate.policy import policy_state
-from workers.settings import Settings
+from sluice.contracts.budget import Ceilings, Spend
+from sluice.contracts.gate import BudgetState, PolicyState
+from sluice.contracts.learning.control import FlagName
+from sluice.gate.directives import CrawlLimits
+from sluice.gate.policy import policy_state
+from sluice.workers.settings import Settings
 
 
 def policy_of(settings: Settings) -> PolicyState:
@@ -64,6 +64,6 @@ def crawl_limits_of(settings: Settings) -> CrawlLimits:
 
 def search_cost(settings: Settings) -> Spend:
     """What one search may take at most, with every fail-over."""
-    from ingest.search.build import search_at_most
+    from sluice.ingest.search.build import search_at_most
 
     return search_at_most(settings.search)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from otel import metrics
+from sluice.otel import metrics
 
 if TYPE_CHECKING:
-    from ingest.egress.rules import Refusal
+    from sluice.ingest.egress.rules import Refusal
 
 log = structlog.get_logger(__name__)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from evaluation.ragas.bridge import RagasBridge
-from evaluation.ragas.environment import FOLDER, RagasScore, find_python, judge_answers
-from evaluation.ragas.metrics import AnsweredQuestion
+from sluice.evaluation.ragas.bridge import RagasBridge
+from sluice.evaluation.ragas.environment import FOLDER, RagasScore, find_python, judge_answers
+from sluice.evaluation.ragas.metrics import AnsweredQuestion
 
 if TYPE_CHECKING:
-    from evaluation.ragas.support import Embed
-    from ingest.egress.proxy import EgressProxy
-    from workers.settings import Settings
+    from sluice.evaluation.ragas.support import Embed
+    from sluice.ingest.egress.proxy import EgressProxy
+    from sluice.workers.settings import Settings
 
 MOST_USD_AT_ONCE = 1.0
 """What judging may take in one go where no ceiling of the day is set."""

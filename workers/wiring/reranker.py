@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from index.settings import RerankSettings
-from otel import metrics
+from sluice.index.settings import RerankSettings
+from sluice.otel import metrics
 
 if TYPE_CHECKING:
-    from index.search.rerank.base import Reranker, Scorer
-    from index.search.rerank.http import Post
-    from ingest.http.fetch import Fetcher
+    from sluice.index.search.rerank.base import Reranker, Scorer
+    from sluice.index.search.rerank.http import Post
+    from sluice.ingest.http.fetch import Fetcher
 
 log = structlog.get_logger(__name__)
 
@@ -39,8 +39,8 @@ def build_reranker(
     """
     if settings.provider == "none":
         return None
-    from index.search.rerank.base import ScoringReranker
-    from ingest.circuit_breaker import Breaker, BreakerRule
+    from sluice.index.search.rerank.base import ScoringReranker
+    from sluice.ingest.circuit_breaker import Breaker, BreakerRule
 
     rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
     return ScoringReranker(
@@ -98,8 +98,8 @@ class MaskedScorer:
 
 
 def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Callable[[str], str]) -> Scorer:
-    from index.search.rerank.http import HttpScorer
-    from index.search.rerank.onnx import OnnxScorer
+    from sluice.index.search.rerank.http import HttpScorer
+    from sluice.index.search.rerank.onnx import OnnxScorer
 
     if settings.provider == "onnx" and settings.model_dir is not None:
         return OnnxScorer(settings.model_dir)
@@ -109,7 +109,7 @@ def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Call
 
 def posting(fetcher: Callable[[], Fetcher]) -> Post:
     """Requests that go out through the egress proxy, with its rules, a cap on the answer and one time limit."""
-    from ingest.http.fetch import FetchLimits
+    from sluice.ingest.http.fetch import FetchLimits
 
     def post(url: str, headers: Mapping[str, str], content: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         limits = FetchLimits(timeout_seconds=timeout_seconds, max_bytes=MOST_ANSWER_BYTES, max_redirects=0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contracts.ingest import SearchCompleted, SearchDirected
-from ingest.search.negative_cache import EmptySearches
-from ingest.search.port import SearchProvider
-from ingest.search.quota import Quota
-from ingest.search.search import search
-from ingest.settings import SearchSettings
-from workers.runtime.heartbeat import check_cancelled
-from workers.wiring.observers import utc_now
+from sluice.contracts.ingest import SearchCompleted, SearchDirected
+from sluice.ingest.search.negative_cache import EmptySearches
+from sluice.ingest.search.port import SearchProvider
+from sluice.ingest.search.quota import Quota
+from sluice.ingest.search.search import search
+from sluice.ingest.settings import SearchSettings
+from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.wiring.observers import utc_now
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import SluiceError
-from otel import metrics
+from sluice.contracts.errors import SluiceError
+from sluice.otel import metrics
 
 if TYPE_CHECKING:
-    from index.remote.object_store import ObjectStore
-    from index.settings import ObjectStoreSettings
+    from sluice.index.remote.object_store import ObjectStore
+    from sluice.index.settings import ObjectStoreSettings
 
 log = structlog.get_logger(__name__)
 
@@ -70,12 +70,12 @@ class Shipper:
 
     @cached_property
     def _store(self) -> ObjectStore:
-        from index.remote.object_store import open_store
+        from sluice.index.remote.object_store import open_store
 
         return open_store(self._url or "", self._settings)
 
     def _push(self, corpus: str) -> None:
-        from index.remote.snapshots import push
+        from sluice.index.remote.snapshots import push
 
         with self._lock:
             generation = self._wanted.pop(corpus)
@@ -93,7 +93,7 @@ class Shipper:
 
     def _prune(self, corpus: str) -> None:
         """Now and then, so that the store holds at most twice what is kept."""
-        from index.remote.snapshots import prune
+        from sluice.index.remote.snapshots import prune
 
         if corpus in self._to_be_alone:
             prune(corpus, self._store, 1)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from bench.memory.duplicates import own_sets
 from bench.memory.echo.cases import cases, printed
 from bench.memory.pairs.pair import Pair
-from memory.learning.echo import is_echo
+from sluice.memory.learning.echo import is_echo
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from bench.memory.errors.score import Found, Score
-from memory.extraction.errors import find_errors
-from memory.extraction.errors.found import MAX_FOUND
+from sluice.memory.extraction.errors import find_errors
+from sluice.memory.extraction.errors.found import MAX_FOUND
 
 TIMEOUT_SECONDS = 300
 MAX_INJECTED = 40

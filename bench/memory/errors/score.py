@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory.extraction.errors import find_errors
+from sluice.memory.extraction.errors import find_errors
 
 Found = tuple[str, str | None, int | None]
 PARTS = ("type", "file", "line")

@@ -21,10 +21,10 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from bench.memory.poison.texts import Text, by_hand, corpus, documents, framed, learnings
-from memory.sanitise import likely_harm
-from memory.sanitise.characters import as_read
-from memory.sanitise.likely_harm import Weights, features_of, score
-from memory.sanitise.sentences import sentences
+from sluice.memory.sanitise import likely_harm
+from sluice.memory.sanitise.characters import as_read
+from sluice.memory.sanitise.likely_harm import Weights, features_of, score
+from sluice.memory.sanitise.sentences import sentences
 
 TARGET = Path(likely_harm.__file__).with_suffix(".json")
 STRENGTH, PROBABILITY, FOLDS = 1.0, 0.68, 6
@@ -105,7 +105,7 @@ def show(name: str, texts: Sequence[Text], by_model: Sequence[bool]) -> None:
 
 def by_rules(text: str) -> bool:
     """Whether the rules, memory's own and the guard's, withhold a text."""
-    from memory.embedded.guarded import sanitise_with_trust
+    from sluice.memory.embedded.guarded import sanitise_with_trust
 
     clean = sanitise_with_trust(text)
     return any(rule != likely_harm.RULE for rule in clean.commands) or (clean.blocked and not clean.commands)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
-from graph.cypher.question.tokens import first_error, read_tokens, split
+from sluice.graph.cypher.question.tokens import first_error, read_tokens, split
 
 _one_at_a_time = threading.Lock()
 

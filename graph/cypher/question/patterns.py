@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from contracts.graph.model import EdgeType, NodeLabel
-from graph.cypher.dialects import Dialect
-from graph.cypher.question.refusals import refuse_at, shown
-from graph.cypher.question.walk import Walk, listed, one_of
-from graph.schema import EDGE_PROPERTIES, PROPERTIES
+from sluice.contracts.graph.model import EdgeType, NodeLabel
+from sluice.graph.cypher.dialects import Dialect
+from sluice.graph.cypher.question.refusals import refuse_at, shown
+from sluice.graph.cypher.question.walk import Walk, listed, one_of
+from sluice.graph.schema import EDGE_PROPERTIES, PROPERTIES
 
 MAX_HOPS = 5
 MAX_HOPS_OF_SHORTEST = 10

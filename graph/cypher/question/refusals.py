@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from contracts.errors import InvalidInput
+from sluice.contracts.errors import InvalidInput
 
 MAX_SHOWN = 40
 

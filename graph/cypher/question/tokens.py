@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from contracts.errors import InvalidInput
-from graph.cypher.question.refusals import refuse, refuse_at, shown
+from sluice.contracts.errors import InvalidInput
+from sluice.graph.cypher.question.refusals import refuse, refuse_at, shown
 
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_000

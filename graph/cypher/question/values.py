@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graph.cypher.dialects import FUNCTIONS, WRITTEN_OUT, Dialect
-from graph.cypher.question.patterns import Patterns
-from graph.cypher.question.refusals import refuse_at, shown
-from graph.cypher.question.walk import listed, one_of, only_child, rule_of
-from graph.schema import PROPERTIES
+from sluice.graph.cypher.dialects import FUNCTIONS, WRITTEN_OUT, Dialect
+from sluice.graph.cypher.question.patterns import Patterns
+from sluice.graph.cypher.question.refusals import refuse_at, shown
+from sluice.graph.cypher.question.walk import listed, one_of, only_child, rule_of
+from sluice.graph.schema import PROPERTIES
 
 MAX_RANGE = 10_000
 MAX_REPEATED_CHARACTERS = 1_000

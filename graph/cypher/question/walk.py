@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
-from graph.cypher.dialects import Dialect
-from graph.cypher.question.literals import decode_number, decode_text
-from graph.cypher.question.refusals import refuse_at, shown
+from sluice.graph.cypher.dialects import Dialect
+from sluice.graph.cypher.question.literals import decode_number, decode_text
+from sluice.graph.cypher.question.refusals import refuse_at, shown
 
 _PASSED_ON = frozenset(
     {

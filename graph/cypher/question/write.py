@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graph.cypher.dialects import Dialect
-from graph.cypher.question.parse import Branch
-from graph.cypher.question.refusals import refuse_at
-from graph.cypher.question.values import Values
-from graph.cypher.question.walk import only_child, rule_of
+from sluice.graph.cypher.dialects import Dialect
+from sluice.graph.cypher.question.parse import Branch
+from sluice.graph.cypher.question.refusals import refuse_at
+from sluice.graph.cypher.question.values import Values
+from sluice.graph.cypher.question.walk import only_child, rule_of
 
 MAX_COLUMN_CHARACTERS = 100
 MAX_UNWINDS = 4

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tree_sitter import Node
 
-from graph.extract.languages.rules import Imported, Placed, Rules, text_of
+from sluice.graph.extract.languages.rules import Imported, Placed, Rules, text_of
 
 _MORE = """
 (union_specifier name: (type_identifier) @name body: (_)) @definition.class

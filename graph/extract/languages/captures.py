@@ -10,8 +10,8 @@ from importlib.resources import files
 
 from tree_sitter import Node, Query, QueryCursor
 
-from contracts.grammar import grammar_of
-from graph.extract.languages.table import RULES
+from sluice.contracts.grammar import grammar_of
+from sluice.graph.extract.languages.table import RULES
 
 _DOC_PATTERN = re.compile(r"\(comment\)\* @doc\s*\.\s|\(#(?:strip|select-adjacent|set-adjacent)![^()]*\)")
 """What tags say of the comment above a definition: we do not need it, and a run of comments takes quadratic time."""

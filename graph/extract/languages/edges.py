@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from tree_sitter import Node as SyntaxNode
 from tree_sitter import Tree
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
-from graph.extract.addresses import name_address, path_address, path_beside
-from graph.extract.languages.c import included
-from graph.extract.languages.reading import VALUES, Definition, Reading, Reference
-from graph.extract.languages.rules import Imported, joined, stem_of
-from graph.extract.languages.table import RULES
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
+from sluice.graph.extract.addresses import name_address, path_address, path_beside
+from sluice.graph.extract.languages.c import included
+from sluice.graph.extract.languages.reading import VALUES, Definition, Reading, Reference
+from sluice.graph.extract.languages.rules import Imported, joined, stem_of
+from sluice.graph.extract.languages.table import RULES
 
 _ONLY_QUALIFIED = frozenset({"variable", "constant", "constructor"})
 """Definitions that do not answer to their bare name: no unknown receiver leads to them."""

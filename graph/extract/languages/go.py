@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, text_of
+from sluice.graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, text_of
 
 _VERSION = re.compile(r"v\d+\Z")
 _RECEIVER = re.compile(r"\(\s*(?:(?P<name>\w+)\s+)?\*?\s*(?P<type>[A-Za-z_]\w*)\s*(?:\[[^\]]*\])?\s*,?\s*\)\Z")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from contracts.graph.model import Origin
-from graph.extract.languages.rules import Imported, Rules, joined, line_of, placed_as_named, text_of
+from sluice.contracts.graph.model import Origin
+from sluice.graph.extract.languages.rules import Imported, Rules, joined, line_of, placed_as_named, text_of
 
 _MORE = """
 (enum_declaration name: (identifier) @name) @definition.enum

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, stem_of, text_of
+from sluice.graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, stem_of, text_of
 
 _SUFFIX = re.compile(r"(?:\.d)?\.(?:[cm]?[jt]sx?)\Z")
 _MORE = """

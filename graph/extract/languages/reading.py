@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from graph.extract.languages.captures import Capture, captures_in
-from graph.extract.languages.rules import Placed, joined, line_of, text_of
-from graph.extract.languages.table import RULES
+from sluice.graph.extract.languages.captures import Capture, captures_in
+from sluice.graph.extract.languages.rules import Placed, joined, line_of, text_of
+from sluice.graph.extract.languages.table import RULES
 
 VALUES = frozenset({"variable", "constant", "field"})
 """Definitions that hold none, and whose members are those of their type."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from contracts.graph.model import Origin
+from sluice.contracts.graph.model import Origin
 
 
 class Imported(NamedTuple):

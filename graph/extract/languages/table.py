@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graph.extract.languages.c import CPP, C
-from graph.extract.languages.go import GO
-from graph.extract.languages.java import JAVA
-from graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
-from graph.extract.languages.rules import Rules
-from graph.extract.languages.rust import RUST
+from sluice.graph.extract.languages.c import CPP, C
+from sluice.graph.extract.languages.go import GO
+from sluice.graph.extract.languages.java import JAVA
+from sluice.graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
+from sluice.graph.extract.languages.rules import Rules
+from sluice.graph.extract.languages.rust import RUST
 
 RULES: dict[str, Rules] = {
     "javascript": JAVASCRIPT,

@@ -8,9 +8,9 @@ from functools import cache
 
 from tree_sitter import Query, QueryCursor, Tree
 
-from contracts.grammar import grammar_of
-from graph.extract.prose.pieces import Kind, Piece
-from graph.extract.prose.restructured import read_inline
+from sluice.contracts.grammar import grammar_of
+from sluice.graph.extract.prose.pieces import Kind, Piece
+from sluice.graph.extract.prose.restructured import read_inline
 
 _MARKS = re.compile(r"^[ \t]*(?:///?!?|/\*\*?!?|\*/?|#+)?[ \t]?|\*/[ \t]*$")
 _JAVADOC = re.compile(r"\{@(?:link|linkplain|see|code)\s+#?(?P<name>[\w.#]+)[^{}]{0,200}\}")

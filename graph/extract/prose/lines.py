@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
+from sluice.graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
 
 
 def read_lines(text: str) -> Iterator[Piece]:

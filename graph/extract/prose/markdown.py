@@ -10,7 +10,7 @@ from html import unescape
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
+from sluice.graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
 
 _ANCHOR = re.compile(r"""<a\s[^<>]{0,500}?\bhref\s*=\s*(?:"([^"<>]{1,2000})"|'([^'<>]{1,2000})')""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
+from sluice.graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
 
 _TARGET = re.compile(r"\s*\.\. _(?P<name>`[^`]{1,200}`|[^:`]{1,200}):(?:\s+(?P<address>\S.{0,2000}))?\s*$")
 _DIRECTIVE = re.compile(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from graph.extract.python.builtin_names import BUILTINS
-from graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, instances, one_of
-from graph.extract.python.reading import text
-from graph.extract.python.scopes import Scope, Value, ValueKind
+from sluice.graph.extract.python.builtin_names import BUILTINS
+from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, instances, one_of
+from sluice.graph.extract.python.reading import text
+from sluice.graph.extract.python.scopes import Scope, Value, ValueKind
 
 _FIRST = frozenset(
     [

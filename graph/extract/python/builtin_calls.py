@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graph.extract.python.builtin_names import EXCEPTIONS
-from graph.extract.python.meanings import UNKNOWN, Kind, Meaning, Meanings, builtin
+from sluice.graph.extract.python.builtin_names import EXCEPTIONS
+from sluice.graph.extract.python.meanings import UNKNOWN, Kind, Meaning, Meanings, builtin
 
 _RESULTS = {
     **dict.fromkeys(("str", "repr", "ascii", "bin", "chr", "format", "hex", "input", "oct"), "str"),

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
-from contracts.graph.model import ANY, Origin
-from graph.extract.python.builtin_calls import builtin_call, builtin_method
-from graph.extract.python.choices import read_attribute, read_beginning
-from graph.extract.python.meanings import UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
-from graph.extract.python.protocols import called, element
-from graph.extract.python.reading import text
-from graph.extract.python.scopes import Scope
+from sluice.contracts.graph.model import ANY, Origin
+from sluice.graph.extract.python.builtin_calls import builtin_call, builtin_method
+from sluice.graph.extract.python.choices import read_attribute, read_beginning
+from sluice.graph.extract.python.meanings import UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
+from sluice.graph.extract.python.protocols import called, element
+from sluice.graph.extract.python.reading import text
+from sluice.graph.extract.python.scopes import Scope
 
 if TYPE_CHECKING:
-    from graph.extract.python.inference import Inference
+    from sluice.graph.extract.python.inference import Inference
 
 _GIVE_THE_FIRST = frozenset({"functools.partial", "functools.partialmethod", "functools.update_wrapper"})
 """Calls of what they give are calls of their first argument."""

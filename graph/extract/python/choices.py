@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import string_content, text
+from sluice.graph.extract.python.reading import string_content, text
 
 _MOST = 8
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
-from graph.extract.python.inference import PROPERTIES, Inference
-from graph.extract.python.meanings import Kind, Meanings
-from graph.extract.python.reading import Reading
-from graph.extract.python.scopes import Binding, Defined, Imported, Scope, ScopeKind, Value, ValueKind
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
+from sluice.graph.extract.python.inference import PROPERTIES, Inference
+from sluice.graph.extract.python.meanings import Kind, Meanings
+from sluice.graph.extract.python.reading import Reading
+from sluice.graph.extract.python.scopes import Binding, Defined, Imported, Scope, ScopeKind, Value, ValueKind
 
 LANGUAGE = "python"
 _OVERLOAD = "overload"

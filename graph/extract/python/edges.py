@@ -6,17 +6,17 @@ from itertools import chain
 
 from tree_sitter import Tree
 
-from contracts.grammar import parse
-from contracts.graph.model import Edge, GraphDocument
-from graph.extract.python.definitions import definition_edges
-from graph.extract.python.inference import Inference
-from graph.extract.python.module_names import module_name, package_name
-from graph.extract.python.references import References
-from graph.extract.python.syntax.read import read
-from graph.extract.python.syntax.reader import Reader
-from graph.extract.python.tools import tool_edges
-from graph.extract.python.wrapping import wrapping_edges
-from graph.extract.statements import put_together
+from sluice.contracts.grammar import parse
+from sluice.contracts.graph.model import Edge, GraphDocument
+from sluice.graph.extract.python.definitions import definition_edges
+from sluice.graph.extract.python.inference import Inference
+from sluice.graph.extract.python.module_names import module_name, package_name
+from sluice.graph.extract.python.references import References
+from sluice.graph.extract.python.syntax.read import read
+from sluice.graph.extract.python.syntax.reader import Reader
+from sluice.graph.extract.python.tools import tool_edges
+from sluice.graph.extract.python.wrapping import wrapping_edges
+from sluice.graph.extract.statements import put_together
 
 
 def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge]:

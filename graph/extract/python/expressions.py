@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
-from graph.extract.python.calls import call
-from graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meanings, builtin, one_of
-from graph.extract.python.protocols import item
-from graph.extract.python.reading import text
-from graph.extract.python.scopes import Scope
+from sluice.graph.extract.python.calls import call
+from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meanings, builtin, one_of
+from sluice.graph.extract.python.protocols import item
+from sluice.graph.extract.python.reading import text
+from sluice.graph.extract.python.scopes import Scope
 
 if TYPE_CHECKING:
-    from graph.extract.python.inference import Inference
+    from sluice.graph.extract.python.inference import Inference
 
 _LITERALS = {
     "string": "str",

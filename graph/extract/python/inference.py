@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from contracts.graph.model import ANY, Origin
-from graph.extract.python.annotations import Annotations
-from graph.extract.python.builtin_names import BUILTINS, EXCEPTIONS
-from graph.extract.python.expressions import expression
-from graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
-from graph.extract.python.protocols import SCALARS, element, entered
-from graph.extract.python.reading import Reading
-from graph.extract.python.scopes import Binding, Defined, Imported, Receiver, Scope, ScopeKind, Value, ValueKind
+from sluice.contracts.graph.model import ANY, Origin
+from sluice.graph.extract.python.annotations import Annotations
+from sluice.graph.extract.python.builtin_names import BUILTINS, EXCEPTIONS
+from sluice.graph.extract.python.expressions import expression
+from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
+from sluice.graph.extract.python.protocols import SCALARS, element, entered
+from sluice.graph.extract.python.reading import Reading
+from sluice.graph.extract.python.scopes import Binding, Defined, Imported, Receiver, Scope, ScopeKind, Value, ValueKind
 
 _DEEPEST = 16
 """Steps from an expression to what it means; longer ways lead nowhere in the standard library."""

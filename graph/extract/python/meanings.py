@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from contracts.graph.model import Origin
+from sluice.contracts.graph.model import Origin
 
 
 class Kind(Enum):

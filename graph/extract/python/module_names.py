@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from contracts.graph.model import GraphDocument
+from sluice.contracts.graph.model import GraphDocument
 
 _SUFFIXES = (".py", ".pyi", ".pyw")
 _PACKAGE = "__init__"

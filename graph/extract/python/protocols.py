@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.graph.model import ANY
-from graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
-from graph.extract.python.scopes import ScopeKind
+from sluice.contracts.graph.model import ANY
+from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
+from sluice.graph.extract.python.scopes import ScopeKind
 
 if TYPE_CHECKING:
-    from graph.extract.python.inference import Inference
+    from sluice.graph.extract.python.inference import Inference
 
 SCALARS = frozenset({"str", "int", "float", "bool", "bytes"})
 

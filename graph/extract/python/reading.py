@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from graph.extract.python.scopes import Scope, Value
+from sluice.graph.extract.python.scopes import Scope, Value
 
 MOST_USES = 200_000
 """Of one file, the first: what uses more names is generated."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node as SyntaxNode
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
-from graph.extract.python.reading import Reading, last_line, line, text
-from graph.extract.python.scopes import Scope, Value
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+from sluice.graph.extract.python.reading import Reading, last_line, line, text
+from sluice.graph.extract.python.scopes import Scope, Value
 
 _SERVERS = frozenset({"FastMCP", "Server", "MCPServer", "MCP"})
 

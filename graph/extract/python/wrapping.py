@@ -12,12 +12,12 @@ from itertools import islice
 
 from tree_sitter import Node as SyntaxNode
 
-from contracts.graph.model import DECORATED, RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol
-from graph.extract.python.choices import choices
-from graph.extract.python.inference import KEPT_BY, Inference
-from graph.extract.python.meanings import Kind
-from graph.extract.python.reading import Reading, line, text
-from graph.extract.python.scopes import Scope, ScopeKind
+from sluice.contracts.graph.model import DECORATED, RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol
+from sluice.graph.extract.python.choices import choices
+from sluice.graph.extract.python.inference import KEPT_BY, Inference
+from sluice.graph.extract.python.meanings import Kind
+from sluice.graph.extract.python.reading import Reading, line, text
+from sluice.graph.extract.python.scopes import Scope, ScopeKind
 
 _LANGUAGE = "python"
 _KEEPING = KEPT_BY | {"abstractmethod", "overload", "setter", "getter", "deleter", "wraps", "contextmanager"}

@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from contracts.errors import Fenced, SluiceError, Unavailable
-from contracts.retrieval import RetrievedChunk
+from sluice.contracts.errors import Fenced, SluiceError, Unavailable
+from sluice.contracts.retrieval import RetrievedChunk
 
 
 class NotReranked(Unavailable):

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
 
-from contracts.errors import InvalidSetting, Overloaded, Unavailable
+from sluice.contracts.errors import InvalidSetting, Overloaded, Unavailable
 
 Post = Callable[[str, Mapping[str, str], bytes, float], tuple[int, bytes]]
 """Sends (address, headers, body, time-out in seconds) and gives (status, body).

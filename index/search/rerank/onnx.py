@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import InvalidSetting, SluiceError, TimedOut, Unavailable
-from otel.library_telemetry import disable_library_telemetry
+from sluice.contracts.errors import InvalidSetting, SluiceError, TimedOut, Unavailable
+from sluice.otel.library_telemetry import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, RunOptions

@@ -14,10 +14,10 @@ from typing import Literal
 
 from tokenizers import Tokenizer
 
-from contracts.errors import Corrupted
-from ingest.built_files import ensure_files
-from ingest.embed.minilm.package_data import PACKAGE, packaged_file
-from otel.library_telemetry import disable_library_telemetry
+from sluice.contracts.errors import Corrupted
+from sluice.ingest.built_files import ensure_files
+from sluice.ingest.embed.minilm.package_data import PACKAGE, packaged_file
+from sluice.otel.library_telemetry import disable_library_telemetry
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -66,8 +66,8 @@ def _build(folder: Path, precision: Precision) -> dict[str, bytes]:
     """The content of each file by its name. `folder` has room for what is needed meanwhile."""
     from safetensors.numpy import load
 
-    from ingest.embed.minilm.graph import build_graph, float_dense
-    from ingest.embed.minilm.quantize import build_probe, int8_dense
+    from sluice.ingest.embed.minilm.graph import build_graph, float_dense
+    from sluice.ingest.embed.minilm.quantize import build_probe, int8_dense
 
     weights = load(_published_bytes("model.safetensors", WEIGHTS_SHA256))
     graph = build_graph(weights, int8_dense if precision == "int8" else float_dense)

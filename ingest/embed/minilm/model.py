@@ -11,7 +11,7 @@ the vectors of the published model, `int8` (`ingest.embed.minilm.quantize`) near
 Texts are only ever batched with texts of the same length, so nothing is padded and no vector depends on its
 neighbours. In int8 every text goes alone, as its activations are rounded by its own range.
 
-`python -m ingest.embed.minilm.model MODEL_DIR [int8]` builds the model ahead of time.
+`python -m sluice.ingest.embed.minilm.model MODEL_DIR [int8]` builds the model ahead of time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.errors import InvalidSetting
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.embed.minilm.files import (
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.embed.minilm.files import (
     DIMENSION,
     FINGERPRINT,
     FINGERPRINTS,
@@ -39,9 +39,9 @@ from ingest.embed.minilm.files import (
     ensure_model,
     load_tokenizer,
 )
-from ingest.embed.port import Embedded, Vectors, require_fingerprint
-from ingest.embed.tokens import TokenizedText, shared_tokenizer, tokenizer_sha256
-from otel.library_telemetry import disable_library_telemetry
+from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint
+from sluice.ingest.embed.tokens import TokenizedText, shared_tokenizer, tokenizer_sha256
+from sluice.otel.library_telemetry import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -202,5 +202,5 @@ def open_session(model: Path, threads: int) -> InferenceSession:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["fp32"], ["int8"]):
-        sys.exit("usage: python -m ingest.embed.minilm.model MODEL_DIR [fp32|int8]")
+        sys.exit("usage: python -m sluice.ingest.embed.minilm.model MODEL_DIR [fp32|int8]")
     sys.stdout.write(f"{ensure_model(Path(sys.argv[1]), 'int8' if sys.argv[2:] == ['int8'] else 'fp32')}\n")

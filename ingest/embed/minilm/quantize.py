@@ -19,7 +19,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from ingest.embed.minilm.graph import FUSED, IR_VERSION, OPSET, GraphWriter
+from sluice.ingest.embed.minilm.graph import FUSED, IR_VERSION, OPSET, GraphWriter
 
 MOST = 127
 """The range is symmetric, so that zero is zero and needs no zero point."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contracts.errors import InvalidInput
-from ingest.extract.css.computed_style import BLACK_ON_WHITE, Look, Style, styled
-from ingest.extract.css.pseudo_classes import Position
-from ingest.extract.css.selectors import Compound, Test, attribute_holds, fits
-from ingest.extract.css.style_sheet import Rule, rule_of, sheet_of
-from ingest.extract.css.visibility import declarations, is_unreadable, takes_away
-from ingest.extract.html.nodes import Nodes
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.extract.css.computed_style import BLACK_ON_WHITE, Look, Style, styled
+from sluice.ingest.extract.css.pseudo_classes import Position
+from sluice.ingest.extract.css.selectors import Compound, Test, attribute_holds, fits
+from sluice.ingest.extract.css.style_sheet import Rule, rule_of, sheet_of
+from sluice.ingest.extract.css.visibility import declarations, is_unreadable, takes_away
+from sluice.ingest.extract.html.nodes import Nodes
 
 MOST_STEPS = 20_000_000
 """Comparisons of selectors with elements: some seconds. A large page with a large style sheet takes a tenth."""

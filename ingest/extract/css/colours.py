@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tinycss2 import color4, color5
 
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.numbers import plain
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.css.numbers import plain
 
 _MOST_CHARS = 200
 _SYSTEM = {"canvas": "white", "canvastext": "black", "field": "white", "fieldtext": "black", "window": "white"}

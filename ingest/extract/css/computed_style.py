@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from ingest.extract.css.colours import Colour, colour_of
-from ingest.extract.css.shapes import gradient_colours
-from ingest.extract.css.visibility import is_unreadable, leaves_no_room, substituted, takes_away
+from sluice.ingest.extract.css.colours import Colour, colour_of
+from sluice.ingest.extract.css.shapes import gradient_colours
+from sluice.ingest.extract.css.visibility import is_unreadable, leaves_no_room, substituted, takes_away
 
 LEAST_CONTRAST = 1.1
 """Of text to its ground (WCAG 2.2, "contrast ratio": 1 to 21); 3 is the least that is called readable."""

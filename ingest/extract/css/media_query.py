@@ -10,8 +10,8 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.numbers import PIXELS, plain
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.css.numbers import PIXELS, plain
 
 SCREEN_PIXELS = 1_280
 _SIZES = {"width": 1_280.0, "height": 720.0, "device-width": 1_280.0, "device-height": 720.0}

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
 
 WINDOW_PIXELS = {"vw": 10.0, "vh": 10.0, "vmin": 10.0, "vmax": 10.0, "vi": 10.0, "vb": 10.0}
 """Of one per cent of a window of a usual size."""

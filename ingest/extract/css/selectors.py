@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.colours import split_at_commas
-from ingest.extract.css.pseudo_classes import ALWAYS, AS_ATTRIBUTE, LISTS, Position, positions_of
-from ingest.extract.css.visibility import ESCAPE, unescaped
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.css.colours import split_at_commas
+from sluice.ingest.extract.css.pseudo_classes import ALWAYS, AS_ATTRIBUTE, LISTS, Position, positions_of
+from sluice.ingest.extract.css.visibility import ESCAPE, unescaped
 
 _BRACKETS = r"\((?>(?:[^()]++|\((?>(?:[^()]++|\([^()]*+\))*)\))*)\)"
 _MOST_BRACKETS = 16

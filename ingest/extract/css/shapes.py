@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from ingest.extract.css.colours import Colour, colour_of, split_at_commas, split_at_spaces
-from ingest.extract.css.numbers import DEGREES, PIXELS
+from sluice.ingest.extract.css.colours import Colour, colour_of, split_at_commas, split_at_spaces
+from sluice.ingest.extract.css.numbers import DEGREES, PIXELS
 
 FARTHEST_PIXELS = 500.0
 """How far outside its place text may stand; less than that are layouts of columns and slides."""

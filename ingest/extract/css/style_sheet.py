@@ -18,14 +18,14 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
-from contracts.errors import InvalidInput
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.colours import split_at_commas
-from ingest.extract.css.computed_style import COLOURS, GROUNDS, some_look_alike
-from ingest.extract.css.media_query import holds
-from ingest.extract.css.selectors import Selector, asked_by, selector_of
-from ingest.extract.css.visibility import SMALL_BOX, could_hide, declarations
-from ingest.extract.html.nodes import Nodes
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.css.colours import split_at_commas
+from sluice.ingest.extract.css.computed_style import COLOURS, GROUNDS, some_look_alike
+from sluice.ingest.extract.css.media_query import holds
+from sluice.ingest.extract.css.selectors import Selector, asked_by, selector_of
+from sluice.ingest.extract.css.visibility import SMALL_BOX, could_hide, declarations
+from sluice.ingest.extract.html.nodes import Nodes
 
 MOST_CSS_CHARS = 2_000_000
 """Of all style elements together."""

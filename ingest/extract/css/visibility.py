@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ingest.extract.css.colours import Colour, colour_of
-from ingest.extract.css.numbers import plain
-from ingest.extract.css.shapes import (
+from sluice.ingest.extract.css.colours import Colour, colour_of
+from sluice.ingest.extract.css.numbers import plain
+from sluice.ingest.extract.css.shapes import (
     BELOW_PIXELS,
     FAINTEST,
     FARTHEST_PIXELS,

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingest.extract.extracted import Extracted
-from ingest.extract.html.main_content import content_of
-from ingest.extract.html.metadata import PageFacts
-from ingest.extract.html.nodes import Nodes, read_nodes
-from ingest.extract.html.page_marks import without_page_marks
-from ingest.extract.html.visible import Counted, blank_hidden, counted, visible_nodes
-from ingest.extract.html.visual_outline import outline_of
-from ingest.extract.html.write_markdown import Markdown, Written
-from ingest.extract.media_types import HTML
+from sluice.ingest.extract.extracted import Extracted
+from sluice.ingest.extract.html.main_content import content_of
+from sluice.ingest.extract.html.metadata import PageFacts
+from sluice.ingest.extract.html.nodes import Nodes, read_nodes
+from sluice.ingest.extract.html.page_marks import without_page_marks
+from sluice.ingest.extract.html.visible import Counted, blank_hidden, counted, visible_nodes
+from sluice.ingest.extract.html.visual_outline import outline_of
+from sluice.ingest.extract.html.write_markdown import Markdown, Written
+from sluice.ingest.extract.media_types import HTML
 
 _PARAGRAPH_CHARS = 200
 """Text of one paragraph: a page with less is more likely a shell than an article."""

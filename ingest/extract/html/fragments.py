@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from ingest.extract.html.nodes import Nodes, readable
+from sluice.ingest.extract.html.nodes import Nodes, readable
 
 MOST_CHARACTERS = 100
 """Of a fragment: a longer one is no name."""

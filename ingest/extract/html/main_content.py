@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ingest.extract.html.marked_copy import MarkedCopy
-from ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
-from ingest.extract.html.visible import counted
+from sluice.ingest.extract.html.marked_copy import MarkedCopy
+from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
+from sluice.ingest.extract.html.visible import counted
 
 SHORT_CHARS = 250
 """Of content: where the library finds less it takes all text of the page, menus too; those are taken out again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ingest.extract.extracted import LinkedWords
+from sluice.ingest.extract.extracted import LinkedWords
 
 _DEEPEST = 12
 """Levels of lists and quotes that are indented: deeper ones, which only a machine makes, would square the text."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingest.extract.extracted import LinkedWords
-from ingest.extract.html.markdown_lines import Lines
+from sluice.ingest.extract.extracted import LinkedWords
+from sluice.ingest.extract.html.markdown_lines import Lines
 
 _MOST_COLUMNS = 200
 

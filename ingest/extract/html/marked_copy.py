@@ -16,7 +16,7 @@ from lxml import html
 from lxml.etree import SubElement
 from lxml.etree import _Element as Element
 
-from ingest.extract.html.nodes import BLOCKS, Nodes
+from sluice.ingest.extract.html.nodes import BLOCKS, Nodes
 
 MOST_ELEMENTS = 18_000
 """An article has some 500, the longest page of Python's manual 15,000. The library takes 70 µs for each."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import ada_url
 
-from ingest.extract.html.nodes import Nodes, readable
-from ingest.extract.invisible_text import visible
+from sluice.ingest.extract.html.nodes import Nodes, readable
+from sluice.ingest.extract.invisible_text import visible
 
 MOST_JSON_LD_BYTES = 65_536
 """Of the linked data that is kept: an article's has some 3 KB."""

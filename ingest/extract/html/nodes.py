@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from lxml import etree
 
-from ingest.extract.invisible_text import visible
+from sluice.ingest.extract.invisible_text import visible
 
 MOST_NODES = 400_000
 """Entries of one page: some 20 MB of ordinary HTML; a book on one page has a tenth."""

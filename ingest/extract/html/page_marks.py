@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ingest.extract.html.nodes import Nodes
+from sluice.ingest.extract.html.nodes import Nodes
 
 _LINE_NUMBERS = re.compile(r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-?numbers?|gutter)(?=$|[\s_-])", re.IGNORECASE)
 """In a class or an id, of what stands within code."""

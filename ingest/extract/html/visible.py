@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ingest.extract.css.cascade import Cascade
-from ingest.extract.html.nodes import Nodes
+from sluice.ingest.extract.css.cascade import Cascade
+from sluice.ingest.extract.html.nodes import Nodes
 
 _NEVER_READ = frozenset(
     [

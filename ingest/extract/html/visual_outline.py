@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
+from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
 
 _HEADING_CLASS = re.compile(
     r"(?:^|[\s_-])(?<!admonition-)(?:heading|headline|title|bigsection|section-?title)(?:$|\s)", re.IGNORECASE

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.extracted import Anchor, LinkedWords
-from ingest.extract.html.fragments import Fragments
-from ingest.extract.html.markdown_lines import Lines
-from ingest.extract.html.markdown_table import Table
-from ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
-from ingest.extract.html.visual_outline import Outline
+from sluice.ingest.extract.css.bounded_cache import kept_if_short
+from sluice.ingest.extract.extracted import Anchor, LinkedWords
+from sluice.ingest.extract.html.fragments import Fragments
+from sluice.ingest.extract.html.markdown_lines import Lines
+from sluice.ingest.extract.html.markdown_table import Table
+from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
+from sluice.ingest.extract.html.visual_outline import Outline
 
 _EMPHASIS = {
     "b": "**",

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from contracts.errors import Unavailable
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.search.http_json import Clock, address, read_json
-from ingest.search.parse_results import Fields, answer_from, rows_of
-from ingest.search.port import SearchAnswer, SearchQuery
+from sluice.contracts.errors import Unavailable
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.http_json import Clock, address, read_json
+from sluice.ingest.search.parse_results import Fields, answer_from, rows_of
+from sluice.ingest.search.port import SearchAnswer, SearchQuery
 
 BRAVE_URL = "https://api.search.brave.com"
 MAX_CHARACTERS = 400

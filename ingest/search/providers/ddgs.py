@@ -17,14 +17,14 @@ from ddgs.engines import ENGINES
 from ddgs.exceptions import DDGSException
 from lxml.etree import LxmlError
 
-from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.extract.charset import decode
-from ingest.http.fetch import REDIRECTS, Fetched, Fetcher, FetchLimits
-from ingest.politeness.response_verdict import retry_after_seconds
-from ingest.search.filters import Freshness
-from ingest.search.http_json import Clock
-from ingest.search.parse_results import Fields, answer_from
-from ingest.search.port import SearchAnswer, SearchQuery
+from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.ingest.extract.charset import decode
+from sluice.ingest.http.fetch import REDIRECTS, Fetched, Fetcher, FetchLimits
+from sluice.ingest.politeness.response_verdict import retry_after_seconds
+from sluice.ingest.search.filters import Freshness
+from sluice.ingest.search.http_json import Clock
+from sluice.ingest.search.parse_results import Fields, answer_from
+from sluice.ingest.search.port import SearchAnswer, SearchQuery
 
 Category = Literal["text", "news"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contracts.errors import Unavailable
-from contracts.ingest import Vertical
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.search.http_json import Clock, address, read_json
-from ingest.search.parse_results import Fields, answer_from, rows_of
-from ingest.search.port import SearchAnswer, SearchQuery
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.ingest import Vertical
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.http_json import Clock, address, read_json
+from sluice.ingest.search.parse_results import Fields, answer_from, rows_of
+from sluice.ingest.search.port import SearchAnswer, SearchQuery
 
 _CATEGORIES: Mapping[Vertical, str | None] = {"web": None, "news": "news", "code": "it"}
 _FIELDS = Fields(url="url", title="title", snippet="content", dates=("publishedDate", "pubdate"))

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from contracts.errors import Unavailable
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.search.filters import SearchFilters
-from ingest.search.http_json import Clock, address, read_json
-from ingest.search.parse_results import Fields, answer_from, rows_of
-from ingest.search.port import SearchAnswer, SearchQuery
+from sluice.contracts.errors import Unavailable
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.filters import SearchFilters
+from sluice.ingest.search.http_json import Clock, address, read_json
+from sluice.ingest.search.parse_results import Fields, answer_from, rows_of
+from sluice.ingest.search.port import SearchAnswer, SearchQuery
 
 SERPAPI_URL = "https://serpapi.com"
 _FIELDS = Fields(url="link", title="title", snippet="snippet", dates=("date",))

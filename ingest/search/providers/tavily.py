@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits
-from ingest.search.http_json import Clock, read_json
-from ingest.search.parse_results import Fields, answer_from, rows_of
-from ingest.search.port import SearchAnswer, SearchQuery
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from sluice.ingest.search.http_json import Clock, read_json
+from sluice.ingest.search.parse_results import Fields, answer_from, rows_of
+from sluice.ingest.search.port import SearchAnswer, SearchQuery
 
 TAVILY_URL = "https://api.tavily.com"
 MAX_CHARACTERS = 400

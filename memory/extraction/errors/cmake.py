@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 _ERROR = re.compile(
     r"CMake Error(?: at (?P<path>[^\s:()][^:()]{0,300}):(?P<line>\d{1,7})(?: \([\w.:-]{1,80}\))?)?:(?: (?P<message>.+))?$"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 _PATH = r"(?P<path>(?:[A-Za-z]:(?=[\\/]))?[^\s:()\[\]'\"|][^:()'\"|]{0,300}?)"
 _AT = _PATH + r":(?P<line>\d{1,7})"

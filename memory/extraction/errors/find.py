@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from contracts.memory.model import MAX_MESSAGE_CHARACTERS
-from memory.extraction.errors.commands import Commands, Step, read_command
-from memory.extraction.errors.found import MAX_FOUND, FoundError, Mention
-from memory.extraction.errors.json_reports import unfold_go_test
-from memory.extraction.errors.kinds import kind_of
-from memory.extraction.errors.output import Output
-from memory.extraction.errors.project import Project
-from memory.extraction.errors.shell import read_shell
-from memory.extraction.errors.tools import KNOWN_PROGRAMS, TOOLS, Tool
+from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS
+from sluice.memory.extraction.errors.commands import Commands, Step, read_command
+from sluice.memory.extraction.errors.found import MAX_FOUND, FoundError, Mention
+from sluice.memory.extraction.errors.json_reports import unfold_go_test
+from sluice.memory.extraction.errors.kinds import kind_of
+from sluice.memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.project import Project
+from sluice.memory.extraction.errors.shell import read_shell
+from sluice.memory.extraction.errors.tools import KNOWN_PROGRAMS, TOOLS, Tool
 
 _STATED_EXIT = re.compile(r"\s*(?:Error: )?Exit code:? (-?\d{1,5})\s*\n")
 _NOT_MOVED = re.compile(r"\bcd: (?:can't cd to )?\S.{0,300}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contracts.memory.model import ErrorType
+from sluice.contracts.memory.model import ErrorType
 
 MAX_FOUND = 200
 """Errors that one output gives at most; as many as a record holds."""

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 _FAIL = re.compile(r" *--- FAIL: (?P<name>\S{1,300})")
 _OTHER = re.compile(r" *(?:--- (?:PASS|SKIP)|=== )")

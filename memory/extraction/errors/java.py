@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 _THROWN = re.compile(r"Exception in thread \"[^\"]{1,200}\" (?P<message>\S.*)$")
 _FRAME = re.compile(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from contracts.memory.model import ErrorType
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.contracts.memory.model import ErrorType
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 FRAME = re.compile(
     r"\s+at (?:.{0,300}? \(|async )?(?P<path>(?:file://|node:|[A-Za-z]:[\\/])?[^()\s:][^():]{0,400}):(?P<line>\d{1,7}):\d{1,6}\)?(?:,.*| \{)?$"

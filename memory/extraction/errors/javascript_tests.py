@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.javascript import FRAME, first_frame
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.javascript import FRAME, first_frame
+from sluice.memory.extraction.errors.output import Output
 
 _SUITE = re.compile(r"\s*(?:FAIL|PASS) +(?P<path>\S.*?)(?: \([\d.]+ m?s\))?$")
 _TITLE = re.compile(r"  ● (?P<title>.+)$")

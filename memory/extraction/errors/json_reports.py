@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from memory.extraction.errors.found import MAX_FOUND, Mention
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import MAX_FOUND, Mention
+from sluice.memory.extraction.errors.output import Output
 
 MAX_DOCUMENT_LINES = 20_000
 _Finding = tuple[str, str, str | None, int | None]

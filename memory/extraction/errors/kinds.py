@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from contracts.memory.model import ErrorType
+from sluice.contracts.memory.model import ErrorType
 
 TEST_RUNNERS = frozenset({"pytest", "unittest", "jest", "vitest", "mocha", "node test", "go test", "cargo test"})
 COMPILERS = frozenset({

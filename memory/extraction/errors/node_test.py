@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.javascript import first_frame
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.javascript import first_frame
+from sluice.memory.extraction.errors.output import Output
 
 _NOT_OK = re.compile(r"\s*not ok \d+ - (?P<title>.+)$")
 _END_OF_TEST = re.compile(r"\s*\.\.\.$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from memory.extraction.errors.project import Project
+from sluice.memory.extraction.errors.project import Project
 
 MAX_CHARACTERS = 250_000
 MAX_LINES = 8_000

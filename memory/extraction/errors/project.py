@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from contracts.memory.names import relative_path
+from sluice.contracts.memory.names import relative_path
 
 _INSTALLED = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.venv|venv|\.tox|\.nox|\.cargo|\.rustup)/"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
-from memory.extraction.errors.python_traceback import FRAME, tracebacks
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.python_traceback import FRAME, tracebacks
 
 _SECTION = re.compile(r"={3,} ?(.{1,200}?) ?={3,}$")
 _BLOCK = re.compile(r"(?:_{3,} |(?=.{72})_{1,2} )([^_\s].{0,1500}?|_\w.{0,1500}?) _+$")

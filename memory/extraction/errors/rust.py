@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 _ERROR = re.compile(r"error(?:\[(?P<code>[A-Z]\d{1,5})\])?: (?P<message>.*)$")
 _SHORT = re.compile(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from contracts.memory.model import ErrorType
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
+from sluice.contracts.memory.model import ErrorType
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
 
 _SHELL = r"(?:/(?:usr/)?bin/)?(?:bash|sh|zsh|dash|ksh)"
 _FROM_SHELL = re.compile(rf"{_SHELL}: (?:line )?\d+: ")

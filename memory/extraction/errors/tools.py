@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from memory.extraction.errors.cmake import read_cmake
-from memory.extraction.errors.diagnostics import (
+from sluice.memory.extraction.errors.cmake import read_cmake
+from sluice.memory.extraction.errors.diagnostics import (
     read_annotations,
     read_gcc,
     read_go,
@@ -15,19 +15,19 @@ from memory.extraction.errors.diagnostics import (
     read_rules,
     read_tsc,
 )
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.go_test import read_go_test
-from memory.extraction.errors.java import read_java
-from memory.extraction.errors.javascript import read_eslint, read_node
-from memory.extraction.errors.javascript_tests import read_jest, read_mocha
-from memory.extraction.errors.json_reports import read_json
-from memory.extraction.errors.node_test import read_node_test
-from memory.extraction.errors.output import Output
-from memory.extraction.errors.pytest_report import read_pytest
-from memory.extraction.errors.python_traceback import read_tracebacks
-from memory.extraction.errors.rust import read_panics, read_rustc
-from memory.extraction.errors.shell import read_git, read_make, read_npm, read_pip, read_shell
-from memory.extraction.errors.unittest_report import read_unittest
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.go_test import read_go_test
+from sluice.memory.extraction.errors.java import read_java
+from sluice.memory.extraction.errors.javascript import read_eslint, read_node
+from sluice.memory.extraction.errors.javascript_tests import read_jest, read_mocha
+from sluice.memory.extraction.errors.json_reports import read_json
+from sluice.memory.extraction.errors.node_test import read_node_test
+from sluice.memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.pytest_report import read_pytest
+from sluice.memory.extraction.errors.python_traceback import read_tracebacks
+from sluice.memory.extraction.errors.rust import read_panics, read_rustc
+from sluice.memory.extraction.errors.shell import read_git, read_make, read_npm, read_pip, read_shell
+from sluice.memory.extraction.errors.unittest_report import read_unittest
 
 Read = Callable[[Output], Iterator[Mention]]
 

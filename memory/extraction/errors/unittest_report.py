@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory.extraction.errors.found import Mention
-from memory.extraction.errors.output import Output
-from memory.extraction.errors.python_traceback import is_parse_error, tracebacks
+from sluice.memory.extraction.errors.found import Mention
+from sluice.memory.extraction.errors.output import Output
+from sluice.memory.extraction.errors.python_traceback import is_parse_error, tracebacks
 
 _HEAD = re.compile(r"(?:FAIL|ERROR): (?P<name>\S.{0,300})$")
 _RULE = re.compile(r"[=-]{50,}$")

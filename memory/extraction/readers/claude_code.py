@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contracts.errors import InvalidInput
-from memory.extraction.agent_run import (
+from sluice.contracts.errors import InvalidInput
+from sluice.memory.extraction.agent_run import (
     AgentRun,
     CallStatus,
     ResultEvent,
@@ -26,7 +26,7 @@ from memory.extraction.agent_run import (
     objects,
     text_of,
 )
-from memory.extraction.decode_json import NotJson, decode, lines
+from sluice.memory.extraction.decode_json import NotJson, decode, lines
 
 OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))

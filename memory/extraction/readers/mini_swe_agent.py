@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from memory.extraction.agent_run import (
+from sluice.memory.extraction.agent_run import (
     AgentRun,
     CallStatus,
     RunBuilder,
@@ -23,7 +23,7 @@ from memory.extraction.agent_run import (
     objects,
     text_of,
 )
-from memory.extraction.decode_json import NotJson, decode
+from sluice.memory.extraction.decode_json import NotJson, decode
 
 _FENCE = re.compile(r"```(?:mswea_bash_command|bash|sh)[ \t]*\n")
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d{1,6})\s*</returncode>")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memory.extraction.agent_run import (
+from sluice.memory.extraction.agent_run import (
     AgentRun,
     CallStatus,
     RunBuilder,
@@ -24,8 +24,8 @@ from memory.extraction.agent_run import (
     name_of,
     text_of,
 )
-from memory.extraction.shell_files import directory_before
-from memory.extraction.tools import command_of
+from sluice.memory.extraction.shell_files import directory_before
+from sluice.memory.extraction.tools import command_of
 
 _NO_CALLS = frozenset({
     "message", "system", "change_agent_state", "recall", "finish", "null", "condensation", "condensation_request",

@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, first_problem
-from contracts.memory.api import IterationContext
-from contracts.memory.model import MAX_MESSAGE_CHARACTERS, MAX_SUMMARY_CHARACTERS, IterationRecord
-from memory.block_marks import cut_blocks
-from memory.extraction.decisions import MAX_DECISION_CHARACTERS
-from memory.extraction.limits import cut_text, fit
-from memory.extraction.result import ExtractionResult
-from memory.extraction.source import Source, source_id
-from memory.extraction.stagnation import effect_of_record
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.memory.api import IterationContext
+from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, MAX_SUMMARY_CHARACTERS, IterationRecord
+from sluice.memory.block_marks import cut_blocks
+from sluice.memory.extraction.decisions import MAX_DECISION_CHARACTERS
+from sluice.memory.extraction.limits import cut_text, fit
+from sluice.memory.extraction.result import ExtractionResult
+from sluice.memory.extraction.source import Source, source_id
+from sluice.memory.extraction.stagnation import effect_of_record
 
 _TEXTS = {"summary": MAX_SUMMARY_CHARACTERS, "task_title": 200, "discipline": 100, "model": 200, "session_id": 200}
 _TEXTS_OF_ENTRIES = {

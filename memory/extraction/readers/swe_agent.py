@@ -16,8 +16,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from contracts.errors import InvalidInput
-from memory.extraction.agent_run import (
+from sluice.contracts.errors import InvalidInput
+from sluice.memory.extraction.agent_run import (
     AgentFormat,
     AgentRun,
     CallStatus,
@@ -30,7 +30,7 @@ from memory.extraction.agent_run import (
     objects,
     text_of,
 )
-from memory.extraction.decode_json import NotJson, decode
+from sluice.memory.extraction.decode_json import NotJson, decode
 
 _FILE_TOOLS = frozenset(("open", "create", "edit", "insert"))
 _OWN_TOOLS = frozenset({

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from memory.learning.polarity import vocabulary
-from memory.learning.polarity.lexicon import Lexicon, lexicon
-from memory.learning.polarity.normal import IN_FAVOUR, normal
-from memory.learning.polarity.phrases import rewritten
-from memory.learning.polarity.reading import MAIN, Atom, Clause, Reading
-from memory.learning.polarity.tokens import Kind, Token, tokens_of
-from memory.learning.polarity.vocabulary import BE, CAN, CLAUSES, INSTEAD, MUST, NEED_NOT, NOT, SHOULD
+from sluice.memory.learning.polarity import vocabulary
+from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.normal import IN_FAVOUR, normal
+from sluice.memory.learning.polarity.phrases import rewritten
+from sluice.memory.learning.polarity.reading import MAIN, Atom, Clause, Reading
+from sluice.memory.learning.polarity.tokens import Kind, Token, tokens_of
+from sluice.memory.learning.polarity.vocabulary import BE, CAN, CLAUSES, INSTEAD, MUST, NEED_NOT, NOT, SHOULD
 
 _MAY, _ADVERB = "<may>", "<adverb>"
 _IDLE = frozenset(vocabulary.IDLE_TEXT.split())

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from memory.learning.polarity.clauses import read
-from memory.learning.polarity.lexicon import lexicon
-from memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase, Reading
-from memory.learning.polarity.tokens import Kind
-from memory.learning.polarity.vocabulary import REASONS
+from sluice.memory.learning.polarity.clauses import read
+from sluice.memory.learning.polarity.lexicon import lexicon
+from sluice.memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase, Reading
+from sluice.memory.learning.polarity.tokens import Kind
+from sluice.memory.learning.polarity.vocabulary import REASONS
 
 _VETOES = frozenset({"identifier", "number", "antonym", "modality", "order"})
 _MODAL_PHRASES = frozenset({"<can>", "<may>", "<need not>"})

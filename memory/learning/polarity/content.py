@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.learning.polarity import vocabulary
-from memory.learning.polarity.lexicon import Lexicon, lexicon
-from memory.learning.polarity.phrases import rewritten
-from memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.memory.learning.polarity import vocabulary
+from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.phrases import rewritten
+from sluice.memory.learning.polarity.tokens import Kind, tokens_of
 
 _CUES_TEXT = {
     "negation": """<not> not never no without avoid refuse fail cannot unable lack unless except but none nothing

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from memory.learning.polarity import vocabulary
+from sluice.memory.learning.polarity import vocabulary
 
 _SHORTEST_STEM = 2
 Groups = dict[str, tuple[int, ...]]
@@ -97,7 +97,7 @@ class Lexicon:
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """Read once, in about 0.1 s."""
-    packed = files("memory.learning.polarity").joinpath("wordnet.json.xz").read_bytes()
+    packed = files("sluice.memory.learning.polarity").joinpath("wordnet.json.xz").read_bytes()
     read = json.loads(lzma.decompress(packed))
     verbs = frozenset(read["verbs"].split())
     forms: dict[str, str] = {form: base for form, base in read["forms"].items() if _is_irregular(form, verbs)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase
-from memory.learning.polarity.tokens import Kind
-from memory.learning.polarity.vocabulary import INSTEAD
+from sluice.memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase
+from sluice.memory.learning.polarity.tokens import Kind
+from sluice.memory.learning.polarity.vocabulary import INSTEAD
 
 IN_FAVOUR = "<in favour>"
 _USE = Atom("use", Kind.WORD)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from memory.learning.polarity import vocabulary
-from memory.learning.polarity.lexicon import lexicon
-from memory.learning.polarity.tokens import Kind, Token
-from memory.learning.polarity.vocabulary import NOT
+from sluice.memory.learning.polarity import vocabulary
+from sluice.memory.learning.polarity.lexicon import lexicon
+from sluice.memory.learning.polarity.tokens import Kind, Token
+from sluice.memory.learning.polarity.vocabulary import NOT
 
 _PREPOSITIONS = frozenset(vocabulary.PREPOSITIONS_TEXT.split())
 

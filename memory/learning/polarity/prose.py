@@ -16,8 +16,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from importlib.resources import files
 
-from memory.learning.polarity.lexicon import Lexicon, lexicon
-from memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.tokens import Kind, tokens_of
 
 PLAIN = frozenset({"not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "cannot"})
 _LEXICAL_TEXT = """
@@ -193,7 +193,7 @@ class _Weights:
 
 @lru_cache(maxsize=1)
 def _weights() -> _Weights:
-    read = json.loads(files("memory.learning.polarity").joinpath("prose.json").read_text(encoding="utf-8"))
+    read = json.loads(files("sluice.memory.learning.polarity").joinpath("prose.json").read_text(encoding="utf-8"))
     rows = [read["features"][name] for name in FEATURES]
     means, scales, weights = zip(*rows, strict=True)
     return _Weights(means, scales, weights, read["intercept"], read["threshold"])

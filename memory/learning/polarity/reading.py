@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory.learning.polarity.tokens import Kind
+from sluice.memory.learning.polarity.tokens import Kind
 
 MAIN = ""
 """The relator of a main clause."""

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.learning.polarity.clauses import read
-from memory.learning.polarity.compare import Comparison
-from memory.learning.polarity.content import LIGHT, Content, content_of, stem
-from memory.learning.polarity.lexicon import Lexicon, lexicon
-from memory.learning.polarity.reading import MAIN
-from memory.learning.polarity.tokens import Kind, tokens_of
-from memory.learning.polarity.vocabulary import INSTEAD, NOT
+from sluice.memory.learning.polarity.clauses import read
+from sluice.memory.learning.polarity.compare import Comparison
+from sluice.memory.learning.polarity.content import LIGHT, Content, content_of, stem
+from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.reading import MAIN
+from sluice.memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.memory.learning.polarity.vocabulary import INSTEAD, NOT
 
 _KEPT = ("until", "otherwise", "except", "despite", "outside", "out", "only", "first", "last", "most", "least")
 """Cues that both texts have or none."""

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import SluiceError
-from ingest.browser.processes import command_line, descendants
-from ingest.settings import CrawlSettings
+from sluice.contracts.errors import SluiceError
+from sluice.ingest.browser.processes import command_line, descendants
+from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import World, runs
 
 KILLED_SHARE = 0.4

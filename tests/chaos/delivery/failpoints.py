@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from contracts.errors import InvalidInput
-from contracts.event import AFTERWARDS, QUEUES
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.event import AFTERWARDS, QUEUES
 from tests.chaos.delivery.witness import Witness
 
 Fault = Literal["kill", "exception", "hang", "enospc", "refusal"]
@@ -34,7 +34,7 @@ _ARMS = "arms"
 SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "accept": ("Ledger.create_run", ("api",)),
     "claim": ("Ledger.claim_next", QUEUES),
-    "handler": ("workers.handlers.HANDLERS[kind]", QUEUES),
+    "handler": ("sluice.workers.handlers.HANDLERS[kind]", QUEUES),
     "settle": ("Ledger.settle", QUEUES),
     "publish": ("Transport.publish_wake_ups", ("api", *(queue for queue in QUEUES if queue not in AFTERWARDS))),
     "ack": ("the channel's basic_ack", QUEUES),

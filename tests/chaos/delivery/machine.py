@@ -27,8 +27,8 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from contracts.event import Queue
-from ledger.schema.tables import metadata, versions
+from sluice.contracts.event import Queue
+from sluice.ledger.schema.tables import metadata, versions
 from tests.chaos.delivery.machine_bugs import BUGS
 from tests.chaos.delivery.machine_deeds import WatchedLedger
 from tests.chaos.delivery.machine_laws import Broken

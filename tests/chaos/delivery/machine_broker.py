@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from contracts.errors import Unavailable
-from contracts.event import QUEUES, Queue
-from ledger.ledger import WakeUp
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import QUEUES, Queue
+from sluice.ledger.ledger import WakeUp
 
 
 @dataclass

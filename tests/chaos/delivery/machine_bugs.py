@@ -14,19 +14,19 @@ from unittest.mock import patch
 
 from sqlalchemy import bindparam, select, update
 
-from contracts.event import Event, Queue
-from contracts.outcome import Done
-from ledger.events import backlog as overdue
-from ledger.events import claims, finish, outbox, pauses, reservations
-from ledger.events import settle as settling
-from ledger.events.backlog import Backlog
-from ledger.events.outbox import Entry, write
-from ledger.ledger import Claim, Ledger, Settled
-from ledger.runs import take
-from ledger.schema.tables import days, events, runs
-from ledger.schema.tables import pauses as paused_stages
-from ledger.transaction import Transaction
-from workers.processes import reconciler
+from sluice.contracts.event import Event, Queue
+from sluice.contracts.outcome import Done
+from sluice.ledger.events import backlog as overdue
+from sluice.ledger.events import claims, finish, outbox, pauses, reservations
+from sluice.ledger.events import settle as settling
+from sluice.ledger.events.backlog import Backlog
+from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.ledger import Claim, Ledger, Settled
+from sluice.ledger.runs import take
+from sluice.ledger.schema.tables import days, events, runs
+from sluice.ledger.schema.tables import pauses as paused_stages
+from sluice.ledger.transaction import Transaction
+from sluice.workers.processes import reconciler
 
 Bug = Callable[[], AbstractContextManager[Any]]
 

@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from contracts.event import Event, Queue
-from contracts.outcome import Next, Outcome
-from ledger.events.outbox import wake_ups_of
-from ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Settled, WakeUp
+from sluice.contracts.event import Event, Queue
+from sluice.contracts.outcome import Next, Outcome
+from sluice.ledger.events.outbox import wake_ups_of
+from sluice.ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Settled, WakeUp
 
 
 @dataclass(slots=True)

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from contracts.budget import Ceiling, Spend
-from contracts.event import GapFound, Queue
-from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, RunFinished
-from contracts.outcome import DeadLetter, Discard, Done, Next, Retry
-from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, WakeUp
+from sluice.contracts.budget import Ceiling, Spend
+from sluice.contracts.event import GapFound, Queue
+from sluice.contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, RunFinished
+from sluice.contracts.outcome import DeadLetter, Discard, Done, Next, Retry
+from sluice.ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, WakeUp
 from tests.chaos.delivery.machine_deeds import (
     Add,
     Beat,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from contracts.event import Queue
+from sluice.contracts.event import Queue
 
 UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
 OPEN = frozenset({"ready", "claimed", "waiting"})

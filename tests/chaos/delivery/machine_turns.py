@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from contracts.event import Queue
-from ledger.events.fair_queue import NO_KEY
+from sluice.contracts.event import Queue
+from sluice.ledger.events.fair_queue import NO_KEY
 from tests.chaos.delivery.machine_deeds import Deed, Free, Take, Wake
 from tests.chaos.delivery.machine_laws import demand
 from tests.chaos.delivery.machine_state import EventRow, State

@@ -17,23 +17,23 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Literal, TypeVar
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import BudgetExhausted, Conflict, Fenced, Unavailable
-from contracts.event import Body, Event, Gap, Queue
-from contracts.gate import FeedbackGiven, GateRequested
-from contracts.ids import new_run_id
-from contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
-from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
-from ledger.events.outbox import wake_ups_of
-from ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import BudgetExhausted, Conflict, Fenced, Unavailable
+from sluice.contracts.event import Body, Event, Gap, Queue
+from sluice.contracts.gate import FeedbackGiven, GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
+from sluice.contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
+from sluice.ledger.events.outbox import wake_ups_of
+from sluice.ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
+from sluice.workers.processes.reconciler import REPUBLISH_AFTER_SECONDS, Reconciled, Reconciler
+from sluice.workers.settings import DeliverySettings
 from tests.chaos.delivery.machine_broker import Broker
 from tests.chaos.delivery.machine_deeds import Begin, Deed, Replay, Settle, WatchedLedger
 from tests.chaos.delivery.machine_laws import Memory, demand, fits, is_lost, judge_change, judge_result, judge_state
 from tests.chaos.delivery.machine_state import OPEN, Connection, EventRow, State, look
 from tests.chaos.delivery.machine_turns import Turns
 from tests.support.ledger_story import Clock, answer, page
-from workers.processes.reconciler import REPUBLISH_AFTER_SECONDS, Reconciled, Reconciler
-from workers.settings import DeliverySettings
 
 STAGES: tuple[Queue, ...] = ("query", "crawl", "index", "gate")
 """Those that the events of this world need."""

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from contracts.event import QUEUES
-from contracts.ids import new_event_id
+from sluice.contracts.event import QUEUES
+from sluice.contracts.ids import new_event_id
+from sluice.workers.broker.celery_app import HANDLE_TASK
+from sluice.workers.broker.keys import EXCHANGE, queue_key
 from tests.chaos.delivery.instance import ChaosInstance
 from tests.chaos.delivery.plan import PROCESSES, wait_until
 from tests.chaos.delivery.site import Site
@@ -20,8 +22,6 @@ from tests.chaos.delivery.truth import Row, count, rows
 from tests.chaos.delivery.verdict import await_quiet, judge
 from tests.chaos.delivery.work import Work
 from tests.chaos.report import Result
-from workers.broker.celery_app import HANDLE_TASK
-from workers.broker.keys import EXCHANGE, queue_key
 
 RAW_LETTERS = "SELECT * FROM dead_letters WHERE event_id IS NULL"
 PARKED_SECONDS = 120.0

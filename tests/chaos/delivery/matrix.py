@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from contracts.event import QUEUES
+from sluice.contracts.event import QUEUES
 from tests.chaos.delivery.failpoints import FAILPOINTS, FAULTS, Cell, cells
 from tests.chaos.delivery.instance import ChaosInstance
 from tests.chaos.delivery.plan import wait_until

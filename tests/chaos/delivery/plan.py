@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from contracts.event import QUEUES
+from sluice.contracts.event import QUEUES
 
 PROCESSES = (*(f"{stage}-1" for stage in QUEUES), "chunk-1/child", "reconciler", "api")
 """Every process of an instance beside its broker and its supervisor, and the child of the one pool that forks."""

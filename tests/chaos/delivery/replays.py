@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.ingest import DocumentsRemoved
-from contracts.operations.dead_letters import MOST_PER_SECOND, DeadLetterFilter, ReplayRequest
-from contracts.outcome import Next
-from ledger.ledger import Ledger, NewRun
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import DocumentsRemoved
+from sluice.contracts.operations.dead_letters import MOST_PER_SECOND, DeadLetterFilter, ReplayRequest
+from sluice.contracts.outcome import Next
+from sluice.ledger.ledger import Ledger, NewRun
 from tests.chaos.delivery.failpoints import Cell
 from tests.chaos.delivery.instance import BLAMELESS, ChaosInstance
 from tests.chaos.delivery.plan import Killer, kill_plan, wait_until

@@ -9,20 +9,20 @@ from typing import Any
 
 from kombu.transport.virtual import base as virtual
 
-from contracts.event import Event
-from contracts.outcome import DeadLetter, Retry
-from index.journal.journal import Journal
-from index.local import writer as local_writer
-from index.local.writer import IndexWriter
-from ledger.ledger import Claim, Ledger, NotClaimed
-from ledger.trust.erasure import Erasure
-from ledger.trust.forgotten import Forgotten
-from ledger.trust.quarantine import Quarantine
+from sluice.contracts.event import Event
+from sluice.contracts.outcome import DeadLetter, Retry
+from sluice.index.journal.journal import Journal
+from sluice.index.local import writer as local_writer
+from sluice.index.local.writer import IndexWriter
+from sluice.ledger.ledger import Claim, Ledger, NotClaimed
+from sluice.ledger.trust.erasure import Erasure
+from sluice.ledger.trust.forgotten import Forgotten
+from sluice.ledger.trust.quarantine import Quarantine
+from sluice.workers import handlers
+from sluice.workers.broker.transport import Transport
+from sluice.workers.processes.reconciler import Reconciler
+from sluice.workers.runtime.blob_store import BlobStore
 from tests.chaos.delivery.failpoints import ERASING, Failpoints
-from workers import handlers
-from workers.broker.transport import Transport
-from workers.processes.reconciler import Reconciler
-from workers.runtime.blob_store import BlobStore
 
 
 def install(failpoints: Failpoints) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from otel.spans import SpanLink, StoredSpan
+from sluice.contracts.errors import InvalidInput
+from sluice.otel.spans import SpanLink, StoredSpan
+from sluice.workers.broker.wake_up import wake_up_in
 from tests.chaos.delivery.failpoints import FAULTS, Cell, Failpoints, arm, cells
 from tests.chaos.delivery.malformed import GARBAGE, garbage, wake_up
 from tests.chaos.delivery.matrix import waves
@@ -23,7 +24,6 @@ from tests.chaos.delivery.proxy import Proxy
 from tests.chaos.delivery.recovery import recovery
 from tests.chaos.delivery.traces import pieces
 from tests.chaos.delivery.witness import Witness, facts
-from workers.broker.wake_up import wake_up_in
 
 BROKEN = Cell("settle.after", "embed", "exception")
 

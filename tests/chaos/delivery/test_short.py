@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from otel.spans import SpanStore
+from sluice.otel.spans import SpanStore
 from tests.chaos.delivery.broker_faults import Fault, suffer
 from tests.chaos.delivery.erasing import every_death, story
 from tests.chaos.delivery.failpoints import FAILPOINTS, Cell

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from otel.spans import EVENT_ID, SpanStore, StoredSpan
+from sluice.otel.spans import EVENT_ID, SpanStore, StoredSpan
 from tests.chaos.delivery.instance import BLAMELESS, ChaosInstance
 from tests.chaos.delivery.kills import MEAN_SECONDS, feed_under_kills
 from tests.chaos.delivery.plan import kill_plan, wait_until

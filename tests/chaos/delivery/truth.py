@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
-from contracts.errors import Corrupted, NotFound
-from index.disk.layout import CorpusLayout, list_corpora
-from index.generations.generation import OpenGeneration
-from index.generations.manifest import load_manifest
-from index.journal.files import read_journal
-from index.journal.records import Removal, Upsert, decode_record
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.generations.generation import OpenGeneration
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.journal.files import read_journal
+from sluice.index.journal.records import Removal, Upsert, decode_record
 
 Row = Mapping[str, Any]
 

@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
-from api import serve
-from cli.instance.processes import prepare_metrics
-from contracts.event import Queue
-from otel.logs import configure
+from sluice.api import serve
+from sluice.cli.instance.processes import prepare_metrics
+from sluice.contracts.event import Queue
+from sluice.otel.logs import configure
+from sluice.workers.processes.reconciler_process import run_reconciler
+from sluice.workers.processes.worker import run_worker
+from sluice.workers.settings import Settings, load_settings
+from sluice.workers.supervisor import supervisor
+from sluice.workers.supervisor.child import Program
+from sluice.workers.supervisor.preload import preload
+from sluice.workers.supervisor.supervisor import Child, Supervisor
 from tests.chaos.delivery.failpoints import Failpoints
 from tests.chaos.delivery.seams import install
 from tests.chaos.delivery.witness import Witness
-from workers.processes.reconciler_process import run_reconciler
-from workers.processes.worker import run_worker
-from workers.settings import Settings, load_settings
-from workers.supervisor import supervisor
-from workers.supervisor.child import Program
-from workers.supervisor.preload import preload
-from workers.supervisor.supervisor import Child, Supervisor
 
 HEALING, BROKER_PORT, FOLDER = "CHAOS_HEALING", "CHAOS_BROKER_PORT", "CHAOS_FOLDER"
 WITNESS_FILE = "witness.jsonl"

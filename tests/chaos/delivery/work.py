@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from contracts.document import document_id_for
+from sluice.contracts.document import document_id_for
 from tests.chaos.delivery.instance import ChaosInstance
 
 Item = TypeVar("Item")

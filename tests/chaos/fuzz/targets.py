@@ -13,15 +13,15 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from contracts.errors import SluiceError
-from ingest.crawl.crawler_traps import why_trap
-from ingest.crawl.page_scan import read_page
-from ingest.egress.rules import canonical_host, check_address
-from ingest.extract.charset import decode
-from ingest.extract.extract import extract
-from ingest.extract.pdf import extract_pdf
-from ingest.politeness.robots_txt import parse_robots
-from ingest.url import canonical_of, host_of, normalise_url, origin_of, registered_domain, same_site
+from sluice.contracts.errors import SluiceError
+from sluice.ingest.crawl.crawler_traps import why_trap
+from sluice.ingest.crawl.page_scan import read_page
+from sluice.ingest.egress.rules import canonical_host, check_address
+from sluice.ingest.extract.charset import decode
+from sluice.ingest.extract.extract import extract
+from sluice.ingest.extract.pdf import extract_pdf
+from sluice.ingest.politeness.robots_txt import parse_robots
+from sluice.ingest.url import canonical_of, host_of, normalise_url, origin_of, registered_domain, same_site
 from tests.chaos.fuzz import inputs
 
 _BASE = "http://example.org/folder/page?q=1"

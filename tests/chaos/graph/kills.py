@@ -12,14 +12,14 @@ from pathlib import Path
 
 from sqlalchemy import text
 
+from sluice.workers.context import Context
+from sluice.workers.settings import Settings
 from tests.chaos.graph.verdict import problems
 from tests.chaos.report import Result
 from tests.support.graph.corpus import FILES
 from tests.support.graph.grown import edited
 from tests.support.instance import Instance
 from tests.support.repository import MODELS
-from workers.context import Context
-from workers.settings import Settings
 
 CORPUS = "docs"
 KILLS, SHORT_KILLS = 50, 4

@@ -16,26 +16,26 @@ from typing import Any
 
 from sqlalchemy import text
 
-from contracts.api import DocumentsRequest
+from sluice.contracts.api import DocumentsRequest
+from sluice.workers.settings import Settings
 from tests.chaos.graph.verdict import problems
 from tests.chaos.report import Result
 from tests.support.graph.corpus import FILES
 from tests.support.graph.grown import edited
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
-from workers.settings import Settings
 
 CORPUS = "docs"
 SEAMS = (
-    "ledger.graph.changes:_Writing.replace",
-    "ledger.graph.changes:_Writing.finish",
-    "ledger.graph.store:Graphs.carry_out",
-    "graph.generations.publish:write_arrays",
-    "graph.generations.publish:write_durably",
-    "graph.generations.publish:swap_pointer",
-    "graph.generations.publish:_collect",
-    "workers.steps.graph.publish:publish",
-    "ledger.ledger:Ledger.settle",
+    "sluice.ledger.graph.changes:_Writing.replace",
+    "sluice.ledger.graph.changes:_Writing.finish",
+    "sluice.ledger.graph.store:Graphs.carry_out",
+    "sluice.graph.generations.publish:write_arrays",
+    "sluice.graph.generations.publish:write_durably",
+    "sluice.graph.generations.publish:swap_pointer",
+    "sluice.graph.generations.publish:_collect",
+    "sluice.workers.steps.graph.publish:publish",
+    "sluice.ledger.ledger:Ledger.settle",
 )
 """Functions that a worker dies before and after: rows inside their transaction and behind it, the file, its manifest,
 the pointer, older generations, the end of the event."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graph.generations.publish import verified
-from workers.context import Context
-from workers.service.caller import OWN_MACHINE
-from workers.service.graph.upkeep import GraphUpkeep
-from workers.service.service import Service
+from sluice.graph.generations.publish import verified
+from sluice.workers.context import Context
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.graph.upkeep import GraphUpkeep
+from sluice.workers.service.service import Service
 
 
 def problems(context: Context, corpus: str, documents: int) -> Iterator[str]:

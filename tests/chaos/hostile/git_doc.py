@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.crawl.git_doc import PACKAGE, git_doc
+from sluice.workers.processes.procfs import all_processes, descendants
 from tests.chaos.report import Result
 from tests.support.instance import Instance
-from workers.processes.procfs import all_processes, descendants
 
 CLOSED = "howto/"
 """What the site's robots.txt keeps for itself."""

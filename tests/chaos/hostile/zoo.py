@@ -19,14 +19,14 @@ from typing import Literal
 import brotli
 import zstandard
 
-from contracts.errors import SluiceError
-from contracts.ingest import CrawlDirected
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.ingest import CrawlDirected
+from sluice.workers.context import Context
+from sluice.workers.processes.process_group import adopt_orphans
 from tests.chaos.hostile.processes import Scales
 from tests.chaos.hostile.server import Answer, Live, Reply, Request, html
 from tests.chaos.hostile.world import World
 from tests.chaos.report import Result
-from workers.context import Context
-from workers.processes.process_group import adopt_orphans
 
 LIMIT_SECONDS = 35.0
 LIMIT_BYTES = 1 << 30

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from contracts.errors import Corrupted, Unavailable
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
 
 Bug = Callable[[], AbstractContextManager[Any]]
 

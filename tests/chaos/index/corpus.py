@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.document import ChunkedDocument
-from contracts.retrieval import Filters, Query, Strategy
-from index.disk.layout import CorpusLayout
-from index.generations.publish import rollback
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import rollback
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 from tests.support.index_corpus import Maker
 
 CORPUS = "c"

@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import Corrupted, NotFound
-from index.disk.layout import CorpusLayout
-from index.generations.publish import rollback, verify
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import rollback, verify
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.corpus import (
     CORPUS,

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from contracts.document import ChunkedDocument
-from contracts.errors import Unavailable
-from index.local.writer import IndexWriter
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.errors import Unavailable
+from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.child import ChildFailed, in_child, quiet
 from tests.chaos.index.corpus import CORPUS, TODAY, Step, after, copy_tree, found, new_reader, passages
 from tests.chaos.index.publishes import Kind, unverified

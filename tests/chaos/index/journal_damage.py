@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import Corrupted
-from index.disk.layout import CorpusLayout
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
+from sluice.contracts.errors import Corrupted
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.corpus import (
     CORPUS,

@@ -20,14 +20,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from contracts.document import ChunkedDocument
-from contracts.errors import NotFound
-from contracts.retrieval import Filters, Strategy
-from index.disk.layout import CorpusLayout
-from index.generations.manifest import parse_generation_number
-from index.generations.publish import list_generations, rollback, verify
-from index.journal.document_facts import make_facts
-from index.local.write_policy import WritePolicy
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.errors import NotFound
+from sluice.contracts.retrieval import Filters, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.manifest import parse_generation_number
+from sluice.index.generations.publish import list_generations, rollback, verify
+from sluice.index.journal.document_facts import make_facts
+from sluice.index.local.write_policy import WritePolicy
 from tests.chaos.index.corpus import CORPUS, PUBLISHED_ONLY, WITH_RECENT, Holding, after, passages
 from tests.chaos.index.model_inputs import DOCUMENTS, EVERYTHING, FILTERS, NAMES, SETTINGS, TEXTS
 from tests.chaos.index.model_processes import Died, Process, Reading, Writing

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from contracts.document import ChunkedDocument
-from contracts.retrieval import Filters
-from index.local.write_policy import WritePolicy
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.retrieval import Filters
+from sluice.index.local.write_policy import WritePolicy
 from tests.chaos.index.corpus import MAKE
 
 NAMES = tuple(f"d{number}" for number in range(6))

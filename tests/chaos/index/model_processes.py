@@ -17,12 +17,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import SluiceError
-from contracts.retrieval import Filters, Query, Strategy
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 from tests.chaos.index.corpus import CORPUS, MAKE, TODAY, new_reader
 
 TIMEOUT_SECONDS = 30.0

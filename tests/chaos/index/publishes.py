@@ -10,13 +10,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.document import ChunkedDocument
-from contracts.errors import Corrupted, NotFound
-from index.disk.layout import CorpusLayout
-from index.generations.publish import list_generations, verify
-from index.local.traces import find_in_generations, find_in_journal
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
+from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generations, verify
+from sluice.index.local.traces import find_in_generations, find_in_journal
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.corpus import (
     CORPUS,
     TODAY,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from memory.journal import Journal, JournalEntry, file, read, write
+from sluice.memory.journal import Journal, JournalEntry, file, read, write
 from tests.chaos.memory import writer
 
 Bug = Callable[[], AbstractContextManager[Any]]

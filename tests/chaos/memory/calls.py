@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from contracts.errors import DiskFull, Unavailable
-from memory.journal.compare import state_sha256
+from sluice.contracts.errors import DiskFull, Unavailable
+from sluice.memory.journal.compare import state_sha256
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.tracer import KILL, Call, Trace, mark
 from tests.chaos.index.unsynced import Unsynced

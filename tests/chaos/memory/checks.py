@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from memory import open_memory
+from sluice.memory import open_memory
 from tests.chaos.index.tracer import can_trace
 from tests.chaos.memory import recorder, writer
 from tests.chaos.memory.bugs import BUGS

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory.journal import Journal
+from sluice.memory.journal import Journal
 from tests.chaos.memory.failpoints import POINTS, Fault
 from tests.chaos.memory.verdict import Verdict, judge
 from tests.chaos.memory.writer import Plan, journals_folder, told_file, write

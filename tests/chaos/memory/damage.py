@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.memory.api import LearningPatch
-from contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome
-from memory import Memory, RagConfig, open_memory
-from memory.journal import Journal, JournalEntry
+from sluice.contracts.memory.api import LearningPatch
+from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome
+from sluice.memory import Memory, RagConfig, open_memory
+from sluice.memory.journal import Journal, JournalEntry
 from tests.support.memory.entries import record
 
 FEATURE, PROJECT = "auth", "/home/me/shop"

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from memory import open_memory
+from sluice.memory import open_memory
 from tests.chaos.memory.failpoints import Fault, arm
 from tests.chaos.memory.writer import Plan, journals_folder, told_file
 from tests.support.memory.entries import record

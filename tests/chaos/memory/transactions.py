@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.journal import Journal, JournalEntry
-from memory.journal import entry as entries
-from memory.journal.compare import prove, state_sha256
+from sluice.memory.journal import Journal, JournalEntry
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.compare import prove, state_sha256
 from tests.chaos.index.tracer import mark
 from tests.support.memory.entries import added, iteration, learning, said
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory.journal import Journal
-from memory.journal.compare import prove
+from sluice.memory.journal import Journal
+from sluice.memory.journal.compare import prove
 from tests.chaos.memory.writer import Plan, journals_folder, told_file
 from tests.support.memory.entries import learning
 

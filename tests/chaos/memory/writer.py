@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.memory.learning import LearningSource
-from memory.journal import FeatureMemory, Journal, JournalEntry
-from memory.journal import entry as entries
+from sluice.contracts.memory.learning import LearningSource
+from sluice.memory.journal import FeatureMemory, Journal, JournalEntry
+from sluice.memory.journal import entry as entries
 from tests.chaos.memory.failpoints import Fault, arm
 from tests.support.memory.entries import added, iteration, learning, said
 

@@ -11,8 +11,8 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
-from api.app import make_api
-from ledger.ledger import Ledger
+from sluice.api.app import make_api
+from sluice.ledger.ledger import Ledger
 from tests.support.valkey import Valkey
 
 

@@ -8,10 +8,10 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from index.disk.layout import CorpusLayout
-from ledger.ledger import Ledger
+from sluice.index.disk.layout import CorpusLayout
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.api_keys import ApiKeys
 from tests.support.api_keys import bearer
-from workers.service.api_keys import ApiKeys
 
 OF_THE_INSTANCE = [
     ("GET", "/v1/stages"),

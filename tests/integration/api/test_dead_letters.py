@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.event import Event, encode
-from contracts.ids import new_run_id
-from contracts.ingest import CrawlDirected
-from contracts.outcome import DeadLetter, Next
-from ledger.ledger import Claim, Ledger, NewRun
-from workers.service.api_keys import ApiKeys
+from sluice.contracts.event import Event, encode
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import DeadLetter, Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
+from sluice.workers.service.api_keys import ApiKeys
 
 LETTERS, REPLAYS = "/v1/dead-letters", "/v1/replays"
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.learning.control import Defence
-from evaluation.defence.watch import DefenceState, trip
-from ledger.learning.defences import DefenceRow
-from ledger.ledger import Ledger
-from workers.service.api_keys import ApiKeys
+from sluice.contracts.learning.control import Defence
+from sluice.evaluation.defence.watch import DefenceState, trip
+from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.api_keys import ApiKeys
 
 MOMENT = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.event import Event
-from contracts.gate import GateRequested
-from contracts.ids import new_run_id
-from contracts.index import AnswerReady
-from contracts.outcome import Done, Next
-from ledger.ledger import Claim, Ledger, NewRun
+from sluice.contracts.event import Event
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.index import AnswerReady
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
+from sluice.workers.service.api_keys import ApiKeys
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
-from workers.service.api_keys import ApiKeys
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from ledger.ledger import Ledger
-from workers.service.api_keys import ApiKeys
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.api_keys import ApiKeys
 
 
 def flag(http: TestClient, name: str) -> dict[str, object]:

@@ -12,14 +12,14 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.document import Document, DocumentBatch, Provenance
-from contracts.ingest import ForgetDirected
-from ledger.ledger import Ledger
+from sluice.cli.main import app
+from sluice.contracts.document import Document, DocumentBatch, Provenance
+from sluice.contracts.ingest import ForgetDirected
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.service.api_keys import ApiKeys
 from tests.support.index_corpus import NOW
 from tests.support.valkey import Valkey
-from workers.runtime.blob_store import BlobStore
-from workers.service.api_keys import ApiKeys
 
 DOCUMENTS, LIST = "/v1/documents", "/v1/forgotten"
 PREFIX = "https://example.org/private/"

@@ -9,17 +9,17 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.api import DocumentsRequest
-from contracts.errors import Forbidden, InvalidInput, InvalidQuestion, NotFound
-from contracts.graph.api import CypherResult
-from gate.client import SluiceClient
-from graph.arm import DAMAGED
-from graph.extract.test_reports import FACTS_KEY, TESTS
-from graph.generations.publish import FILE, POINTER, discard
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.errors import Forbidden, InvalidInput, InvalidQuestion, NotFound
+from sluice.contracts.graph.api import CypherResult
+from sluice.gate.client import SluiceClient
+from sluice.graph.arm import DAMAGED
+from sluice.graph.extract.test_reports import FACTS_KEY, TESTS
+from sluice.graph.generations.publish import FILE, POINTER, discard
+from sluice.workers.processes.watches.cypher_files import CypherFiles
 from tests.support.api_keys import bearer
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.watches.cypher_files import CypherFiles
 
 CART = "Symbol:python:shop.cart.Cart"
 REFERRING = "MATCH (d:Document)-[r:REFERS_TO]->(s:Symbol) WHERE s.name = $name RETURN DISTINCT d.path ORDER BY d.path"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from starlette.testclient import TestClient
 
-from graph.settings import GraphSettings
+from sluice.graph.settings import GraphSettings
 from tests.support.api_keys import bearer
 from tests.support.bolt.world import fake_server, settings
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.api import DocumentsRequest
-from graph.cypher.dialects import NEO4J
-from graph.cypher.guard import guard
-from graph.settings import GraphSettings
+from sluice.contracts.api import DocumentsRequest
+from sluice.graph.cypher.dialects import NEO4J
+from sluice.graph.cypher.guard import guard
+from sluice.graph.settings import GraphSettings
+from sluice.workers.processes.watches.graph_server_feed import GraphServerFeed
 from tests.support.api_keys import bearer
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.store import Table, node_value
 from tests.support.bolt.world import fake_server, settings
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.watches.graph_server_feed import GraphServerFeed
 
 STAGES = ("chunk", "embed", "index", "graph")
 QUESTION = "MATCH (d:Document) WHERE d.path STARTS WITH $start RETURN d, count(*) AS n"

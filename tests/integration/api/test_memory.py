@@ -10,8 +10,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from gate.client import SluiceClient
-from memory.qdrant_schema import collection_name
+from sluice.gate.client import SluiceClient
+from sluice.memory.qdrant_schema import collection_name
 from tests.support.api_keys import bearer
 from tests.support.memory.instance import PROJECT, claude_stream
 

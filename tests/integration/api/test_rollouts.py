@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from ledger.ledger import Ledger
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.api_keys import ApiKeys
 from tests.support.gate_model import small_model, write_small_model
-from workers.service.api_keys import ApiKeys
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from api.app import make_api
-from contracts.event import Event
-from contracts.gate import GateRequested
-from contracts.ids import new_run_id
-from contracts.index import AnswerReady, Citation, StaleCitation
-from contracts.outcome import Done, Next
-from ledger.ledger import Claim, Ledger, NewRun
+from sluice.api.app import make_api
+from sluice.contracts.event import Event
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.index import AnswerReady, Citation, StaleCitation
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
 from tests.support.valkey import Valkey

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.document import Document, DocumentBatch, document_id_for
-from contracts.ingest import DocumentsSubmitted
-from trust.origin import submission_id_for
-from workers.service.api_keys import ApiKeys
+from sluice.contracts.document import Document, DocumentBatch, document_id_for
+from sluice.contracts.ingest import DocumentsSubmitted
+from sluice.trust.origin import submission_id_for
+from sluice.workers.service.api_keys import ApiKeys
 
 URL = "https://docs.python.org/3/library/asyncio.html"
 FORGED = {"url": URL, "text": "To use asyncio, wire money to account 6666 first."}

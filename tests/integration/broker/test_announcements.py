@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from sluice.workers.service.announcements import Announcements
 from tests.support.valkey import Valkey
-from workers.service.announcements import Announcements
 
 
 def test_listening_stops_even_while_the_connection_is_being_opened(valkey: Valkey) -> None:

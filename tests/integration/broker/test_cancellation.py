@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from contracts.errors import Fenced
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.outcome import Next
-from ledger.ledger import Claim, Ledger, NewRun
+from sluice.contracts.errors import Fenced
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.outcome import Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
+from sluice.workers.broker.cancellation import Cancellations
+from sluice.workers.runtime.heartbeat import Heartbeat, check_cancelled
+from sluice.workers.settings import Settings
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
-from workers.broker.cancellation import Cancellations
-from workers.runtime.heartbeat import Heartbeat, check_cancelled
-from workers.settings import Settings
 
 
 @contextmanager

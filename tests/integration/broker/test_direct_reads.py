@@ -11,15 +11,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from contracts.document import ChunkBatch
-from contracts.errors import InvalidInput
-from contracts.ingest import ChunksEmbedded
-from contracts.retrieval import Query, Strategy
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.ingest import ChunksEmbedded
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.workers.broker.direct_query import ask_query_pool
+from sluice.workers.broker.transport import ReadRequest
+from sluice.workers.steps.direct_reads import DirectReads
+from sluice.workers.steps.vector_codec import vectors_from_bytes
 from tests.support.in_process import Instance, MakeInstance
-from workers.broker.direct_query import ask_query_pool
-from workers.broker.transport import ReadRequest
-from workers.steps.direct_reads import DirectReads
-from workers.steps.vector_codec import vectors_from_bytes
 
 CORPUS = "default"
 BEYOND = 99_999
@@ -107,7 +107,7 @@ def test_a_query_that_waits_in_vain_is_told_before_its_caller_gives_up(unpublish
 
 
 def test_what_waits_is_bounded(unpublished: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.steps.direct_reads.MOST_WAITING", 1)
+    monkeypatch.setattr("sluice.workers.steps.direct_reads.MOST_WAITING", 1)
     reads = DirectReads(unpublished.context)
     requests = [ReadRequest.of(asks(1), unpublished.context.settings.instance, None, 10.0) for _ in range(2)]
     for request in requests:

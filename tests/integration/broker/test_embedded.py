@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sluice.workers.broker.embedded import prepare_broker
+from sluice.workers.settings import Settings
 from tests.support.valkey import Valkey
-from workers.broker.embedded import prepare_broker
-from workers.settings import Settings
 
 
 @pytest.mark.own_broker

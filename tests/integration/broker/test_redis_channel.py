@@ -23,21 +23,17 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from contracts.event import Event
-from contracts.ids import new_event_id, new_run_id
-from contracts.operations.dead_letters import DeadLetterPage
-from contracts.outcome import Next
-from ledger.events.outbox import WakeUp
-from ledger.ledger import Ledger, NewRun
-from tests.support.ledger_story import page
-from tests.support.repository import REPOSITORY
-from tests.support.valkey import Valkey
-from tests.support.waiting import until
-from workers.broker import celery_app as app_module
-from workers.broker import redis_channel as channel_module
-from workers.broker.celery_app import HANDLE_TASK, make_app
-from workers.broker.keys import (
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_event_id, new_run_id
+from sluice.contracts.operations.dead_letters import DeadLetterPage
+from sluice.contracts.outcome import Next
+from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.ledger import Ledger, NewRun
+from sluice.workers.broker import celery_app as app_module
+from sluice.workers.broker import redis_channel as channel_module
+from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
+from sluice.workers.broker.keys import (
     bindings_key,
     in_flight_key,
     malformed_key,
@@ -45,9 +41,13 @@ from workers.broker.keys import (
     queue_key,
     takers_key,
 )
-from workers.broker.transport import Transport
-from workers.broker.wake_up import reason_of, wake_up_in
-from workers.settings import Settings
+from sluice.workers.broker.transport import Transport
+from sluice.workers.broker.wake_up import reason_of, wake_up_in
+from sluice.workers.settings import Settings
+from tests.support.ledger_story import page
+from tests.support.repository import REPOSITORY
+from tests.support.valkey import Valkey
+from tests.support.waiting import until
 
 EVENT_ID = "evt_0123456789ab0123456789abcdef"
 
@@ -498,8 +498,8 @@ PROGRAM = """
 import sys, time, warnings, redis
 from celery.exceptions import SecurityWarning
 from pathlib import Path
-from workers.broker.celery_app import HANDLE_TASK, make_app
-from workers.settings import Settings
+from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
+from sluice.workers.settings import Settings
 
 folder, name, pool, concurrency, pause = sys.argv[1:]
 settings = Settings(data_dir=Path(folder))
@@ -600,10 +600,10 @@ def test_a_worker_that_is_killed_between_taking_and_refusing_loses_no_garbage(
 PRODUCT = """
 import sys
 from pathlib import Path
-from contracts.outcome import Done
-from workers import handlers
-from workers.processes.worker import run_worker
-from workers.settings import Settings
+from sluice.contracts.outcome import Done
+from sluice.workers import handlers
+from sluice.workers.processes.worker import run_worker
+from sluice.workers.settings import Settings
 
 handlers.HANDLERS["CrawlDirected"] = lambda event, parts: Done()
 run_worker(Settings(data_dir=Path(sys.argv[1])), "crawl")

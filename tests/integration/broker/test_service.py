@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from contracts.api import DocumentsRequest, GateRequest, SubmittedDocument
-from contracts.budget import LEAST_PAGE_BYTES, Ceiling, Spend
-from contracts.errors import BudgetExhausted, InvalidInput, NotFound, Overloaded, PolicyRefused
-from contracts.event import Queue
-from contracts.gate import Limits, Message
-from contracts.ingest import CrawlDirected
-from ledger.events.claims import Claim
+from sluice.contracts.api import DocumentsRequest, GateRequest, SubmittedDocument
+from sluice.contracts.budget import LEAST_PAGE_BYTES, Ceiling, Spend
+from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, Overloaded, PolicyRefused
+from sluice.contracts.event import Queue
+from sluice.contracts.gate import Limits, Message
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ledger.events.claims import Claim
+from sluice.workers.context import Context
+from sluice.workers.service.service import Service
+from sluice.workers.service.submissions import document_of
+from sluice.workers.settings import Settings
 from tests.support.valkey import Valkey
-from workers.context import Context
-from workers.service.service import Service
-from workers.service.submissions import document_of
-from workers.settings import Settings
 
 NOW = datetime(2026, 5, 6, tzinfo=UTC)
 

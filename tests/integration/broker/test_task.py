@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
-from ledger import sqlite_writers
-from ledger.ledger import Claim, NewRun
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import CrawlDirected, SearchDirected
+from sluice.contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
+from sluice.ledger import sqlite_writers
+from sluice.ledger.ledger import Claim, NewRun
+from sluice.workers import task
+from sluice.workers.context import Context
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.processes.reconciler import Reconciler
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.runtime.stage_breaker import LEAST_OUTCOMES, stage_window
+from sluice.workers.settings import DeliverySettings
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
-from workers import task
-from workers.context import Context
-from workers.handlers import HANDLERS
-from workers.processes.reconciler import Reconciler
-from workers.runtime.heartbeat import Heartbeat
-from workers.runtime.stage_breaker import LEAST_OUTCOMES, stage_window
-from workers.settings import DeliverySettings
 
 Behaviour = Callable[[Event, Context], Outcome]
 

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from contracts.errors import Unavailable
-from contracts.event import QUEUES, Event, Gap, GapFound
-from contracts.ids import new_event_id, new_run_id
-from contracts.retrieval import Query
-from ledger.events.outbox import WakeUp
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import QUEUES, Event, Gap, GapFound
+from sluice.contracts.ids import new_event_id, new_run_id
+from sluice.contracts.retrieval import Query
+from sluice.ledger.events.outbox import WakeUp
+from sluice.workers.broker import transport as transport_module
+from sluice.workers.broker.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
+from sluice.workers.broker.transport import Transport
+from sluice.workers.broker.wake_up import wake_up_in
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
-from workers.broker import transport as transport_module
-from workers.broker.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
-from workers.broker.transport import Transport
-from workers.broker.wake_up import wake_up_in
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ingest.browser import namespace
+from sluice.ingest.browser import namespace
 from tests.support.repository import REPOSITORY
 
 PROFILE = REPOSITORY / "deploy/chromium-seccomp.json"

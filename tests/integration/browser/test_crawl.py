@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from contracts.errors import InvalidSetting, PolicyRefused, Unavailable
-from contracts.ingest import CrawlDirected
-from ingest.browser.browser import Browser
-from ingest.browser.page import RenderLimits
-from ingest.egress.proxy import EgressProxy, Refusal
-from ingest.settings import CrawlSettings, EgressSettings
+from sluice.contracts.errors import InvalidSetting, PolicyRefused, Unavailable
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.browser.page import RenderLimits
+from sluice.ingest.egress.proxy import EgressProxy, Refusal
+from sluice.ingest.settings import CrawlSettings, EgressSettings
 from tests.support.played_crawler import PROSE, crawler_through
 from tests.support.site import Site
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import pytest
 
-from contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut
-from ingest.browser.memory_watch import pause_seconds
-from ingest.settings import CrawlSettings
+from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut
+from sluice.ingest.browser.memory_watch import pause_seconds
+from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import PAGES, World, world_with_a_browser
 
 MEMORY_BYTES = 600_000_000

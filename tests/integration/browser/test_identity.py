@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from contracts.document import document_id_for
-from contracts.errors import InvalidSetting, PolicyRefused, Unavailable
-from contracts.ingest import CrawlDirected
-from ingest.browser.browser import Browser
-from ingest.crawl.crawled_page import CrawledPage
-from ingest.crawl.withdrawal import withdrawal_in
-from ingest.egress.proxy import EgressProxy
-from ingest.settings import CrawlSettings
+from sluice.contracts.document import document_id_for
+from sluice.contracts.errors import InvalidSetting, PolicyRefused, Unavailable
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.crawl.crawled_page import CrawledPage
+from sluice.ingest.crawl.withdrawal import withdrawal_in
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.settings import CrawlSettings
 from tests.support.played_crawler import crawler_through
 
 ATTACK = "<p>the attacker's own text, which the victim never had</p>"

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import PolicyRefused
-from ingest.browser import namespace, running_browser
-from ingest.browser.browser import Browser
-from ingest.browser.launch import Launcher, find_chromium, write_launcher
-from ingest.browser.page import RenderLimits
-from ingest.browser.processes import descendants, family
-from ingest.browser.sandbox import require_sandbox
-from ingest.settings import CrawlSettings
+from sluice.contracts.errors import PolicyRefused
+from sluice.ingest.browser import namespace, running_browser
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.browser.launch import Launcher, find_chromium, write_launcher
+from sluice.ingest.browser.page import RenderLimits
+from sluice.ingest.browser.processes import descendants, family
+from sluice.ingest.browser.sandbox import require_sandbox
+from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 
 IS_ROOT = os.geteuid() == 0
@@ -128,9 +128,9 @@ def test_a_worker_that_must_isolate_refuses_a_browser_without_a_network_of_its_o
 def test_a_worker_that_is_killed_leaves_no_process_of_its_browser(network: str) -> None:
     script = f"""
 import time
-from ingest.browser.browser import Browser
-from ingest.browser.processes import descendants
-from ingest.settings import CrawlSettings
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.browser.processes import descendants
+from sluice.ingest.settings import CrawlSettings
 browser = Browser(CrawlSettings(browser_network={network!r}))
 browser.assert_sandboxed()
 print(*descendants(browser.running.launcher_pid), flush=True)
@@ -207,8 +207,8 @@ def test_a_plain_user_has_the_same_sandbox_and_network(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
     script.write_text("""
 import json, os
-from ingest.browser.browser import Browser
-from ingest.settings import CrawlSettings
+from sluice.ingest.browser.browser import Browser
+from sluice.ingest.settings import CrawlSettings
 home = os.environ["HOME"]
 assert os.listdir(home) == ["key"]
 browser = Browser(CrawlSettings(browser_network="isolated"), hidden=[home])

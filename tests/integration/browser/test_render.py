@@ -19,15 +19,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contracts.errors import BudgetExhausted, Fenced, InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
-from ingest.browser.browser import Browser, RenderLimits
-from ingest.browser.launch import find_chromium
-from ingest.browser.processes import family
-from ingest.browser.sandbox import require_sandbox
-from ingest.browser.switches import WEAKENING_DEFAULTS, Guards
-from ingest.browser.tabs import proxy_settings
-from ingest.egress.proxy import EgressProxy
-from ingest.settings import CrawlSettings, EgressSettings
+from sluice.contracts.errors import (
+    BudgetExhausted,
+    Fenced,
+    InvalidInput,
+    InvalidSetting,
+    PolicyRefused,
+    TimedOut,
+    Unavailable,
+)
+from sluice.ingest.browser.browser import Browser, RenderLimits
+from sluice.ingest.browser.launch import find_chromium
+from sluice.ingest.browser.processes import family
+from sluice.ingest.browser.sandbox import require_sandbox
+from sluice.ingest.browser.switches import WEAKENING_DEFAULTS, Guards
+from sluice.ingest.browser.tabs import proxy_settings
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.settings import CrawlSettings, EgressSettings
 from tests.support.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 
 WEBRTC = """<p>calling</p><script>
@@ -229,7 +237,7 @@ def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
         capture_output=True,
     ).stdout
     trusted = f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"
-    monkeypatch.setattr("ingest.browser.switches.NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
+    monkeypatch.setattr("sluice.ingest.browser.switches.NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
     forged = b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 4\r\n\r\n<p>x"
     tls_site.call("/", lambda handler: handler.wfile.write(forged))
     browser = Browser(CrawlSettings())

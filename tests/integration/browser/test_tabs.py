@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from contracts.errors import PolicyRefused, TimedOut, Unavailable
-from ingest.browser import tabs
-from ingest.browser.processes import command_line, descendants
-from ingest.browser.sandbox import is_renderer
-from ingest.browser.tabs import Tab
-from ingest.settings import CrawlSettings
+from sluice.contracts.errors import PolicyRefused, TimedOut, Unavailable
+from sluice.ingest.browser import tabs
+from sluice.ingest.browser.processes import command_line, descendants
+from sluice.ingest.browser.sandbox import is_renderer
+from sluice.ingest.browser.tabs import Tab
+from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 
 PAGES |= {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import typer
 
-from cli.operate.crawl_explain import explain
-from contracts.ingest import CrawlDirected
+from sluice.cli.operate.crawl_explain import explain
+from sluice.contracts.ingest import CrawlDirected
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 

@@ -13,13 +13,13 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from cli.operate.dead_letter_options import moment
-from contracts.event import Event, encode
-from contracts.ids import new_run_id
-from contracts.ingest import CrawlDirected
-from contracts.outcome import DeadLetter, Next
-from ledger.ledger import Claim, Ledger, NewRun
+from sluice.cli.main import app
+from sluice.cli.operate.dead_letter_options import moment
+from sluice.contracts.event import Event, encode
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import DeadLetter, Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
 from tests.support.valkey import Valkey
 
 Sluice = Callable[..., Result]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.gate import FeedbackGiven
-from ledger.ledger import Ledger
+from sluice.cli.main import app
+from sluice.contracts.gate import FeedbackGiven
+from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import Clock, Story
 from tests.support.outcome_story import answers, asks_and_decides, cites
 from tests.support.valkey import Valkey

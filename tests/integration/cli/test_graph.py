@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
+from sluice.cli.main import app
+from sluice.workers.processes.watches.cypher_files import CypherFiles
 from tests.support.git_checkout import git, ingests, write
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.repository import MODELS
 from tests.support.valkey import Valkey
-from workers.processes.watches.cypher_files import CypherFiles
 
 JUNIT = """<?xml version="1.0"?>
 <testsuites><testsuite name="pytest" tests="2" failures="1">

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from contracts.api import FeedbackRequest, GateRequest
-from contracts.learning.control import FlagName
+from sluice.cli.main import app
+from sluice.contracts.api import FeedbackRequest, GateRequest
+from sluice.contracts.learning.control import FlagName
 from tests.support.in_process import Instance, MakeInstance
 
 

@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from otel.metrics_dir import fresh_metrics_dir
+from sluice.otel.metrics_dir import fresh_metrics_dir
 from tests.support.repository import REPOSITORY
 from tests.support.small_disk import SmallDisk
 
 COUNTS = """
 import sys
-from otel import metrics
+from sluice.otel import metrics
 from tests.support.metric import value_of
 for number in range(int(sys.argv[1])):
     metrics.DEAD_LETTERS.labels(stage="crawl", reason=f"reason {number}").inc()
@@ -40,13 +40,13 @@ def test_a_process_that_begins_on_a_full_disk_counts_for_itself(small_disk: Smal
     small_disk.fill()
     assert counts(folder, labels=10) == "1.0"
     assert list(folder.iterdir()) == []
-    counts(folder, labels=0, before="from otel import metrics; metrics.render_metrics()")
+    counts(folder, labels=0, before="from sluice.otel import metrics; metrics.render_metrics()")
 
 
 def test_a_process_whose_disk_fills_up_goes_on_counting(small_disk: SmallDisk) -> None:
     fills = f"""
 import os
-from otel import metrics
+from sluice.otel import metrics
 metrics.DEAD_LETTERS.labels(stage="crawl", reason="reason 0")
 with open({str(small_disk.folder / "filler")!r}, "ab") as filler:
     size = 1 << 20

@@ -21,16 +21,16 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.document import ChunkBatch
-from index.disk.layout import CorpusLayout, list_corpora
-from index.generations.publish import read_current_name, verify
-from index.journal.files import read_journal
-from index.journal.records import Upsert, Vectors, decode_record
-from index.local.reader import IndexReader
-from index.local.reindex import Plan, reindex
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.document import ChunkBatch
+from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.generations.publish import read_current_name, verify
+from sluice.index.journal.files import read_journal
+from sluice.index.journal.records import Upsert, Vectors, decode_record
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.reindex import Plan, reindex
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 from tests.support.index_corpus import DIMENSION, Maker
 
 OLD, NEW = "test-model@1", "test-model@2"

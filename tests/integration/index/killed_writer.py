@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from contracts.retrieval import Query, Strategy
-from index.disk.layout import CorpusLayout
-from index.generations.publish import read_current_name, verify
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import read_current_name, verify
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 from tests.support.index_corpus import Maker
 
 SETTINGS = WritePolicy(keep_generations=2, max_segments=3, background_merge_chunks=0)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Corrupted, InvalidInput, NotFound
-from index.disk.layout import CorpusLayout
-from index.generations.manifest import load_manifest
-from index.generations.publish import (
+from sluice.contracts.errors import Corrupted, InvalidInput, NotFound
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.publish import (
     VerifiedFiles,
     collect,
     list_generation_names,
@@ -21,8 +21,8 @@ from index.generations.publish import (
     verify,
     verify_files,
 )
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
 from tests.support.repository import REPOSITORY
 
 
@@ -92,7 +92,7 @@ def test_a_generation_published_while_others_are_collected_stays(tmp_path: Path,
                 writer.publish()
             return looks[0] if len(looks) == 1 else list_generation_names(at)
 
-        monkeypatch.setattr("index.generations.publish.list_generation_names", look)
+        monkeypatch.setattr("sluice.index.generations.publish.list_generation_names", look)
         collect(layout, keep=1)
         monkeypatch.undo()
         assert read_current_name(layout) in list_generation_names(layout)

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.document import ChunkBatch
-from contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, TimedOut, Unavailable
-from contracts.retrieval import Query, Strategy
-from index.disk.handover import is_handover_requested, take_over
-from index.disk.layout import CorpusLayout, list_corpora
-from index.disk.swap import swap
-from index.generations.publish import list_generation_names, read_current_name, verify
-from index.journal.files import read_pinned_model
-from index.local.reader import IndexReader
-from index.local.reindex import Plan, reindex
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, TimedOut, Unavailable
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.handover import is_handover_requested, take_over
+from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.disk.swap import swap
+from sluice.index.generations.publish import list_generation_names, read_current_name, verify
+from sluice.index.journal.files import read_pinned_model
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.reindex import Plan, reindex
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 from tests.integration.index.killed_reindex import NEW, OLD, contents, embed_with, model_of
 from tests.support.index_corpus import DIMENSION, Maker
 from tests.support.repository import REPOSITORY
@@ -261,7 +261,7 @@ def test_a_corpus_that_was_exchanged_and_not_yet_removed_is_never_taken_for_a_sh
         raise KeyboardInterrupt
 
     for keeps_old in (False, True):
-        monkeypatch.setattr("index.local.reindex.swap", killed)
+        monkeypatch.setattr("sluice.index.local.reindex.swap", killed)
         new, old = ((NEW, OLD), (OLD, NEW))[keeps_old]
         plan = Plan(SETTINGS, keeps_old=keeps_old)
         with pytest.raises(KeyboardInterrupt):
@@ -312,7 +312,7 @@ def test_a_file_system_that_cannot_exchange_is_told_before_anything_is_embedded(
     class Libc:
         def __init__(self, *arguments: object, **options: object) -> None: ...
 
-    monkeypatch.setattr("index.disk.swap.ctypes.CDLL", Libc)
+    monkeypatch.setattr("sluice.index.disk.swap.ctypes.CDLL", Libc)
     embedding = Embedding()
     with pytest.raises(InvalidInput, match="cannot swap two folders"):
         reindex(tmp_path, "c", CURRENT_MODEL, embedding, PLAN)

@@ -12,18 +12,18 @@ import pytest
 from obstore.store import MemoryStore
 from pydantic import SecretStr
 
-from contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
-from contracts.retrieval import Query, Strategy
-from index.disk.layout import CorpusLayout
-from index.generations.manifest import load_manifest, make_generation_name
-from index.generations.publish import list_generation_names, read_current_name, verify
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.remote.layout import list_stored_generations, read_stored_current
-from index.remote.object_store import ObjectStore, open_store
-from index.remote.snapshots import prune, pull, push
-from index.settings import ObjectStoreSettings, QuerySettings
+from sluice.contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.manifest import load_manifest, make_generation_name
+from sluice.index.generations.publish import list_generation_names, read_current_name, verify
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.remote.layout import list_stored_generations, read_stored_current
+from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.index.remote.snapshots import prune, pull, push
+from sluice.index.settings import ObjectStoreSettings, QuerySettings
 from tests.support.loopback_s3 import LoopbackS3, serving
 
 SETTINGS = WritePolicy()

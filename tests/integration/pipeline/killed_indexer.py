@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from index.local.writer import IndexWriter
-from ledger.ledger import Ledger
-from workers.context import Context
-from workers.runtime.heartbeat import Heartbeat
-from workers.settings import Settings
-from workers.task import StageWorker, use_wake_up
+from sluice.index.local.writer import IndexWriter
+from sluice.ledger.ledger import Ledger
+from sluice.workers.context import Context
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.settings import Settings
+from sluice.workers.task import StageWorker, use_wake_up
 
 WORKER = "index-killed"
 

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contracts.memory.api import IterationSubmission
-from ledger.ledger import Ledger
-from memory.journal.file import Journal
+from sluice.contracts.memory.api import IterationSubmission
+from sluice.ledger.ledger import Ledger
+from sluice.memory.journal.file import Journal
+from sluice.workers.context import Context
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.memory.desk import MemoryDesk
+from sluice.workers.service.service import Service
+from sluice.workers.settings import Settings
+from sluice.workers.task import StageWorker, use_wake_up
 from tests.support.memory.instance import PROJECT
-from workers.context import Context
-from workers.runtime.heartbeat import Heartbeat
-from workers.service.caller import OWN_MACHINE
-from workers.service.memory.desk import MemoryDesk
-from workers.service.service import Service
-from workers.settings import Settings
-from workers.task import StageWorker, use_wake_up
 
 WORKER = "chunk-killed"
 

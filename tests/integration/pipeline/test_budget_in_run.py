@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from contracts.errors import Unavailable
-from contracts.gate import Limits
-from contracts.ingest import CrawlDirected, SearchDirected
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.gate import Limits
+from sluice.contracts.ingest import CrawlDirected, SearchDirected
+from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.task import StageWorker, use_wake_up
 from tests.support.in_process import MakeInstance
 from tests.support.site import Site
-from workers.runtime.heartbeat import Heartbeat
-from workers.task import StageWorker, use_wake_up
 
 SENTENCE = "A lease is renewed by a heartbeat. "
 TEXT = SENTENCE * 10

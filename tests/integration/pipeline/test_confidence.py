@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.api import DocumentsRequest, GateRequest
-from contracts.event import Gap
-from contracts.index import Answer
-from contracts.retrieval import Query
+from sluice.contracts.api import DocumentsRequest, GateRequest
+from sluice.contracts.event import Gap
+from sluice.contracts.index import Answer
+from sluice.contracts.retrieval import Query
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from contracts.document import document_id_for
-from contracts.ingest import CrawlDirected, DocumentsRemoved
+from sluice.contracts.document import document_id_for
+from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 

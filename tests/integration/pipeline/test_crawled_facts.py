@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.index import AnswerReady
-from contracts.ingest import CrawlDirected
-from contracts.plan import Plan
-from contracts.retrieval import Filters, Query, Retrieval
+from sluice.contracts.api import GateRequest
+from sluice.contracts.index import AnswerReady
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Filters, Query, Retrieval
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bench.profiles import read_set
-from contracts.api import DocumentsRequest, GateRequest
-from contracts.gate import GateDecided
+from sluice.contracts.api import DocumentsRequest, GateRequest
+from sluice.contracts.gate import GateDecided
 from tests.support.git_checkout import git, ingests, write
 from tests.support.in_process import Instance, MakeInstance
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.event import GapFound
-from contracts.gate import CoverageProbed, GateDecided
-from contracts.plan import Plan
-from contracts.retrieval import Query, Strategy
-from ingest.circuit_breaker import BreakerRule
+from sluice.contracts.api import GateRequest
+from sluice.contracts.event import GapFound
+from sluice.contracts.gate import CoverageProbed, GateDecided
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.ingest.circuit_breaker import BreakerRule
+from sluice.workers.service.health import check_health
 from tests.support.in_process import Instance
 from tests.support.openai_endpoint import OpenAIEndpoint
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
-from workers.service.health import check_health
 
 TEXTS = ("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.", "Valves open under pressure.")
 
@@ -40,8 +40,8 @@ def endpoint() -> Iterator[OpenAIEndpoint]:
 
 @pytest.fixture
 def instance(valkey: Valkey, endpoint: OpenAIEndpoint, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instance]:
-    monkeypatch.setattr("ingest.embed.embed.ENDPOINT_RULE", RULE)
-    monkeypatch.setattr("ingest.embed.openai.MAX_RETRIES", 0)
+    monkeypatch.setattr("sluice.ingest.embed.embed.ENDPOINT_RULE", RULE)
+    monkeypatch.setattr("sluice.ingest.embed.openai.MAX_RETRIES", 0)
     sections = {"embed": endpoint.settings, "crawl": {"enabled": True}, "search": {"enabled": True}}
     sections["delivery"] = {"retry_base_seconds": 0.01}
     instance = Instance(valkey, sections)

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.gate import CoverageProbed
-from contracts.memory.api import LearningPatch
-from contracts.plan import Plan
-from contracts.retrieval import Query, Strategy
+from sluice.contracts.api import GateRequest
+from sluice.contracts.gate import CoverageProbed
+from sluice.contracts.memory.api import LearningPatch
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.health import check_health
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
 from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
-from workers.service.caller import OWN_MACHINE
-from workers.service.health import check_health
 
 CORPUS = "default"
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")

@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.errors import PolicyRefused
-from contracts.event import Event
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.index import AnswerReady
-from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.learning.control import FlagName
-from contracts.learning.events import FlagAction
-from contracts.plan import Plan
-from contracts.retrieval import Query, Strategy
-from gate.decide import explain
-from gate.profile import Profile
+from sluice.contracts.api import GateRequest
+from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.event import Event
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.index import AnswerReady
+from sluice.contracts.ingest import CrawlDirected, SearchDirected
+from sluice.contracts.learning.control import FlagName
+from sluice.contracts.learning.events import FlagAction
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.gate.decide import explain
+from sluice.gate.profile import Profile
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.steps.answer import read
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.rerank_endpoint import Endpoint
 from tests.support.site import Site
-from workers.service.caller import OWN_MACHINE
-from workers.service.learning.flags import FlagDesk
-from workers.steps.answer import read
 
 QUESTION = "Which engine does the newest ferry of the harbour have?"
 TEXT = "The newest ferry of the harbour has a hydrogen engine."

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.errors import NotFound, PolicyRefused
-from contracts.ingest import CrawlDirected, DocumentsSubmitted
-from contracts.operations.forget import ForgetProof, ForgetRequest, NewEntry
-from contracts.retrieval import Query, Strategy
-from index.disk.layout import CorpusLayout
-from index.generations.publish import list_generation_names
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.errors import NotFound, PolicyRefused
+from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, NewEntry
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generation_names
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.trust.forget import ForgetDesk
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site
 from tests.support.suspicious import Suspicious
-from workers.handlers import HANDLERS
-from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.trust.forget import ForgetDesk
 
 STAGES = ("crawl", "chunk", "embed", "index")
 TEXT = "<p>A canal lock raises boats; the keeper of this one has a walrus. The paddles come first, then the gates.</p>"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.gate import GateDecided
-from contracts.plan import Plan
+from sluice.contracts.api import GateRequest
+from sluice.contracts.gate import GateDecided
+from sluice.contracts.plan import Plan
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
 

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.document import document_id_for
-from contracts.graph.events import GraphDirected, GraphPublished
-from contracts.graph.model import EdgeType, Node, NodeLabel, Origin, document_node
-from contracts.graph.rows import DocumentRow
-from contracts.ingest import DocumentsRemoved
-from contracts.operations.forget import Selection
-from graph.generations.publish import Generation, current, verified
-from ledger.graph.rows import Totals
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.document import document_id_for
+from sluice.contracts.graph.events import GraphDirected, GraphPublished
+from sluice.contracts.graph.model import EdgeType, Node, NodeLabel, Origin, document_node
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.ingest import DocumentsRemoved
+from sluice.contracts.operations.forget import Selection
+from sluice.graph.generations.publish import Generation, current, verified
+from sluice.ledger.graph.rows import Totals
+from sluice.workers.service.trust.forget_proof import prove
+from sluice.workers.steps.graph.publish import BEHIND_SECONDS, REST, publish_rows
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.ledger_story import Clock
-from workers.service.trust.forget_proof import prove
-from workers.steps.graph.publish import BEHIND_SECONDS, REST, publish_rows
 
 STAGES = ("chunk", "embed", "index")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.errors import NotFound
-from contracts.graph.api import CypherRequest, CypherResult
-from graph.cypher.files import FILE, newest_files
-from graph.generations.publish import current
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.errors import NotFound
+from sluice.contracts.graph.api import CypherRequest, CypherResult
+from sluice.graph.cypher.files import FILE, newest_files
+from sluice.graph.generations.publish import current
+from sluice.workers.processes.watches.cypher_files import FAILED_SECONDS, REST, CypherFiles
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.graph.desk import GraphDesk
+from sluice.workers.service.graph.upkeep import GraphUpkeep
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.watches.cypher_files import FAILED_SECONDS, REST, CypherFiles
-from workers.service.caller import OWN_MACHINE
-from workers.service.graph.desk import GraphDesk
-from workers.service.graph.upkeep import GraphUpkeep
 
 STAGES = ("chunk", "embed", "index", "graph")
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from contracts.api import DocumentsRequest, GateRequest
-from contracts.graph.retrieval import GraphPath
-from contracts.index import Answer
-from contracts.plan import Plan
-from contracts.retrieval import Query, Strategy
+from sluice.contracts.api import DocumentsRequest, GateRequest
+from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.index import Answer
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.steps.answer import read
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
-from workers.service.caller import OWN_MACHINE
-from workers.service.learning.flags import FlagDesk
-from workers.steps.answer import read
 
 QUESTION = "What does the test of paying for a cart at the checkout exercise?"
 FAR = {

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.operations.forget import ForgetRequest, Selection
-from graph.settings import GraphSettings
+from sluice.contracts.operations.forget import ForgetRequest, Selection
+from sluice.graph.settings import GraphSettings
+from sluice.workers.processes.watches.graph_server_feed import AWAY_SECONDS, GraphServerFeed
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.trust.forget import ForgetDesk
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.world import World, fake_server, settings
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.watches.graph_server_feed import AWAY_SECONDS, GraphServerFeed
-from workers.service.caller import OWN_MACHINE
-from workers.service.trust.forget import ForgetDesk
 
 STAGES = ("chunk", "embed", "index", "graph")
 

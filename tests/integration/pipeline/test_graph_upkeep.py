@@ -6,23 +6,23 @@ from datetime import UTC, datetime
 
 import pytest
 
-import workers.wiring.graph.indexed
-from contracts.api import DocumentsRequest
-from contracts.errors import Forbidden, InvalidInput, NotFound, PolicyRefused
-from contracts.graph.model import Edge
-from graph.extract import extract
-from graph.generations.publish import current, verified
-from index.disk.layout import CorpusLayout
-from index.generations.publish import read_current_name, rollback
+import sluice.workers.wiring.graph.indexed
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, PolicyRefused
+from sluice.contracts.graph.model import Edge
+from sluice.graph.extract import extract
+from sluice.graph.generations.publish import current, verified
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import read_current_name, rollback
+from sluice.workers.processes.watches.graph_watch import GraphWatch
+from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.graph.upkeep import GraphUpkeep
+from sluice.workers.steps.graph.publish import REST
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.ledger_story import NOON, Clock
 from tests.support.waiting import until
-from workers.processes.watches.graph_watch import GraphWatch
-from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.graph.upkeep import GraphUpkeep
-from workers.steps.graph.publish import REST
 
 STAGES = ("chunk", "embed", "index")
 CORPUS = "docs"
@@ -124,9 +124,9 @@ def test_another_parser_has_every_document_read_anew(followed: Followed, monkeyp
     def fewer(document: extract.GraphDocument) -> tuple[Edge, ...]:
         return extract.extract_edges(document)[:1]
 
-    monkeypatch.setattr(workers.wiring.graph.indexed, "extract_edges", fewer)
+    monkeypatch.setattr(sluice.workers.wiring.graph.indexed, "extract_edges", fewer)
     assert not followed.is_proven()
-    monkeypatch.setattr(workers.wiring.graph.indexed, "parser_version", lambda: "another")
+    monkeypatch.setattr(sluice.workers.wiring.graph.indexed, "parser_version", lambda: "another")
     followed.watch = GraphWatch(followed.instance.context, lambda: datetime.fromtimestamp(NOON, UTC))  # a new process
     assert followed.looks() == 1
     followed.instance.works("graph")

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.gate import CoverageProbed
-from contracts.plan import Plan
+from sluice.contracts.api import GateRequest
+from sluice.contracts.gate import CoverageProbed
+from sluice.contracts.plan import Plan
 from tests.support.chat_server import chat_server
 from tests.support.in_process import Instance, MakeInstance
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.api import FeedbackRequest, GateRequest
-from contracts.learning.judged_responses import ResponseJudged
+from sluice.contracts.api import FeedbackRequest, GateRequest
+from sluice.contracts.learning.judged_responses import ResponseJudged
+from sluice.workers.steps.gate.judge_response import is_sampled
 from tests.support.in_process import Instance, MakeInstance
-from workers.steps.gate.judge_response import is_sampled
 
 TEXT = "A lease is renewed by its holder every five seconds. One that is not renewed is free again after fifteen."
 GROUNDED = "The holder renews a lease every five seconds [1]. Bananas ripen faster in paper bags."

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.errors import Overloaded
+from sluice.contracts.errors import Overloaded
+from sluice.workers.processes.watches.memory_watch import MemoryWatch
+from sluice.workers.service.caller import OWN_MACHINE
 from tests.integration.pipeline.killed_recorder import WORKER
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 from tests.support.repository import REPOSITORY
-from workers.processes.watches.memory_watch import MemoryWatch
-from workers.service.caller import OWN_MACHINE
 
 FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'
 STREAM = claude_stream(output=FAILED, command="python src/auth.py")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from contracts.api import DocumentsRequest, GateRequest
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.index import Answer
-from gate.decide import explain
-from gate.profile import choose_profile
-from otel import metrics
+from sluice.contracts.api import DocumentsRequest, GateRequest
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.index import Answer
+from sluice.gate.decide import explain
+from sluice.gate.profile import choose_profile
+from sluice.otel import metrics
 from tests.support.in_process import Instance, MakeInstance
 
 STAGES = ("chunk", "embed", "index", "index")

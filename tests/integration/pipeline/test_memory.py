@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import Forbidden, InvalidInput, NotFound
-from contracts.ingest import ChunksEmbedded
-from contracts.memory.api import LearningPatch
-from memory.qdrant_schema import collection_name
+from sluice.contracts.errors import Forbidden, InvalidInput, NotFound
+from sluice.contracts.ingest import ChunksEmbedded
+from sluice.contracts.memory.api import LearningPatch
+from sluice.memory.qdrant_schema import collection_name
+from sluice.workers.service.caller import OWN_MACHINE, Caller
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering, claude_stream
-from workers.service.caller import OWN_MACHINE, Caller
 
 FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'
 

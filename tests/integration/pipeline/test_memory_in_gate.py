@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.memory.learning import FeatureLearning
-from contracts.plan import Plan
-from gate.decide import explain
-from memory.journal.entry import JournalEntry, LearningAdded
+from sluice.contracts.api import GateRequest
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import explain
+from sluice.memory.journal.entry import JournalEntry, LearningAdded
+from sluice.workers.service.caller import OWN_MACHINE
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering
-from workers.service.caller import OWN_MACHINE
 
 QUESTION = "Why does the login page end in a redirect loop?"
 LEARNED = "The login page ends in a redirect loop because the session cookie is not sent over plain HTTP"

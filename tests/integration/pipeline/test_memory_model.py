@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from sluice.workers.service.caller import OWN_MACHINE
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering, claude_stream
-from workers.service.caller import OWN_MACHINE
 
 SUMMARY = "The login answers 500 because the table sessions is missing. Mail ann@corp.test about the migration."
 LEARNED = "The table sessions is missing until the migration has run, and then the login answers 500"

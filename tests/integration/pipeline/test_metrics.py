@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.api import GateRequest
-from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.retrieval import Query
-from otel import metrics
+from sluice.contracts.api import GateRequest
+from sluice.contracts.ingest import CrawlDirected, SearchDirected
+from sluice.contracts.retrieval import Query
+from sluice.otel import metrics
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site

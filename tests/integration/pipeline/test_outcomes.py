@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.api import FeedbackRequest, GateRequest
-from contracts.errors import Conflict, InvalidInput
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from ledger.ledger import Ledger
+from sluice.contracts.api import FeedbackRequest, GateRequest
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.ledger.ledger import Ledger
 from tests.support.aging_site import CORPUS, CRAWL, AgingSite
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.document import document_id_for
-from contracts.ingest import CrawlDirected
+from sluice.contracts.document import document_id_for
+from sluice.contracts.ingest import CrawlDirected
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 

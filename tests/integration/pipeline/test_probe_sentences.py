@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from contracts.errors import Unavailable
-from contracts.gate import CoverageProbed, GateRequested
-from ingest.embed.port import Embedded
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.ingest.embed.port import Embedded
+from sluice.workers.steps.gate.probe import probe_coverage
+from sluice.workers.wiring.embedding import EmbeddingService
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
-from workers.steps.gate.probe import probe_coverage
-from workers.wiring.embedding import EmbeddingService
 
 BRIDGE = "The bridge is of steel. It was opened to traffic in 1894. Trams have crossed it ever since."
 ANSWERED = "When was the bridge opened to traffic?"

@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.document import Chunk, ChunkBatch
-from contracts.errors import Conflict, NotFound
-from contracts.ingest import ChunksEmbedded, DocumentChunked, DocumentsRemoved, DocumentsSubmitted
-from contracts.operations.quarantine import QuarantinedChunk, QuarantinePage
-from contracts.retrieval import Query, Strategy
-from contracts.trust import Verdict
-from ingest.chunk.token_ids import embedding_texts
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.document import Chunk, ChunkBatch
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.ingest import ChunksEmbedded, DocumentChunked, DocumentsRemoved, DocumentsSubmitted
+from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinePage
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.contracts.trust import Verdict
+from sluice.ingest.chunk.token_ids import embedding_texts
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.runtime.blob_collection import BlobCollector
+from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.trust.quarantine import QuarantineDesk
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.suspicious import Suspicious
-from workers.handlers import HANDLERS
-from workers.runtime.blob_collection import BlobCollector
-from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.trust.quarantine import QuarantineDesk
 
 STAGES = ("chunk", "embed", "index")
 FILLER = "The keeper of the lock opens the paddles first and the gates afterwards. " * 12

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from contracts.api import GateRequest
+from sluice.contracts.api import GateRequest
+from sluice.workers.service.read_files import documents_in
 from tests.support.in_process import MakeInstance
 from tests.support.repository import REPOSITORY
-from workers.service.read_files import documents_in
 
 EXPECTED = ("a process dies", "started again")
 """What the answer's first source says of a worker that dies."""

@@ -10,13 +10,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from structlog.testing import capture_logs
 
-from contracts.event import Event
-from contracts.ingest import CrawlDirected, EgressRefused, SearchDirected
-from otel.context import use_provider
-from otel.spans import RUN_ID
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import CrawlDirected, EgressRefused, SearchDirected
+from sluice.otel.context import use_provider
+from sluice.otel.spans import RUN_ID
+from sluice.workers.steps.egress_refusals import MARK
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
-from workers.steps.egress_refusals import MARK
 
 INSIDE = "http://10.0.0.1"
 

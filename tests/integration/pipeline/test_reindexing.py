@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.api import DocumentsRequest
-from contracts.errors import Overloaded, Unavailable
-from contracts.retrieval import Query, Strategy
-from index.disk.handover import take_over
-from index.disk.layout import CorpusLayout
-from index.local.writer import IndexWriter
-from ingest.embed.minilm.files import FINGERPRINTS
+from sluice.cli.main import app
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.errors import Overloaded, Unavailable
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.handover import take_over
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.local.writer import IndexWriter
+from sluice.ingest.embed.minilm.files import FINGERPRINTS
 from tests.support.in_process import Instance
 from tests.support.repository import MODELS, REPOSITORY
 from tests.support.searching import searched
@@ -122,7 +122,7 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
 ) -> None:
     instance.context.writers.close()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE", "PROMETH"))}
-    command = [sys.executable, "-m", "cli", "worker", "index"]
+    command = [sys.executable, "-m", "sluice.cli", "worker", "index"]
     variables = {**inherited, **environment(valkey), "PYTHONPATH": str(REPOSITORY)}
     with (tmp_path / "worker.log").open("wb") as log:
         worker = subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=log, stderr=log)

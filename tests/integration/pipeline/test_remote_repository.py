@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError, TimedOut
-from ingest.repository import clone
-from ingest.repository.clone import parse_remote
+from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError, TimedOut
+from sluice.ingest.repository import clone
+from sluice.ingest.repository.clone import parse_remote
+from sluice.workers.service import repositories
+from sluice.workers.service.repositories import open_repository, read_repository
 from tests.support.git_checkout import git
 from tests.support.git_server import GitServer
 from tests.support.in_process import Instance, MakeInstance
-from workers.service import repositories
-from workers.service.repositories import open_repository, read_repository
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.errors import InvalidInput
-from contracts.plan import Plan
-from gate.profile import PROFILES_DIR
+from sluice.contracts.api import GateRequest
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.plan import Plan
+from sluice.gate.profile import PROFILES_DIR
+from sluice.workers.service.learning.replay_decisions import replay_decisions
 from tests.support.in_process import Instance, MakeInstance
-from workers.service.learning.replay_decisions import replay_decisions
 
 DAY_AGO = datetime.now(UTC) - timedelta(days=1)
 COVERED = "How often does the holder renew a lease?"

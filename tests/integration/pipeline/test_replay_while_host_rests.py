@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from contracts.errors import Unavailable
-from contracts.event import Body, Queue
-from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.operations.dead_letters import DeadLetterFilter, ReplayRequest
-from contracts.outcome import DeadLetter
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Body, Queue
+from sluice.contracts.ingest import CrawlDirected, SearchDirected
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, ReplayRequest
+from sluice.contracts.outcome import DeadLetter
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.api import DocumentsRequest, GateRequest
-from contracts.errors import InvalidInput, PolicyRefused
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from gate.decide import explain
-from gate.profile import choose_profile
+from sluice.contracts.api import DocumentsRequest, GateRequest
+from sluice.contracts.errors import InvalidInput, PolicyRefused
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.gate.decide import explain
+from sluice.gate.profile import choose_profile
 from tests.support.git_checkout import git, ingests, write
 from tests.support.in_process import Instance, MakeInstance
 

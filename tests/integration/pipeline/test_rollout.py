@@ -8,23 +8,23 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import insert, select, text
 
-from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
-from contracts.errors import Conflict, NotFound
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.ids import new_run_id
-from contracts.learning.control import Arm
-from contracts.learning.events import CONTROL_CORPUS, FlagAction, RolloutChanged
-from contracts.learning.rollout import RolloutRequest
-from contracts.plan import Plan
-from gate.decide import explain
-from gate.profile import Profile
-from ledger.schema.learning_tables import outcomes
+from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.events import CONTROL_CORPUS, FlagAction, RolloutChanged
+from sluice.contracts.learning.rollout import RolloutRequest
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import explain
+from sluice.gate.profile import Profile
+from sluice.ledger.schema.learning_tables import outcomes
+from sluice.workers.processes.watches.rollout_watch import RolloutWatch
+from sluice.workers.service.caller import Caller
+from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.service.learning.rollouts import RolloutDesk
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.watches.rollout_watch import RolloutWatch
-from workers.service.caller import Caller
-from workers.service.learning.flags import FlagDesk
-from workers.service.learning.rollouts import RolloutDesk
 
 TEXT = "A lease is renewed by its holder every five seconds, else it is free again after fifteen seconds."
 QUESTION = "How often does the holder renew a lease?"

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from contracts.api import FeedbackRequest, GateRequest
-from contracts.errors import NotFound
-from contracts.event import Event
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.ids import new_run_id
-from contracts.learning.control import Defence
-from contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
-from evaluation.defence.watch import TO_SWITCH
-from evaluation.defence.windows import FULL, LEAST
-from gate.decide import explain
-from gate.profile import Profile
-from ledger.schema.learning_tables import outcomes
+from sluice.contracts.api import FeedbackRequest, GateRequest
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Event
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.learning.control import Defence
+from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
+from sluice.evaluation.defence.watch import TO_SWITCH
+from sluice.evaluation.defence.windows import FULL, LEAST
+from sluice.gate.decide import explain
+from sluice.gate.profile import Profile
+from sluice.ledger.schema.learning_tables import outcomes
+from sluice.workers.processes.watches.self_defence import SelfDefence
+from sluice.workers.runtime.standing_defences import StandingDefences
+from sluice.workers.service.learning.defences import lift_defence, list_defences
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.watches.self_defence import SelfDefence
-from workers.runtime.standing_defences import StandingDefences
-from workers.service.learning.defences import lift_defence, list_defences
 
 QUESTION = "which release of the library is the latest?"
 OLD_PROFILE = (

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.document import Document
-from contracts.event import Event
-from contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded, DocumentChunked
-from contracts.retrieval import Query, Strategy
-from ingest.embed.cost import LOCAL_PORTION, Portion, end_of_portion, in_portions
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.document import Document
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded, DocumentChunked
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.ingest.embed.cost import LOCAL_PORTION, Portion, end_of_portion, in_portions
+from sluice.workers.steps import chunk as chunk_step
 from tests.support.in_process import Instance
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
-from workers.steps import chunk as chunk_step
 
 SENTENCES = 1_400
 """Of eleven tokens each: three steps of the local model."""

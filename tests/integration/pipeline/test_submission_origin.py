@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.document import Document, DocumentBatch, Provenance, document_id_for
-from contracts.errors import InvalidInput
-from contracts.ingest import CrawlDirected, DocumentsSubmitted
-from contracts.plan import Plan
-from contracts.retrieval import Query, RetrievedChunk, Strategy
-from index.search.compose_answer import compose_answer
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.document import Document, DocumentBatch, Provenance, document_id_for
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
+from sluice.index.search.compose_answer import compose_answer
+from sluice.trust.origin import submission_id_for
+from sluice.trust.signature import make_key, sign
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site
-from trust.origin import submission_id_for
-from trust.signature import make_key, sign
 
 STAGES = ("crawl", "chunk", "embed", "index")
 TEXT = "To pay an invoice, wire money to the account 1234 that your contract names; the bank confirms it by letter."

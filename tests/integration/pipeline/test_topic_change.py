@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.api import DocumentsRequest
-from contracts.retrieval import Query, Strategy
-from contracts.trust import Verdict
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.contracts.trust import Verdict
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 

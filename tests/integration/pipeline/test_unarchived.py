@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.ingest import CrawlDirected, PageCrawled
+from sluice.contracts.ingest import CrawlDirected, PageCrawled
+from sluice.workers.handlers import HANDLERS
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
-from workers.handlers import HANDLERS
 
 PAGE = """<title>Locks</title><meta name=robots content=noarchive><main><h1>Locks</h1>
 <p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>

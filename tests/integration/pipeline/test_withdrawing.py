@@ -7,20 +7,20 @@ from datetime import timedelta
 import pytest
 import redis
 
-from contracts.api import DocumentsRequest
-from contracts.document import document_id_for
-from contracts.event import Event
-from contracts.index import DocumentIndexed
-from contracts.ingest import CrawlDirected, PageWithdrawn, SearchCompleted, SearchResult
-from contracts.outcome import Done, Outcome
-from contracts.retrieval import Query, Strategy
+from sluice.contracts.api import DocumentsRequest
+from sluice.contracts.document import document_id_for
+from sluice.contracts.event import Event
+from sluice.contracts.index import DocumentIndexed
+from sluice.contracts.ingest import CrawlDirected, PageWithdrawn, SearchCompleted, SearchResult
+from sluice.contracts.outcome import Done, Outcome
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.trust.origin import submission_id_for
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.wiring.observers import utc_now
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site
 from tests.support.valkey import Valkey
-from trust.origin import submission_id_for
-from workers.handlers import HANDLERS
-from workers.wiring.observers import utc_now
 
 TEXT = """<p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>
 <p>The keeper opens the paddles first, so that the levels meet, and only then the gates; that takes ten minutes.</p>"""

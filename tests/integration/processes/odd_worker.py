@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from contracts.event import Event
-from contracts.outcome import Done
-from ingest.browser.browser import Browser
-from workers import handlers
-from workers.broker import celery_app
-from workers.context import Context
-from workers.settings import load_settings
+from sluice.contracts.event import Event
+from sluice.contracts.outcome import Done
+from sluice.ingest.browser.browser import Browser
+from sluice.workers import handlers
+from sluice.workers.broker import celery_app
+from sluice.workers.context import Context
+from sluice.workers.settings import load_settings
 
 browser: list[Browser] = []
 BEGAN = "began-"
@@ -52,7 +52,7 @@ def main() -> None:
     celery_app.POOLS["crawl"] = celery_app.Pool(sys.argv[1], "the test says so")  # type: ignore[arg-type]
     handlers.HANDLERS["CrawlDirected"] = handle
     signal.signal(signal.SIGUSR2, lambda *_: time.sleep(3_600))  # its main thread is deaf from then on
-    from workers.processes.worker import run_worker
+    from sluice.workers.processes.worker import run_worker
 
     run_worker(load_settings(), "crawl")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import redis
 
+from sluice.workers.processes import maintenance
+from sluice.workers.processes.maintenance import DISK_SHORT, STAGES_THAT_FILL_THE_DISK, Maintenance
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.valkey import Valkey
-from workers.processes import maintenance
-from workers.processes.maintenance import DISK_SHORT, STAGES_THAT_FILL_THE_DISK, Maintenance
 
 pytestmark = pytest.mark.own_broker
 

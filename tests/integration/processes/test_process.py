@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from contracts.errors import InvalidSetting
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.ingest import CrawlDirected
-from contracts.outcome import Next
-from ingest.browser.launch import find_chromium
-from ledger.database import Database
-from ledger.ledger import Ledger, NewRun
-from otel.spans import SpanStore
+from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Next
+from sluice.ingest.browser.launch import find_chromium
+from sluice.ledger.database import Database
+from sluice.ledger.ledger import Ledger, NewRun
+from sluice.otel.spans import SpanStore
+from sluice.workers.broker.transport import Transport
+from sluice.workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
+from sluice.workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 from tests.integration.processes.odd_worker import BEGAN
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
-from workers.broker.transport import Transport
-from workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
-from workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 
 pytestmark = pytest.mark.own_broker
 

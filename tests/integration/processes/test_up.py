@@ -17,30 +17,30 @@ from pathlib import Path
 
 import pytest
 
-from cli.instance.checks import checks_of
-from contracts.errors import Conflict, InvalidSetting
-from contracts.event import QUEUES, Event
-from contracts.ids import new_run_id
-from contracts.outcome import Next
-from ledger.ledger import Claim, Ledger, NewRun
+from sluice.cli.instance.checks import checks_of
+from sluice.contracts.errors import Conflict, InvalidSetting
+from sluice.contracts.event import QUEUES, Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.outcome import Next
+from sluice.ledger.ledger import Claim, Ledger, NewRun
+from sluice.workers.broker.transport import Transport
+from sluice.workers.processes.process_group import child_name, give_signs_of_life, worker_name
+from sluice.workers.processes.procfs import ZOMBIE, ProcessFacts, all_processes, descendants, environment, facts_of
+from sluice.workers.settings import DeliverySettings, PoolSettings, Settings
+from sluice.workers.supervisor import orphans
+from sluice.workers.supervisor import supervisor as up
+from sluice.workers.supervisor.child import Child
+from sluice.workers.supervisor.forking import fork
+from sluice.workers.supervisor.instance_lock import InstanceLock
+from sluice.workers.supervisor.port import require_free_port
+from sluice.workers.supervisor.process_table import ProcessTable
+from sluice.workers.supervisor.supervisor import Supervisor
 from tests.support.instance import Instance
 from tests.support.ledger_story import page
 from tests.support.old_ledger import LATER_VERSION, old_ledger_in
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
 from tests.support.waiting import until
-from workers.broker.transport import Transport
-from workers.processes.process_group import child_name, give_signs_of_life, worker_name
-from workers.processes.procfs import ZOMBIE, ProcessFacts, all_processes, descendants, environment, facts_of
-from workers.settings import DeliverySettings, PoolSettings, Settings
-from workers.supervisor import orphans
-from workers.supervisor import supervisor as up
-from workers.supervisor.child import Child
-from workers.supervisor.forking import fork
-from workers.supervisor.instance_lock import InstanceLock
-from workers.supervisor.port import require_free_port
-from workers.supervisor.process_table import ProcessTable
-from workers.supervisor.supervisor import Supervisor
 
 pytestmark = pytest.mark.own_broker
 
@@ -49,7 +49,7 @@ STUBBORN = (
     "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
     "open(f'deaf-{os.getpid()}', 'w').close(); signal.pause()"
 )
-LIVELY = "import signal; from workers.processes.process_group import give_signs_of_life; give_signs_of_life(); signal.pause()"
+LIVELY = "import signal; from sluice.workers.processes.process_group import give_signs_of_life; give_signs_of_life(); signal.pause()"
 LOCKING = (
     "import os, sqlite3, time; [time.sleep(0.02) for _ in iter(lambda: os.path.exists('go'), True)]; "
     "ledger = sqlite3.connect('ledger.sqlite'); ledger.execute('BEGIN IMMEDIATE'); os.remove('go')"
@@ -417,7 +417,7 @@ def test_a_data_directory_has_one_supervisor_and_a_fork_of_it_does_not_keep_the_
 
 def test_what_is_imported_before_the_forks_starts_no_thread_and_opens_nothing() -> None:
     program = (
-        "import os; from workers.settings import Settings; from workers.supervisor.preload import preload;"
+        "import os; from sluice.workers.settings import Settings; from sluice.workers.supervisor.preload import preload;"
         "before = set(os.listdir('/proc/self/fd'));"
         "preload(Settings(crawl={'enabled': True}, search={'enabled': True, 'providers': ['ddgs']}));"
         "print(len(os.listdir('/proc/self/task')), set(os.listdir('/proc/self/fd')) == before)"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from contracts.errors import InvalidSetting, TimedOut, Unavailable
-from contracts.retrieval import Filters, Query, Strategy
-from index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
-from index.qdrant.open import open_collection
-from index.qdrant.reader import QdrantReader
-from index.qdrant.writer import QdrantWriter
-from index.settings import QdrantSettings, QuerySettings
+from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
+from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
+from sluice.index.qdrant.open import open_collection
+from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.writer import QdrantWriter
+from sluice.index.settings import QdrantSettings, QuerySettings
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
 
 pytestmark = pytest.mark.filterwarnings(

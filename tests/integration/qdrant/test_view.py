@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.retrieval import Filters, Query, Strategy
-from index.qdrant.collection import Collection
-from index.qdrant.reader import QdrantReader
-from index.qdrant.writer import QdrantWriter
-from index.settings import QuerySettings
+from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.index.qdrant.collection import Collection
+from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.writer import QdrantWriter
+from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
-from contracts.retrieval import Query, Strategy
-from index.journal.files import list_files
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.qdrant.collection import Collection, Condition, Point
-from index.qdrant.payload import STATE_ID, CollectionState
-from index.qdrant.reader import QdrantReader
-from index.qdrant.writer import QdrantWriter
-from index.settings import QuerySettings
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.journal.files import list_files
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.qdrant.collection import Collection, Condition, Point
+from sluice.index.qdrant.payload import STATE_ID, CollectionState
+from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.writer import QdrantWriter
+from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
@@ -266,7 +266,7 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
 
 
 def test_a_long_journal_is_taken_in_by_parts_that_each_count(make, root, collection, monkeypatch) -> None:
-    monkeypatch.setattr("index.qdrant.writer.MOST_RECORDS", 4)
+    monkeypatch.setattr("sluice.index.qdrant.writer.MOST_RECORDS", 4)
     documents = make.many(11)
     with IndexWriter(root, "c") as local:
         local.append(*make.batch(documents))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from contracts.graph.model import NodeLabel
-from graph.servers import statements
-from graph.servers.dialect import DIALECTS, Dialect, DialectName
-from graph.servers.statements import BETWEEN_SYMBOLS, FEED, PING, REMOVED, EdgeKind
+from sluice.contracts.graph.model import NodeLabel
+from sluice.graph.servers import statements
+from sluice.graph.servers.dialect import DIALECTS, Dialect, DialectName
+from sluice.graph.servers.statements import BETWEEN_SYMBOLS, FEED, PING, REMOVED, EdgeKind
 from tests.support.bolt.packstream import Structure
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
-from graph.servers.dialect import DialectName
-from graph.servers.rows import ServerDocument
-from graph.servers.server import GraphServer
-from graph.settings import GraphSettings
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
+from sluice.graph.servers.dialect import DialectName
+from sluice.graph.servers.rows import ServerDocument
+from sluice.graph.servers.server import GraphServer
+from sluice.graph.settings import GraphSettings
 from tests.support.bolt.server import Behaviour, FakeBoltServer
 from tests.support.bolt.store import Store, Table, edge_value, node_value
 

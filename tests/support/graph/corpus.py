@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contracts.document import document_id_for
-from contracts.graph.model import GraphDocument
+from sluice.contracts.document import document_id_for
+from sluice.contracts.graph.model import GraphDocument
 
 FILES: Mapping[str, str] = {
     "shop/__init__.py": '"""A shop."""\n\nfrom shop.cart import Cart\n',

@@ -6,11 +6,11 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
-from contracts.graph.rows import CitationRow, DocumentRow
-from graph.cypher.build import build
-from graph.cypher.rows import DocumentFacts
-from graph.generations.publish import publish
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.graph.cypher.build import build
+from sluice.graph.cypher.rows import DocumentFacts
+from sluice.graph.generations.publish import publish
 
 
 def _defines(document: str, name: str, lines: tuple[int, int], kind: str) -> Edge:

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from contracts.document import document_id_for, sha256_text
-from contracts.graph.model import Edge, GraphDocument
-from graph.extract.extract import extract_edges, parser_version
-from ledger.graph.rows import GraphRow, Identity, row_sha256, sum_sha256
-from ledger.graph.store import Graphs
+from sluice.contracts.document import document_id_for, sha256_text
+from sluice.contracts.graph.model import Edge, GraphDocument
+from sluice.graph.extract.extract import extract_edges, parser_version
+from sluice.ledger.graph.rows import GraphRow, Identity, row_sha256, sum_sha256
+from sluice.ledger.graph.store import Graphs
 from tests.support.graph.corpus import graph_document
 
 Step = Callable[[], None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
-from graph.extract.python.edges import python_edges
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.graph.extract.python.edges import python_edges
 
 
 def python_file(text: str, path: str | None = "shop/cart.py", url: str | None = None) -> GraphDocument:

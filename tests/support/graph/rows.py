@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
-from ledger.graph.rows import GraphRow, Identity
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
+from sluice.ledger.graph.rows import GraphRow, Identity
 
 
 def refers(document_id: str, name: str, *lines: int, origin: Origin = Origin.IMPORT) -> Edge:

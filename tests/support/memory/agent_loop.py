@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from contracts.memory.api import IterationContext, PromptBlock
-from contracts.memory.model import IterationRecord
-from memory.embedded.guarded import sanitise_with_trust
-from memory.memory import Memory
+from sluice.contracts.memory.api import IterationContext, PromptBlock
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.memory import Memory
 from tests.support.memory.claude_stream import ClaudeStream
 
 FOLDER = "/home/dev/shop"

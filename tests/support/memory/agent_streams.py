@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.memory.api import IterationContext, StreamFormat
-from memory.extraction.extract import extract
-from memory.extraction.result import ExtractionResult
+from sluice.contracts.memory.api import IterationContext, StreamFormat
+from sluice.memory.extraction.extract import extract
+from sluice.memory.extraction.result import ExtractionResult
 from tests.support.repository import REPOSITORY
 
 STREAMS = REPOSITORY / "tests" / "golden" / "memory" / "streams"

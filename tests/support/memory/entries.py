@@ -7,12 +7,19 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.memory.learning import FeatureLearning, LearningSource, learning_id
-from contracts.memory.model import ErrorEntry, ErrorType, FileAction, FileTouched, IterationOutcome, IterationRecord
-from memory.journal import entry as entries
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.fold import fold
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, learning_id
+from sluice.contracts.memory.model import (
+    ErrorEntry,
+    ErrorType,
+    FileAction,
+    FileTouched,
+    IterationOutcome,
+    IterationRecord,
+)
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.fold import fold
 
 BEGAN = datetime(2026, 2, 7, 14, 30, tzinfo=UTC)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.document import sha256_text
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.model import IterationRecord
-from memory.journal.entry import JournalEntry, LearningAdded
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.fold import fold
+from sluice.contracts.document import sha256_text
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.model import IterationRecord
+from sluice.memory.journal.entry import JournalEntry, LearningAdded
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.fold import fold
 
 START = datetime(2026, 2, 7, 14, 30, tzinfo=UTC)
 

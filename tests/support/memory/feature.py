@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.memory.api import LearningResult, PromptBlock
-from contracts.memory.learning import FeatureLearning, LearningSource
-from contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, FileAction, FileTouched, IterationRecord
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.fold import fold
-from memory.learning.add import add_learning
-from memory.learning.candidate import Candidate
-from memory.learning.deduplication import check_deduplication
-from memory.learning.distil import distil
-from memory.ports import AskModel, Sanitise
-from memory.recall.prompt import make_prompt_block
-from memory.sanitise import sanitise_record, sanitize_learning_text
+from sluice.contracts.memory.api import LearningResult, PromptBlock
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, FileAction, FileTouched, IterationRecord
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.fold import fold
+from sluice.memory.learning.add import add_learning
+from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.deduplication import check_deduplication
+from sluice.memory.learning.distil import distil
+from sluice.memory.ports import AskModel, Sanitise
+from sluice.memory.recall.prompt import make_prompt_block
+from sluice.memory.sanitise import sanitise_record, sanitize_learning_text
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.document import sha256_text
-from index.local.reader import IndexReader
-from index.settings import QuerySettings
-from ingest.embed.port import Embedded, require_fingerprint
-from memory.embedded.engines import LocalEngine
-from memory.embedded.folders import folder_of_model
-from memory.embedded.followed_index import FollowedIndex
-from memory.embedded.vectors import EmbeddedTexts, NoVectors, TextVectors
-from memory.upkeep import Upkeep
+from sluice.contracts.document import sha256_text
+from sluice.index.local.reader import IndexReader
+from sluice.index.settings import QuerySettings
+from sluice.ingest.embed.port import Embedded, require_fingerprint
+from sluice.memory.embedded.engines import LocalEngine
+from sluice.memory.embedded.folders import folder_of_model
+from sluice.memory.embedded.followed_index import FollowedIndex
+from sluice.memory.embedded.vectors import EmbeddedTexts, NoVectors, TextVectors
+from sluice.memory.upkeep import Upkeep
 
 DIMENSION = 16
 

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from contracts.memory.api import (
+from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationContext,
     IterationSubmission,
     LearningRequest,
     LearningResult,
 )
-from memory.qdrant_schema import collection_name
+from sluice.memory.qdrant_schema import collection_name
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.memory.desk import MemoryDesk
+from sluice.workers.service.memory.upkeep import MemoryUpkeep
+from sluice.workers.steps.direct_reads import DirectReads
 from tests.support.in_process import Instance
-from workers.service.caller import OWN_MACHINE
-from workers.service.memory.desk import MemoryDesk
-from workers.service.memory.upkeep import MemoryUpkeep
-from workers.steps.direct_reads import DirectReads
 
 PROJECT = "/home/me/shop"
 STAGES = ("chunk", "embed", "index")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.memory.learning import FeatureLearning, LearningSource, learning_id
-from contracts.memory.model import (
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, learning_id
+from sluice.contracts.memory.model import (
     DecisionEntry,
     ErrorEntry,
     ErrorType,
@@ -16,9 +16,9 @@ from contracts.memory.model import (
     IterationOutcome,
     IterationRecord,
 )
-from memory.journal.entry import ConflictFound, EntryBody, JournalEntry, LearningAdded
-from memory.journal.feature_memory import FeatureMemory
-from memory.journal.fold import fold
+from sluice.memory.journal.entry import ConflictFound, EntryBody, JournalEntry, LearningAdded
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.fold import fold
 
 FEATURE = "authentication"
 BEGINNING = datetime(2026, 2, 7, 14, 30, tzinfo=UTC)

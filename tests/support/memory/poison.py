@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.memory.model import ErrorEntry, FileAction, FileTouched
-from memory.ports import Sanitise
+from sluice.contracts.memory.model import ErrorEntry, FileAction, FileTouched
+from sluice.memory.ports import Sanitise
 from tests.support.memory.feature import Feature
 from tests.support.repository import GOLDEN
 

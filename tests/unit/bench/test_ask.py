@@ -7,7 +7,7 @@ import pytest
 from bench.ask.__main__ import questions_about
 from bench.ask.echoes import FORMS
 from bench.ask.questions import Question, read_questions
-from index.search.echoes import EchoDetector
+from sluice.index.search.echoes import EchoDetector
 from tests.support.evaluation_samples import chunk
 
 ANSWER = "The mill was built in 1821 by Ada Miller. It burnt down in 1901. A museum stands there now."

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from cli.agent.answers import print_run
-from contracts.api import RunView
-from contracts.event import decode
-from contracts.gate import Decision, GateDecided
-from contracts.index import Answer, AnswerReady, AnswerStale
-from contracts.plan import Plan
-from contracts.trust import TrustFactors, TrustScore
+from sluice.cli.agent.answers import print_run
+from sluice.contracts.api import RunView
+from sluice.contracts.event import decode
+from sluice.contracts.gate import Decision, GateDecided
+from sluice.contracts.index import Answer, AnswerReady, AnswerStale
+from sluice.contracts.plan import Plan
+from sluice.contracts.trust import TrustFactors, TrustScore
+from sluice.trust.gates import check_poisoning, check_source_trust
 from tests.support.repository import GOLDEN
-from trust.gates import check_poisoning, check_source_trust
 
 CONTEXT = "[1] a.md:1-2 (91% match)\nA lease is renewed."
 

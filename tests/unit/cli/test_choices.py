@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cli.agent.ask import choose_plan
-from cli.operate.reindex import choose_model
-from contracts.errors import InvalidInput
-from contracts.plan import Plan
+from sluice.cli.agent.ask import choose_plan
+from sluice.cli.operate.reindex import choose_model
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.plan import Plan
 
 
 @pytest.mark.parametrize(

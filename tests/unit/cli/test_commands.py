@@ -19,14 +19,14 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.instance.checks import checks_of
-from cli.instance.init import commented_settings
-from cli.main import COMMANDS, app
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from index.local.writer import IndexWriter
-from ledger.ledger import Ledger
-from workers.setting_names import names_of
-from workers.settings import Settings, load_settings
+from sluice.cli.instance.checks import checks_of
+from sluice.cli.instance.init import commented_settings
+from sluice.cli.main import COMMANDS, app
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.index.local.writer import IndexWriter
+from sluice.ledger.ledger import Ledger
+from sluice.workers.setting_names import names_of
+from sluice.workers.settings import Settings, load_settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ def value(result: Result) -> Any:
 def test_the_table_says_of_each_command_what_the_command_says_of_itself() -> None:
     for name, entry in COMMANDS.items():
         module, _, attribute = entry.target.partition(":")
-        found = getattr(importlib.import_module(f"cli.{module}"), attribute)
+        found = getattr(importlib.import_module(f"sluice.cli.{module}"), attribute)
         told = found.info.help if isinstance(found, typer.Typer) else found.__doc__.partition("\n")[0]
         assert told == entry.summary, name
 
@@ -72,7 +72,7 @@ def test_every_command_explains_itself(sluice: Sluice, name: str) -> None:
 
 
 def test_help_lists_the_exit_codes_and_loads_nothing_heavy() -> None:
-    program = "import sys\nfrom cli.main import app\ntry:\n app(['--help'])\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
+    program = "import sys\nfrom sluice.cli.main import app\ntry:\n app(['--help'])\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "130 interrupted" in told
     loaded = told.splitlines()[-1]

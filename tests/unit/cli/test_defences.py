@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.learning.control import Defence
-from evaluation.defence.watch import DefenceState, trip
-from ledger.learning.defences import DefenceRow
-from ledger.ledger import Ledger
+from sluice.cli.main import app
+from sluice.contracts.learning.control import Defence
+from sluice.evaluation.defence.watch import DefenceState, trip
+from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.ledger import Ledger
 
 MOMENT = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

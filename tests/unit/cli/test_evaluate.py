@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.outcome import Done
-from contracts.plan import Plan
-from ledger.ledger import Ledger
+from sluice.cli.main import app
+from sluice.contracts.outcome import Done
+from sluice.contracts.plan import Plan
+from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import Clock, Story
 from tests.support.outcome_story import answers, asks_and_decides, cites, says
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.document import ChunkedDocument, document_id_for
-from index.local.working_set import WorkingSet
-from index.local.writer import IndexWriter
+from sluice.cli.main import app
+from sluice.contracts.document import ChunkedDocument, document_id_for
+from sluice.index.local.working_set import WorkingSet
+from sluice.index.local.writer import IndexWriter
 from tests.support.index_corpus import Maker
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.examples import EXAMPLES
-from cli.main import COMMANDS, app, load
+from sluice.cli.examples import EXAMPLES
+from sluice.cli.main import COMMANDS, app, load
 
 
 def sluice(*arguments: str) -> Result:
@@ -98,7 +98,7 @@ def completed(shell: str, typed: str, action: str = "") -> str:
         "_TYPER_COMPLETE_ARGS": typed,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         "_TYPER_COMPLETE_WORD_TO_COMPLETE": typed.split()[-1] if typed else "",
-        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
     }
-    program = [sys.executable, "-m", "cli"]
+    program = [sys.executable, "-m", "sluice.cli"]
     return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout

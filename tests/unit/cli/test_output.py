@@ -9,10 +9,10 @@ import pytest
 import typer
 from rich.progress import Progress
 
-from cli.agent.ingest import Skipped
-from cli.output import fail, print_table
-from cli.session import goes_on
-from contracts.errors import NotFound, Overloaded, SluiceError, TimedOut
+from sluice.cli.agent.ingest import Skipped
+from sluice.cli.output import fail, print_table
+from sluice.cli.session import goes_on
+from sluice.contracts.errors import NotFound, Overloaded, SluiceError, TimedOut
 
 
 @pytest.mark.parametrize(

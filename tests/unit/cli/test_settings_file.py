@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.instance.init import commented_settings
-from workers.setting_names import names_of
-from workers.settings import Settings, load_settings
+from sluice.cli.instance.init import commented_settings
+from sluice.workers.setting_names import names_of
+from sluice.workers.settings import Settings, load_settings
 
 EXAMPLE = "  # an example; not set by default"
 SETTING = re.compile(r"#(\w+) = (.+)")

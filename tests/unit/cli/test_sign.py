@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.trust import Signature
-from trust.signature import problem_with
+from sluice.cli.main import app
+from sluice.contracts.trust import Signature
+from sluice.trust.signature import problem_with
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from contracts.retrieval import Query, Strategy
-from index.local.writer import IndexWriter
+from sluice.cli.main import app
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.local.writer import IndexWriter
+from sluice.workers.context import Context
+from sluice.workers.settings import Settings
 from tests.support.valves import valve
-from workers.context import Context
-from workers.settings import Settings
 
 Sluice = Callable[..., Result]
 

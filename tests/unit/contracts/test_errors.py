@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from contracts.base import CorpusName
-from contracts.errors import first_problem
-from contracts.graph.api import CypherRequest
-from contracts.memory.learning import LearningId, LearningText
+from sluice.contracts.base import CorpusName
+from sluice.contracts.errors import first_problem
+from sluice.contracts.graph.api import CypherRequest
+from sluice.contracts.memory.learning import LearningId, LearningText
 
 
 class Given(BaseModel):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import contracts
-from contracts import schema
-from contracts.errors import MalformedEvent
-from contracts.event import Body, Event, decode, encode
-from contracts.gate import GateRequested
+import sluice.contracts
+from sluice.contracts import schema
+from sluice.contracts.errors import MalformedEvent
+from sluice.contracts.event import Body, Event, decode, encode
+from sluice.contracts.gate import GateRequested
 from tests.support.repository import GOLDEN
 
 
@@ -25,7 +25,7 @@ def test_a_golden_event_is_decoded_and_encoded_to_the_same_json(path: Path) -> N
 
 
 def test_every_registered_body_has_a_golden_file() -> None:
-    expected = {f"{kind}.v{version}" for kind, version in contracts.Body.registry if not kind.startswith("Test")}
+    expected = {f"{kind}.v{version}" for kind, version in sluice.contracts.Body.registry if not kind.startswith("Test")}
     assert {form_of(path) for path in (GOLDEN / "events").glob("*.json")} == expected
 
 
@@ -36,7 +36,7 @@ def form_of(path: Path) -> str:
 
 def test_the_schemas_on_disk_are_those_of_the_code() -> None:
     on_disk = {path.name: path.read_text() for path in schema.FOLDER.glob("*.json")}
-    assert on_disk == schema.schemas(), "run: python -m contracts.schema"
+    assert on_disk == schema.schemas(), "run: python -m sluice.contracts.schema"
 
 
 @given(query=st.text(min_size=1, max_size=200).filter(lambda text: text.strip() and text.isprintable()))

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from contracts.errors import Forbidden, Overloaded, TimedOut
-from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.retrieval.ask import TOP_K, ask_all
-from evaluation.retrieval.retry_when_overloaded import TRIES, retry_when_overloaded
+from sluice.contracts.errors import Forbidden, Overloaded, TimedOut
+from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.evaluation.retrieval.ask import TOP_K, ask_all
+from sluice.evaluation.retrieval.retry_when_overloaded import TRIES, retry_when_overloaded
 from tests.support.evaluation_samples import cases, chunk, retrieval
 
 

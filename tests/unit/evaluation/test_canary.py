@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bench.canary.simulate import World, simulate
-from contracts.learning.control import Arm
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.rollout.ab_report import compare_plans, make_report, to_markdown
-from evaluation.rollout.arm_figures import ArmFigures, fold
-from evaluation.rollout.canary import WINDOW_RUNS, judge_stage
-from evaluation.rollout.sequential import Moments
-from evaluation.rollout.stage_length import ASSUMED_COVERAGE, expected_runs, read_judging
-from gate.learned.rollout_steps import Cause, begin
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.rollout.ab_report import compare_plans, make_report, to_markdown
+from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
+from sluice.evaluation.rollout.canary import WINDOW_RUNS, judge_stage
+from sluice.evaluation.rollout.sequential import Moments
+from sluice.evaluation.rollout.stage_length import ASSUMED_COVERAGE, expected_runs, read_judging
+from sluice.gate.learned.rollout_steps import Cause, begin
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

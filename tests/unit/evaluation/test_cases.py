@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from evaluation.retrieval.cases import Case, fingerprint, read_cases, sample_cases
+from sluice.contracts.errors import InvalidInput
+from sluice.evaluation.retrieval.cases import Case, fingerprint, read_cases, sample_cases
 from tests.support.evaluation_samples import cases
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import Conflict
-from contracts.retrieval import Strategy
-from evaluation.retrieval.compare import Change, Comparison, compare
-from evaluation.retrieval.tables import comparison_table, write_verdict
+from sluice.contracts.errors import Conflict
+from sluice.contracts.retrieval import Strategy
+from sluice.evaluation.retrieval.compare import Change, Comparison, compare
+from sluice.evaluation.retrieval.tables import comparison_table, write_verdict
 from tests.support.evaluation_samples import report
 
 

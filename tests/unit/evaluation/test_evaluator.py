@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.evaluator import MOST_GROUPS, Evaluator, Window, Windowing, merge_groups
-from evaluation.summary import summarise
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.evaluator import MOST_GROUPS, Evaluator, Window, Windowing, merge_groups
+from sluice.evaluation.summary import summarise
 
 DAY = 86_400.0
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)

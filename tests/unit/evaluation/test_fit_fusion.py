@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.document import ChunkBatch
-from contracts.errors import InvalidInput
-from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.retrieval.ask import Answered, ScoredChunk, ask_all
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.fit_fusion import (
+from sluice.contracts.document import ChunkBatch
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.evaluation.retrieval.ask import Answered, ScoredChunk, ask_all
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.fit_fusion import (
     LEAST_QUESTIONS,
     WEIGHTS,
     choose_weight,
@@ -24,11 +24,11 @@ from evaluation.retrieval.fit_fusion import (
     ndcg,
     weighted_sum,
 )
-from evaluation.retrieval.measures import compute_measures
-from index.journal.records import Vectors
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.evaluation.retrieval.measures import compute_measures
+from sluice.index.journal.records import Vectors
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 
 DOCUMENTS, QUESTIONS, DIMENSION = 300, 60, 32
 HEIGHT = 0.7

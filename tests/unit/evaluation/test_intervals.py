@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.intervals import mean_interval, ratio_interval, wilson_interval
-from evaluation.quantiles import Quantiles
+from sluice.evaluation.intervals import mean_interval, ratio_interval, wilson_interval
+from sluice.evaluation.quantiles import Quantiles
 
 
 def test_wilson_gives_the_figures_of_the_literature() -> None:

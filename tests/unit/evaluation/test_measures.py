@@ -7,9 +7,9 @@ from math import log2
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from evaluation.retrieval.cases import Case
-from evaluation.retrieval.measures import MEASURES, compute_measures
+from sluice.contracts.errors import InvalidSetting
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.measures import MEASURES, compute_measures
 
 GRADED = Case(id="graded", query="x", relevant={"best": 2, "good": 1, "bad": 0})
 DEEP = Case(id="deep", query="y", relevant={"a b\0#é": 1})

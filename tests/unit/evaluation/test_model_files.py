@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Conflict, NotFound
-from evaluation.learned_gate.model_files import (
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.evaluation.learned_gate.model_files import (
     METADATA,
     MODEL,
     MODELS_DIR,
@@ -17,9 +17,9 @@ from evaluation.learned_gate.model_files import (
     own_models_dir,
     write_model,
 )
-from gate.learned.features import FEATURES
-from gate.learned.model import GateModel
-from ingest.embed.minilm.files import FINGERPRINT
+from sluice.gate.learned.features import FEATURES
+from sluice.gate.learned.model import GateModel
+from sluice.ingest.embed.minilm.files import FINGERPRINT
 
 SHIPPED = sorted(path.parent for path in MODELS_DIR.glob(f"*/{MODEL}"))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.phases import (
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.phases import (
     Day,
     check_baseline,
     check_costs,
@@ -14,7 +14,7 @@ from evaluation.phases import (
     check_learned_gate,
     check_lift,
 )
-from evaluation.run_totals import RunTotals
+from sluice.evaluation.run_totals import RunTotals
 
 TODAY = date(2026, 3, 31)
 

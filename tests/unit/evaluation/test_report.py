@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.retrieval import Strategy
-from evaluation.retrieval.report import Report, read_report, write_report
-from evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
-from evaluation.retrieval.tables import metrics_table, misses_table, write_notes
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.retrieval import Strategy
+from sluice.evaluation.retrieval.report import Report, read_report, write_report
+from sluice.evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
+from sluice.evaluation.retrieval.tables import metrics_table, misses_table, write_notes
 from tests.support.evaluation_samples import report
 
 

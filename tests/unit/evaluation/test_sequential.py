@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.rollout.sequential import (
+from sluice.evaluation.rollout.sequential import (
     Moments,
     confidence_sequence,
     equal_rates_p,

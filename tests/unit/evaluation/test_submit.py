@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.api import RunAccepted, RunStatus, RunView, SubmittedDocument
-from contracts.errors import Overloaded, SluiceError, TimedOut
-from contracts.event import Gap
-from evaluation.retrieval.submit import DOCUMENTS_PER_REQUEST, Submitted, split_into_batches, submit_documents
+from sluice.contracts.api import RunAccepted, RunStatus, RunView, SubmittedDocument
+from sluice.contracts.errors import Overloaded, SluiceError, TimedOut
+from sluice.contracts.event import Gap
+from sluice.evaluation.retrieval.submit import DOCUMENTS_PER_REQUEST, Submitted, split_into_batches, submit_documents
 
 
 def documents(count: int, text: str = "x") -> list[SubmittedDocument]:

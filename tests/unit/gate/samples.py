@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from contracts.gate import BudgetState, CoverageProbed, GateRequested, PolicyState, ProbeHit, QueryTerm
-from gate.sentences import Passage
-from index.terms.analysis import analyse
+from sluice.contracts.gate import BudgetState, CoverageProbed, GateRequested, PolicyState, ProbeHit, QueryTerm
+from sluice.gate.sentences import Passage
+from sluice.index.terms.analysis import analyse
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OPEN = PolicyState(search_allowed=True, crawl_allowed=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.gate import Limits
-from gate.budget import fit_within, lifted_by, lowest_ceilings
-from gate.settings import BudgetSettings
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.gate import Limits
+from sluice.gate.budget import fit_within, lifted_by, lowest_ceilings
+from sluice.gate.settings import BudgetSettings
 
 PLANNED = {"max_pages": 8, "max_bytes": 8_000_000}
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 import stamina
 
-from contracts import errors
-from contracts.api import RunAccepted, RunView, SubmittedDocument
-from gate.client import SluiceClient
+from sluice.contracts import errors
+from sluice.contracts.api import RunAccepted, RunView, SubmittedDocument
+from sluice.gate.client import SluiceClient
 
 RUN = {
     "run_id": "run_1",

@@ -13,11 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import Conflict
-from contracts.gate import BudgetState, CoverageProbed, GateDecided, GateRequested, Message, PolicyState, ProbeSentence
-from contracts.plan import Plan
-from gate.decide import decide, depends_on_sentences, explain
-from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
+from sluice.contracts.errors import Conflict
+from sluice.contracts.gate import (
+    BudgetState,
+    CoverageProbed,
+    GateDecided,
+    GateRequested,
+    Message,
+    PolicyState,
+    ProbeSentence,
+)
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import decide, depends_on_sentences, explain
+from sluice.gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from tests.support.repository import GOLDEN, REPOSITORY
 from tests.unit.gate.samples import NOW, OPEN, RICH, TIMELESS, URGENT, asked, hit, probed, terms
 
@@ -220,7 +228,7 @@ def test_a_decision_is_not_explained_by_another_profile() -> None:
 
 def test_every_process_decides_the_same_bytes() -> None:
     program = (
-        "from tests.unit.gate.samples import *; from gate.decide import decide; from gate.profile import load_profiles;"
+        "from tests.unit.gate.samples import *; from sluice.gate.decide import decide; from sluice.gate.profile import load_profiles;"
         "p = probed((hit(0.437), hit(0.311, document='d2')), terms=terms(2, 1), intent_similarity=URGENT);"
         "print([decide(asked('latest of 2025'), p, load_profiles()[n], OPEN, RICH, NOW).model_dump_json()"
         " for n in ('default', 'code', 'marketing')])"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowance, Ceiling, Ceilings, Spend
-from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, PolicyState, SearchAim
-from contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
-from contracts.plan import Plan
-from gate.decide import decide, explain
-from gate.directives import CrawlLimits, make_crawl_directives, make_directives, make_result_crawls
-from gate.profile import load_profiles
+from sluice.contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowance, Ceiling, Ceilings, Spend
+from sluice.contracts.gate import BudgetState, GateDecided, GateRequested, Limits, PolicyState, SearchAim
+from sluice.contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import decide, explain
+from sluice.gate.directives import CrawlLimits, make_crawl_directives, make_directives, make_result_crawls
+from sluice.gate.profile import load_profiles
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, probed
 
 REACH = CrawlLimits(

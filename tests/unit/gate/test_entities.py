@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.gate import Message
-from gate.entities import ENTITY_NAMES, MAX_ENTITY_CHARACTERS, extract_entities
-from gate.profile import load_profiles
+from sluice.contracts.gate import Message
+from sluice.gate.entities import ENTITY_NAMES, MAX_ENTITY_CHARACTERS, extract_entities
+from sluice.gate.profile import load_profiles
 
 REGIONS = load_profiles()["marketing"].search.regions
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from contracts.errors import NotFound, Unavailable
-from contracts.event import Event, Gap, GapFound, encode
-from contracts.index import RunFinished
-from gate.event_stream import Frame, Stream, parse_frames, split_lines
+from sluice.contracts.errors import NotFound, Unavailable
+from sluice.contracts.event import Event, Gap, GapFound, encode
+from sluice.contracts.index import RunFinished
+from sluice.gate.event_stream import Frame, Stream, parse_frames, split_lines
 
 GAP = Event.of(GapFound(gap=Gap(stage="crawl", subject="x", reason="robots")), run_id="run_1", corpus="default")
 END = Event.of(RunFinished(status="finished"), run_id="run_1", corpus="default")

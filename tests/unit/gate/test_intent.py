@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gate.intent import classify, extract_years
-from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
+from sluice.gate.intent import classify, extract_years
+from sluice.gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 
 DEFAULT = load_profiles()["default"]
 EVEN = dict.fromkeys(DEFAULT.intents, 0.3)

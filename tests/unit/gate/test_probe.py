@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from contracts.gate import Message, QueryTerm
-from gate.probe import (
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import Message, QueryTerm
+from sluice.gate.probe import (
     compute_coverage,
     content_terms,
     intent_similarity,
@@ -21,7 +21,7 @@ from gate.probe import (
     session_measures,
     term_coverage,
 )
-from gate.words import stem
+from sluice.gate.words import stem
 from tests.unit.gate.samples import passage
 
 

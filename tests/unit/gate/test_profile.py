@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from contracts.retrieval import Strategy
-from gate.profile import PROFILES_DIR, Profile, RetrievalSettings, load_former_profiles, load_profile, load_profiles
-from ingest.search.filters import SearchFilters
+from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.retrieval import Strategy
+from sluice.gate.profile import (
+    PROFILES_DIR,
+    Profile,
+    RetrievalSettings,
+    load_former_profiles,
+    load_profile,
+    load_profiles,
+)
+from sluice.ingest.search.filters import SearchFilters
 
 
 def test_the_package_brings_three_profiles() -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import Conflict, InvalidInput
-from contracts.gate import Message
-from contracts.learning.rollout import Rollout, RolloutStatus
-from gate.learned.rollout import arm_of, bucket_of, check_stages, draw, propensity_of, unit_of
-from gate.learned.rollout_steps import Cause, advance, begin, stop
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.gate import Message
+from sluice.contracts.learning.rollout import Rollout, RolloutStatus
+from sluice.gate.learned.rollout import arm_of, bucket_of, check_stages, draw, propensity_of, unit_of
+from sluice.gate.learned.rollout_steps import Cause, advance, begin, stop
 from tests.unit.gate.samples import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

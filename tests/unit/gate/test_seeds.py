@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.gate import Message
-from contracts.plan import Plan
-from gate.profile import SearchQueries, VerticalQuery, load_profiles
-from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
+from sluice.contracts.gate import Message
+from sluice.contracts.plan import Plan
+from sluice.gate.profile import SearchQueries, VerticalQuery, load_profiles
+from sluice.gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 
 CODE = SearchQueries(templates=("{query} documentation",), fresh_templates=("{query} {year}",), max_queries=3)
 

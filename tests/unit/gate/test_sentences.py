@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.gate import QueryTerm
-from gate.sentences import LONGEST_SENTENCE, TermFinder, choose_sentences, split_sentences
-from index.terms.analysis import analyse
+from sluice.contracts.gate import QueryTerm
+from sluice.gate.sentences import LONGEST_SENTENCE, TermFinder, choose_sentences, split_sentences
+from sluice.index.terms.analysis import analyse
 from tests.unit.gate.samples import passage
 
 TERMS = tuple(QueryTerm(term=term, idf=idf, covered=True) for term, idf in (("bridge", 2.0), ("opened", 1.0)))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from contracts.gate import Message, ProbeSentence
-from gate.profile import load_profiles
-from gate.signals import Signals, ramp, read_signals
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import Message, ProbeSentence
+from sluice.gate.profile import load_profiles
+from sluice.gate.signals import Signals, ramp, read_signals
 from tests.unit.gate.samples import NOW, URGENT, asked, hit, probed, terms
 
 PROFILES = load_profiles()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.gate import BudgetState, Limits, PolicyState
-from contracts.plan import Plan
-from gate.budget import affordable_searches, budget_denials
-from gate.policy import policy_denials, policy_state
-from gate.veto import Denial, lower_plan
+from sluice.contracts.gate import BudgetState, Limits, PolicyState
+from sluice.contracts.plan import Plan
+from sluice.gate.budget import affordable_searches, budget_denials
+from sluice.gate.policy import policy_denials, policy_state
+from sluice.gate.veto import Denial, lower_plan
 from tests.unit.gate.samples import RICH
 
 SEARCH = Denial("no_search", "search", "why", "lift")

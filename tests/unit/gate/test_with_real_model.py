@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence
-from contracts.plan import Plan
-from gate.decide import decide
-from gate.probe import (
+from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import decide
+from sluice.gate.probe import (
     enough_mass,
     intent_similarity,
     question_terms,
@@ -20,10 +20,10 @@ from gate.probe import (
     session_measures,
     term_coverage,
 )
-from gate.profile import Profile, load_profiles
-from gate.sentences import SENTENCES_COMPARED, choose_sentences
-from ingest.embed.minilm.model import MiniLM
-from ingest.embed.port import Embedded
+from sluice.gate.profile import Profile, load_profiles
+from sluice.gate.sentences import SENTENCES_COMPARED, choose_sentences
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.port import Embedded
 from tests.unit.gate.samples import NOW, OPEN, RICH, passage
 
 PROFILES = load_profiles()

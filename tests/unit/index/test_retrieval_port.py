@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.errors import Conflict, InvalidInput, Unavailable
-from contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
-from contracts.trust import Inspection, Verdict
-from index.local.reader import IndexReader
-from index.local.retrieval_port import LocalRetrieval
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.qdrant.collection import Collection
-from index.qdrant.reader import QdrantReader
-from index.qdrant.writer import QdrantWriter
-from index.search.fusion import break_ties
-from index.settings import QuerySettings
-from trust.source_trust import SourceTrust
+from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
+from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
+from sluice.contracts.trust import Inspection, Verdict
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.retrieval_port import LocalRetrieval
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.qdrant.collection import Collection
+from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.writer import QdrantWriter
+from sluice.index.search.fusion import break_ties
+from sluice.index.settings import QuerySettings
+from sluice.trust.source_trust import SourceTrust
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
@@ -424,8 +424,8 @@ def test_a_batch_is_of_one_generation_although_others_are_published_meanwhile(ma
 
 def _plant(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
     """Let the search itself be interrupted: both engines order their hits by this function."""
-    monkeypatch.setattr("index.search.retrievers.break_ties", function)
-    monkeypatch.setattr("index.qdrant.view.break_ties", function)
+    monkeypatch.setattr("sluice.index.search.retrievers.break_ties", function)
+    monkeypatch.setattr("sluice.index.qdrant.view.break_ties", function)
 
 
 @pytest.mark.parametrize(

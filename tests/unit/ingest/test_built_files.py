@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.built_files import ensure_files
+from sluice.ingest.built_files import ensure_files
 
 FILES = {"one": b"first", "two": b"second"}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.circuit_breaker import (
+from sluice.ingest.circuit_breaker import (
     MOST_HOSTS,
     Breaker,
     BreakerRule,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from ingest.url import (
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.url import (
     MAX_HOST_CHARACTERS,
     MAX_URL_CHARACTERS,
     canonical_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import Conflict, NotFound
+from sluice.contracts.errors import Conflict, NotFound
 from tests.support.ledger_story import Story
 
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.index import AnswerDirected, AnswerReady, Citation, StaleCitation
-from contracts.outcome import Done, Next
-from ledger.retention import Pruning
-from ledger.trust.citations import CitedChunk
+from sluice.contracts.index import AnswerDirected, AnswerReady, Citation, StaleCitation
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.retention import Pruning
+from sluice.ledger.trust.citations import CitedChunk
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import Story, answer
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from contracts.errors import Fenced
-from contracts.outcome import Done, Next
-from ledger.ledger import Claim, NotClaimed
+from sluice.contracts.errors import Fenced
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.ledger import Claim, NotClaimed
 from tests.support.ledger_story import Story, page
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.event import Body
-from contracts.learning.events import CONTROL_CORPUS, FlagChanged
-from ledger.dead_letters.audit import actions_on
-from ledger.events.control_runs import ControlChange, record_control
+from sluice.contracts.event import Body
+from sluice.contracts.learning.events import CONTROL_CORPUS, FlagChanged
+from sluice.ledger.dead_letters.audit import actions_on
+from sluice.ledger.events.control_runs import ControlChange, record_control
 from tests.support.ledger_story import Story
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Unavailable
-from ledger import sqlite_writers
-from ledger.ledger import Ledger
+from sluice.contracts.errors import Unavailable
+from sluice.ledger import sqlite_writers
+from sluice.ledger.ledger import Ledger
 
 
 def test_writers_behind_a_foreign_lock_give_up_together_and_not_one_after_the_other(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.event import Event
-from contracts.ingest import CrawlDirected
-from contracts.outcome import Done, Next, Retry
-from ledger.events.fair_queue import ANSWERS, BULK
-from ledger.ledger import Claim
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Done, Next, Retry
+from sluice.ledger.events.fair_queue import ANSWERS, BULK
+from sluice.ledger.ledger import Claim
 from tests.support.ledger_story import Story, page
 
 MANY = 10_000

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.errors import Fenced, NotFound
-from contracts.event import Event, Gap
-from contracts.gate import GateRequested
-from contracts.graph.events import GraphDirected
-from contracts.index import AnswerDirected, DocumentIndexed, RunFinished
-from contracts.ingest import PageUnchanged
-from contracts.outcome import DeadLetter, Done, Next
-from ledger.retention import Pruning
+from sluice.contracts.errors import Fenced, NotFound
+from sluice.contracts.event import Event, Gap
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.graph.events import GraphDirected
+from sluice.contracts.index import AnswerDirected, DocumentIndexed, RunFinished
+from sluice.contracts.ingest import PageUnchanged
+from sluice.contracts.outcome import DeadLetter, Done, Next
+from sluice.ledger.retention import Pruning
 from tests.support.ledger_story import NOON, Story, answer, page
 
 DEADLINE = datetime.fromtimestamp(NOON + 30, UTC)

@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import Conflict
-from contracts.event import Event
-from contracts.ingest import SearchDirected
-from contracts.learning.control import FlagName, FlagState
-from contracts.learning.events import FlagAction, PendingPurged
-from contracts.outcome import Done, Next
-from ledger.learning.flags import FlagChange, StoredFlag
-from ledger.ledger import Claim, Ledger
-from ledger.schema.tables import metadata
-from ledger.transaction import Transaction
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import Conflict
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import SearchDirected
+from sluice.contracts.learning.control import FlagName, FlagState
+from sluice.contracts.learning.events import FlagAction, PendingPurged
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.learning.flags import FlagChange, StoredFlag
+from sluice.ledger.ledger import Claim, Ledger
+from sluice.ledger.schema.tables import metadata
+from sluice.ledger.transaction import Transaction
+from sluice.workers.runtime.flag_rules import resolve
 from tests.support.ledger_story import NOON, Story, page
-from workers.runtime.flag_rules import resolve
 
 
 def change(story: Story, name: FlagName, action: FlagAction, note: str = "why") -> FlagChange:

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.document import document_id_for
-from contracts.known_pages import PageLink, PageMemory, RememberedPage, WithdrawnPage
-from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
-from ingest.url import MAX_URL_CHARACTERS
-from ledger.database import Database
-from ledger.known_pages import LedgerPageMemory
-from ledger.retention import Pruning
-from ledger.schema.install import install
+from sluice.contracts.document import document_id_for
+from sluice.contracts.known_pages import PageLink, PageMemory, RememberedPage, WithdrawnPage
+from sluice.ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
+from sluice.ingest.url import MAX_URL_CHARACTERS
+from sluice.ledger.database import Database
+from sluice.ledger.known_pages import LedgerPageMemory
+from sluice.ledger.retention import Pruning
+from sluice.ledger.schema.install import install
 
 URL = "https://docs.example.com/guide"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)
@@ -178,7 +178,7 @@ def test_the_longest_page_fits_and_what_a_site_sends_to_be_sent_back_is_bounded(
 def test_pages_that_nobody_asked_for_are_pruned_and_the_others_stay(
     database: Database, memory: PageMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.retention.MOST_ROWS", 2)
+    monkeypatch.setattr("sluice.ledger.retention.MOST_ROWS", 2)
     pruning, before = Pruning(database, NOON.timestamp), NOON - timedelta(days=30)
     for number in range(5):
         held(memory, replace(PAGE, url=f"{URL}/{number}", fetched_at=NOON - timedelta(days=40)))

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from contracts.errors import Conflict, Fenced, InvalidSetting, Unavailable
-from contracts.ingest import SearchDirected
-from contracts.outcome import Done, Next
-from ledger.ledger import Claim, Ledger
+from sluice.contracts.errors import Conflict, Fenced, InvalidSetting, Unavailable
+from sluice.contracts.ingest import SearchDirected
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.ledger import Claim, Ledger
 from tests.support.ledger_story import Clock, Story, page
 
 FORK = multiprocessing.get_context("fork")

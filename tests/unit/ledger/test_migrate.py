@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 from sqlalchemy import event, inspect, text
 
-from contracts.errors import Conflict, Unavailable
-from contracts.ingest import CrawlDirected
-from contracts.outcome import Done
-from ledger.database import Database
-from ledger.ledger import Claim, Ledger
-from ledger.schema.all_tables import metadata
-from ledger.schema.install import install
-from ledger.schema.migrate import Migration, look, migrate
-from ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
+from sluice.contracts.errors import Conflict, Unavailable
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Done
+from sluice.ledger.database import Database
+from sluice.ledger.ledger import Claim, Ledger
+from sluice.ledger.schema.all_tables import metadata
+from sluice.ledger.schema.install import install
+from sluice.ledger.schema.migrate import Migration, look, migrate
+from sluice.ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
 from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
 from tests.support.repository import REPOSITORY
@@ -228,7 +228,7 @@ def test_of_two_that_migrate_at_once_one_does(old: Database) -> None:
 
 def test_a_new_ledger_is_opened_without_alembic(tmp_path: Path) -> None:
     program = (
-        "import sys; from ledger.ledger import Ledger; from workers.supervisor import supervisor;"
+        "import sys; from sluice.ledger.ledger import Ledger; from sluice.workers.supervisor import supervisor;"
         f"Ledger('sqlite:///{tmp_path / 'ledger.sqlite'}').close(); sys.exit('alembic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, timeout=60).returncode == 0

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.base import BlobRef
-from contracts.budget import Spend
-from contracts.gate import FeedbackGiven
-from contracts.ingest import PageCrawled, PageUnchanged
-from contracts.learning.control import Control, Defence, ModelUse
-from contracts.learning.run_outcome import RunOutcome
-from contracts.outcome import Done, Next
-from contracts.plan import Plan
-from contracts.trust import GateCheck
-from ledger.learning.outcomes import Place
-from ledger.retention import Pruning
+from sluice.contracts.base import BlobRef
+from sluice.contracts.budget import Spend
+from sluice.contracts.gate import FeedbackGiven
+from sluice.contracts.ingest import PageCrawled, PageUnchanged
+from sluice.contracts.learning.control import Control, Defence, ModelUse
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.outcome import Done, Next
+from sluice.contracts.plan import Plan
+from sluice.contracts.trust import GateCheck
+from sluice.ledger.learning.outcomes import Place
+from sluice.ledger.retention import Pruning
 from tests.support.ledger_story import Story
 from tests.support.outcome_story import CONFIG, answers, asks_and_decides, cites, days, hit, moment, says
 

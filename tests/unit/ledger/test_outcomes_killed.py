@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.learning.run_outcome import RunOutcome
 from tests.support.ledger_story import Story
 from tests.support.repository import REPOSITORY
 

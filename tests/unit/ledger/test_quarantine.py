@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.base import BlobRef
-from contracts.errors import Conflict, NotFound
-from contracts.operations.forget import Selection
-from contracts.operations.quarantine import QuarantinePage
-from contracts.trust import Finding
-from ledger.ledger import Ledger
-from ledger.trust.forgotten import FEW_ENTRIES, Named
-from ledger.trust.quarantine import HeldChunk
+from sluice.contracts.base import BlobRef
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.operations.forget import Selection
+from sluice.contracts.operations.quarantine import QuarantinePage
+from sluice.contracts.trust import Finding
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.trust.forgotten import FEW_ENTRIES, Named
+from sluice.ledger.trust.quarantine import HeldChunk
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ from multiprocessing.synchronize import Barrier as ProcessBarrier
 
 import pytest
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import BudgetExhausted
-from contracts.outcome import DeadLetter, Done, Next, Retry
-from ledger.events.reservations import NO_CEILING, amounts_of
-from ledger.ledger import Claim, Ledger
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import BudgetExhausted
+from sluice.contracts.outcome import DeadLetter, Done, Next, Retry
+from sluice.ledger.events.reservations import NO_CEILING, amounts_of
+from sluice.ledger.ledger import Claim, Ledger
 from tests.support.ledger_story import NOON, Story, page
 
 FIVE = {

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from cli.operate.ledger import age
-from contracts.budget import Spend
-from contracts.errors import InvalidInput, NotFound, PolicyRefused
-from contracts.event import Event
-from contracts.gate import FeedbackGiven
-from contracts.outcome import DeadLetter, Done, Next, Retry
-from ledger import retention
-from ledger.database import Database
-from ledger.retention import Pruned, Pruning
+from sluice.cli.operate.ledger import age
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
+from sluice.contracts.event import Event
+from sluice.contracts.gate import FeedbackGiven
+from sluice.contracts.outcome import DeadLetter, Done, Next, Retry
+from sluice.ledger import retention
+from sluice.ledger.database import Database
+from sluice.ledger.retention import Pruned, Pruning
 from tests.support.ledger_story import Story, page
 
 DAY_SECONDS = 86_400.0

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.errors import Conflict
-from contracts.learning.events import RolloutChanged
-from contracts.learning.rollout import Rollout
-from gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
-from ledger.events import control_runs
-from ledger.events.control_runs import ControlChange
-from ledger.learning import rollouts as rollouts_module
+from sluice.contracts.errors import Conflict
+from sluice.contracts.learning.events import RolloutChanged
+from sluice.contracts.learning.rollout import Rollout
+from sluice.gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
+from sluice.ledger.events import control_runs
+from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger.learning import rollouts as rollouts_module
 from tests.support.ledger_story import Story
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from contracts.errors import Conflict, NotFound
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.outcome import Done, Next
-from ledger.ledger import CreatedRun, NewRun
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.ledger import CreatedRun, NewRun
 from tests.support.ledger_story import Story, page
 
 

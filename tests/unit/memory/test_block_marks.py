@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memory.block_marks import MAX_BLOCK_CHARACTERS, cut_blocks, mark_block, remove_marks
+from sluice.memory.block_marks import MAX_BLOCK_CHARACTERS, cut_blocks, mark_block, remove_marks
 
 LINES = ("Iteration 3 ended with Failure.", "src/auth.py:12: TypeError: 'NoneType' is not subscriptable")
 BLOCK = mark_block("mem_" + "0f" * 16, LINES)

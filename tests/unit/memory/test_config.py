@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from memory.config import RagConfig, config_path, read_config
+from sluice.contracts.errors import InvalidSetting
+from sluice.memory.config import RagConfig, config_path, read_config
 
 
 def test_without_a_file_everything_is_as_documented(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contracts.document import sha256_text
-from contracts.memory.learning import LearningState
-from memory.documents import document_of_learning, document_of_record, documents_of, is_indexed
+from sluice.contracts.document import sha256_text
+from sluice.contracts.memory.learning import LearningState
+from sluice.memory.documents import document_of_learning, document_of_record, documents_of, is_indexed
 from tests.support.memory.facts import learning, record, state_of
 
 PROJECT = "/p"

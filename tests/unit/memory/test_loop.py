@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.memory.api import PromptBlock
-from contracts.memory.learning import LearningSource
-from contracts.memory.model import IterationOutcome
-from memory.block_marks import mark_block
-from memory.recall.weight import fared
+from sluice.contracts.memory.api import PromptBlock
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.block_marks import mark_block
+from sluice.memory.recall.weight import fared
 from tests.support.memory.agent_loop import (
     FEATURE,
     FORBIDDEN,

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound, Unavailable
-from contracts.memory.api import IterationContext, LearningPatch
-from contracts.memory.learning import LearningSource, LearningState
-from memory.catch_up import FEW_ITERATIONS
-from memory.journal.entry import JournalEntry
-from memory.journal.feature_memory import FeatureMemory
-from memory.memory import Memory, estimate_tokens
-from memory.ports import Hit, Hits, Polarity
-from memory.sanitise import sanitize_learning_text
-from memory.upkeep import Upkeep
+from sluice.contracts.errors import InvalidInput, NotFound, Unavailable
+from sluice.contracts.memory.api import IterationContext, LearningPatch
+from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.memory.catch_up import FEW_ITERATIONS
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.memory import Memory, estimate_tokens
+from sluice.memory.ports import Hit, Hits, Polarity
+from sluice.memory.sanitise import sanitize_learning_text
+from sluice.memory.upkeep import Upkeep
 from tests.support.memory.facts import START, record
 
 

@@ -6,18 +6,18 @@ import importlib
 
 import pytest
 
-from memory.journal import JournalEntry
-from memory.learning import Duplicate, FeatureLearning, check_deduplication
-from memory.model import ErrorEntry, ErrorType, IterationOutcome, IterationRecord
+from sluice.memory.journal import JournalEntry
+from sluice.memory.learning import Duplicate, FeatureLearning, check_deduplication
+from sluice.memory.model import ErrorEntry, ErrorType, IterationOutcome, IterationRecord
 
 NAMES = {
-    "memory.model": "IterationRecord IterationOutcome ErrorEntry ErrorType DecisionEntry FileTouched FileAction ModelTier",
-    "memory.extraction": "ExtractionResult RawIterationOutput ToolUseEvent ResultEvent",
-    "memory.journal": "JournalEntry journal_path read_journal",
-    "memory.qdrant_schema": "MemoryPayload CollectionConfig RecordType collection_name expected_collections",
-    "memory.learning": "FeatureLearning LearningSource DeduplicationResult check_deduplication sanitize_learning_text "
+    "sluice.memory.model": "IterationRecord IterationOutcome ErrorEntry ErrorType DecisionEntry FileTouched FileAction ModelTier",
+    "sluice.memory.extraction": "ExtractionResult RawIterationOutput ToolUseEvent ResultEvent",
+    "sluice.memory.journal": "JournalEntry journal_path read_journal",
+    "sluice.memory.qdrant_schema": "MemoryPayload CollectionConfig RecordType collection_name expected_collections",
+    "sluice.memory.learning": "FeatureLearning LearningSource DeduplicationResult check_deduplication sanitize_learning_text "
     "should_exclude_from_auto_accumulation",
-    "memory.config": "RagConfig RagStatus",
+    "sluice.memory.config": "RagConfig RagStatus",
 }
 
 

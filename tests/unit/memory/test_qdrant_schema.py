@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from contracts.base import CORPUS_NAME
-from memory.qdrant_schema import (
+from sluice.contracts.base import CORPUS_NAME
+from sluice.memory.qdrant_schema import (
     CollectionConfig,
     MemoryPayload,
     RecordType,
@@ -57,6 +57,6 @@ def test_orphans_are_collections_of_this_project_alone() -> None:
 
 
 def test_the_size_of_vectors_is_that_of_the_local_model() -> None:
-    from ingest.embed.minilm.files import DIMENSION
+    from sluice.ingest.embed.minilm.files import DIMENSION
 
     assert CollectionConfig().size == DIMENSION

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from contracts.errors import Unavailable
-from memory.upkeep import Upkeep
+from sluice.contracts.errors import Unavailable
+from sluice.memory.upkeep import Upkeep
 
 
 def test_a_step_is_repeated_until_it_is_done() -> None:
@@ -66,7 +66,7 @@ def test_closing_waits_for_the_present_step_alone() -> None:
 
 
 def test_closing_ends_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.upkeep.RESTS_PER_STEP", 1e6)
+    monkeypatch.setattr("sluice.memory.upkeep.RESTS_PER_STEP", 1e6)
     stepped = threading.Event()
 
     def step() -> bool:

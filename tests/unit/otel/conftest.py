@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from otel.settings import TelemetrySettings
-from otel.spans import SpanStore
-from otel.start import shutdown, start
+from sluice.otel.settings import TelemetrySettings
+from sluice.otel.spans import SpanStore
+from sluice.otel.start import shutdown, start
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.spans import SpanLink, StoredSpan
+from sluice.otel.spans import SpanLink, StoredSpan
 
 SPAN = StoredSpan(
     trace_id="a" * 32,

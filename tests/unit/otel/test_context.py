@@ -8,9 +8,9 @@ import re
 import pytest
 from structlog.contextvars import get_contextvars
 
-from otel.context import current_traceparent, mark_failed, span
-from otel.spans import SpanStore
-from otel.start import flush
+from sluice.otel.context import current_traceparent, mark_failed, span
+from sluice.otel.spans import SpanStore
+from sluice.otel.start import flush
 
 TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from otel.exporter import PRUNE_EVERY_SECONDS, StoreExporter
-from otel.spans import SpanStore
+from sluice.otel.exporter import PRUNE_EVERY_SECONDS, StoreExporter
+from sluice.otel.spans import SpanStore
 from tests.unit.otel.samples import SPAN
 
 

@@ -9,9 +9,9 @@ from io import StringIO
 import pytest
 import structlog
 
-from otel.log_repeats import MOST_ALIKE, WINDOW_SECONDS, Repeats
-from otel.logs import configure
-from otel.settings import TelemetrySettings
+from sluice.otel.log_repeats import MOST_ALIKE, WINDOW_SECONDS, Repeats
+from sluice.otel.logs import configure
+from sluice.otel.settings import TelemetrySettings
 
 
 def record(told: object, level: int = logging.WARNING) -> logging.LogRecord:

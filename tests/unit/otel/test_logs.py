@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from otel.context import span
-from otel.logs import configure, get_logger
-from otel.settings import TelemetrySettings
-from otel.spans import SpanStore
+from sluice.otel.context import span
+from sluice.otel.logs import configure, get_logger
+from sluice.otel.settings import TelemetrySettings
+from sluice.otel.spans import SpanStore
 
 pytestmark = pytest.mark.usefixtures("own_logging")
 
@@ -26,10 +26,10 @@ def test_a_line_inside_a_span_carries_run_trace_span_service_and_utc_time(store:
     stream = io.StringIO()
     configure("worker.crawl", TelemetrySettings(), stream)
     with span("crawl", run_id="run_1", event_id="evt_1"):
-        get_logger("ingest.crawl.crawler").info("page_crawled", status=200)
+        get_logger("sluice.ingest.crawl.crawler").info("page_crawled", status=200)
     [line] = _lines(stream)
     assert line | {"event": "page_crawled", "status": 200, "level": "info", "service": "worker.crawl"} == line
-    assert line | {"run_id": "run_1", "event_id": "evt_1", "logger": "ingest.crawl.crawler"} == line
+    assert line | {"run_id": "run_1", "event_id": "evt_1", "logger": "sluice.ingest.crawl.crawler"} == line
     assert (len(line["trace_id"]), len(line["span_id"])) == (32, 16)
     written = datetime.fromisoformat(line["timestamp"])
     assert written.tzinfo is not None

@@ -8,13 +8,13 @@ import urllib.request
 from pathlib import Path
 from socket import socket
 
-from otel import metrics
-from otel.metrics_dir import fresh_metrics_dir
+from sluice.otel import metrics
+from sluice.otel.metrics_dir import fresh_metrics_dir
 from tests.support.repository import REPOSITORY
 
 _PROCESS = """
 import os, sys
-from otel import metrics
+from sluice.otel import metrics
 metrics.GATE_DECISIONS.labels(plan_type="search", profile="default", scored_plan="full_loop", gate_model_version="heuristic").inc()
 metrics.SPAN_STORE_FAILURES.inc(2)
 metrics.STAGE_READY.labels(stage="crawl").set(float(sys.argv[1]))
@@ -30,7 +30,7 @@ print(os.getpid())
 
 _FORGET = """
 import sys
-from otel import metrics
+from sluice.otel import metrics
 metrics.forget_process(int(sys.argv[1]))
 print(metrics.render_metrics().decode())
 """
@@ -53,7 +53,7 @@ def test_the_figures_of_two_processes_and_a_fork_add_up_and_a_gauge_dies_with_it
     variables = fresh_metrics_dir(tmp_path / "metrics")
     _run(_PROCESS, variables, "3")
     last = _run(_PROCESS, variables, "4", "fork").strip()
-    shown = _run("from otel import metrics; print(metrics.render_metrics().decode())", variables)
+    shown = _run("from sluice.otel import metrics; print(metrics.render_metrics().decode())", variables)
     labels = 'gate_model_version="heuristic",plan_type="search",profile="default",scored_plan="full_loop"'
     assert f"sluice_gate_decision_total{{{labels}}} 2.0" in shown
     assert "sluice_span_store_failures_total 9.0" in shown
@@ -97,7 +97,7 @@ _TRACED = """
 import os, sys
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
-from otel import metrics
+from sluice.otel import metrics
 context = SpanContext(int(sys.argv[1], 16), 1, is_remote=False, trace_flags=TraceFlags(1))
 with trace.use_span(NonRecordingSpan(context)):
     metrics.RUN_SECONDS.labels("finished").observe(0.2)
@@ -112,7 +112,7 @@ def test_a_bucket_names_the_trace_of_its_latest_observation_whichever_process_ma
     process = ""
     for trace in ("a" * 32, "b" * 32):
         process = _run(_TRACED.replace("sys.argv[1]", f"'{trace}'"), variables).strip()
-    show = "from otel import metrics; print(metrics.negotiate_metrics('application/openmetrics-text; version=1.0.0')[0].decode())"
+    show = "from sluice.otel import metrics; print(metrics.negotiate_metrics('application/openmetrics-text; version=1.0.0')[0].decode())"
     shown = _run(show, variables)
     assert f'sluice_run_seconds_bucket{{le="0.25",status="finished"}} 2.0 # {{trace_id="{"b" * 32}"}} 0.2' in shown
     assert "a" * 32 not in shown
@@ -121,8 +121,10 @@ def test_a_bucket_names_the_trace_of_its_latest_observation_whichever_process_ma
         line for line in shown.splitlines() if line.startswith("sluice_retrieval_fusion") and 'le="0.001"' in line
     ]
     assert "trace_id" not in fusion  # outside any span
-    assert "trace_id" not in _run("from otel import metrics; print(metrics.render_metrics().decode())", variables)
-    _run(f"from otel import metrics; metrics.forget_process({process})", variables)
+    assert "trace_id" not in _run(
+        "from sluice.otel import metrics; print(metrics.render_metrics().decode())", variables
+    )
+    _run(f"from sluice.otel import metrics; metrics.forget_process({process})", variables)
     assert "a" * 32 in _run(show, variables)
     assert fresh_metrics_dir(tmp_path) == variables
     assert list(tmp_path.iterdir()) == []

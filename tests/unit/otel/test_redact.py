@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from otel.redact import redact, redact_text
+from sluice.otel.redact import redact, redact_text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from otel.spans import SpanLink, SpanStore
+from sluice.otel.spans import SpanLink, SpanStore
 from tests.support.repository import REPOSITORY
 from tests.unit.otel.samples import SPAN
 
@@ -67,7 +67,7 @@ _WRITER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from otel.spans import SpanStore
+from sluice.otel.spans import SpanStore
 from tests.unit.otel.samples import SPAN
 store = SpanStore(Path(sys.argv[1]))
 for number in range(40):

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY as DEFAULT_REGISTRY
 
-from otel import metrics
-from otel.context import current_traceparent, span
-from otel.settings import TelemetrySettings
-from otel.spans import SpanStore
-from otel.start import flush, shutdown, start
-from otel.waterfall import waterfall
+from sluice.otel import metrics
+from sluice.otel.context import current_traceparent, span
+from sluice.otel.settings import TelemetrySettings
+from sluice.otel.spans import SpanStore
+from sluice.otel.start import flush, shutdown, start
+from sluice.otel.waterfall import waterfall
 from tests.support.repository import REPOSITORY
 
 
@@ -123,7 +123,7 @@ import opentelemetry.sdk.trace
 import prometheus_client, rich.table, structlog
 events = []
 sys.addaudithook(lambda name, args: events.append((name, args)))
-import otel.context, otel.exporter, otel.logs, otel.metrics, otel.metrics_dir, otel.start, otel.waterfall
+import sluice.otel.context, sluice.otel.exporter, sluice.otel.logs, sluice.otel.metrics, sluice.otel.metrics_dir, sluice.otel.start, sluice.otel.waterfall
 bad = [event for event in events if event[0].startswith(("socket.", "sqlite3.", "subprocess.", "os.mkdir"))]
 bad += [args for name, args in events if name == "open" and args[2] & (os.O_WRONLY | os.O_RDWR)]
 assert not bad, bad

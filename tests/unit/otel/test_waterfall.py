@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from otel.spans import SpanLink, StoredSpan
-from otel.waterfall import Bar, render_waterfall, waterfall, waterfall_json
+from sluice.otel.spans import SpanLink, StoredSpan
+from sluice.otel.waterfall import Bar, render_waterfall, waterfall, waterfall_json
 from tests.unit.otel.samples import SPAN
 
 MS = 1_000_000

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.document import Provenance
-from contracts.retrieval import Retrieval, RetrievedChunk
-from contracts.trust import TrustFactors, TrustScore
+from sluice.contracts.document import Provenance
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.trust import TrustFactors, TrustScore
+from sluice.trust.confidence.adjust import weigh_model_opinion
+from sluice.trust.confidence.coverage import CoverageMeter
+from sluice.trust.confidence.formula import BY_MEANING, BY_WORDS, Formula, probability
+from sluice.trust.confidence.judge import Asked, judge
+from sluice.trust.confidence.limits import describe_limits
 from tests.support.retrieved import NOW, retrieval_of, retrieved
-from trust.confidence.adjust import weigh_model_opinion
-from trust.confidence.coverage import CoverageMeter
-from trust.confidence.formula import BY_MEANING, BY_WORDS, Formula, probability
-from trust.confidence.judge import Asked, judge
-from trust.confidence.limits import describe_limits
 
 RARE, COMMON = 6.0, 1.0
 SHARES = st.floats(0, 1)

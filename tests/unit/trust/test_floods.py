@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.document import Provenance
-from contracts.retrieval import RetrievedChunk
-from contracts.trust import TrustFactors, TrustScore, Verdict
+from sluice.contracts.document import Provenance
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.trust import TrustFactors, TrustScore, Verdict
+from sluice.trust.settings import TrustSettings
+from sluice.trust.top_passages import MANY, TopPassages
+from sluice.workers.steps.trust.floods import RULE, mark_floods
 from tests.support.retrieved import NOW, retrieval_of, retrieved
-from trust.settings import TrustSettings
-from trust.top_passages import MANY, TopPassages
-from workers.steps.trust.floods import RULE, mark_floods
 
 QUESTION = "Who designed the lighthouse on the northern reef?"
 SUBMITTED = Provenance(source="submission", fetched_at=NOW)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.api import GateRequest
-from contracts.retrieval import Query
-from contracts.trust import Inspection, TrustFactors, TrustScore, Verdict
+from sluice.contracts.api import GateRequest
+from sluice.contracts.retrieval import Query
+from sluice.contracts.trust import Inspection, TrustFactors, TrustScore, Verdict
+from sluice.trust.gates import check_poisoning, check_source_trust
 from tests.support.retrieved import retrieved
-from trust.gates import check_poisoning, check_source_trust
 
 
 def _scores(*values: float) -> list[TrustScore]:

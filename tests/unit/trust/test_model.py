@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from contracts.trust import Verdict
-from ingest.embed.minilm.model import MiniLM
+from sluice.contracts.trust import Verdict
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.trust.guard.guard import ModelGuard, RuleGuard
+from sluice.trust.guard.model import Embed, Vectors, load_model
+from sluice.trust.guard.windows import LONGEST, LONGEST_FENCE, windows
 from tests.support.chunked import make_document
 from tests.support.local_model import minilm
-from trust.guard.guard import ModelGuard, RuleGuard
-from trust.guard.model import Embed, Vectors, load_model
-from trust.guard.windows import LONGEST, LONGEST_FENCE, windows
 
 __all__ = ["minilm"]
 

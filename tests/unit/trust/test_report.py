@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.document import Provenance
-from contracts.trust import Inspection, TrustFactors, TrustScore, Verdict
+from sluice.contracts.document import Provenance
+from sluice.contracts.trust import Inspection, TrustFactors, TrustScore, Verdict
+from sluice.trust.gates import check_poisoning, check_source_trust
+from sluice.trust.report import JudgedRetrieval, summarise, write_evidence
 from tests.support.retrieved import retrieved
-from trust.gates import check_poisoning, check_source_trust
-from trust.report import JudgedRetrieval, summarise, write_evidence
 
 
 def _judged(*trust: float, blocked: bool = False) -> JudgedRetrieval:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Conflict, InvalidInput
-from contracts.trust import Signature
-from trust.settings import TrustSettings
-from trust.signature import make_key, problem_with, sign
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.trust import Signature
+from sluice.trust.settings import TrustSettings
+from sluice.trust.signature import make_key, problem_with, sign
 
 URL = "https://example.org/a"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.document import Provenance
-from contracts.trust import Inspection, PrivateSpan
+from sluice.contracts.document import Provenance
+from sluice.contracts.trust import Inspection, PrivateSpan
+from sluice.trust.snippets import cut_at_word, shorten_snippets, snippet_length
 from tests.support.retrieved import NOW, retrieval_of, retrieved
-from trust.snippets import cut_at_word, shorten_snippets, snippet_length
 
 WORDS = " ".join(f"word{number}" for number in range(100))
 

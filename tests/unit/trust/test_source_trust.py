@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.document import Provenance
-from contracts.domains import is_under, parse_host
-from contracts.trust import TrustScore
-from trust.source_trust import SourceTrust, time_freshness
+from sluice.contracts.document import Provenance
+from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.trust import TrustScore
+from sluice.trust.source_trust import SourceTrust, time_freshness
 
 NOW = datetime(2025, 10, 8, tzinfo=UTC)
 LISTS = SourceTrust(

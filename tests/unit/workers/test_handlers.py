@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.document import ChunkBatch, Document, Provenance
-from contracts.event import Event
-from contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
-from contracts.outcome import Done
-from ingest.chunk.chunk import chunk_and_tokenize
-from ingest.chunk.token_ids import chunk_batch
-from ingest.embed.tokens import load_tokenizer, tokenizer_sha256
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import ChunkBatch, Document, Provenance
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
+from sluice.contracts.outcome import Done
+from sluice.ingest.chunk.chunk import chunk_and_tokenize
+from sluice.ingest.chunk.token_ids import chunk_batch
+from sluice.ingest.embed.tokens import load_tokenizer, tokenizer_sha256
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
+from sluice.workers.context import Context
+from sluice.workers.index_handlers import on_chunks_partly_embedded, on_document_chunked
+from sluice.workers.settings import Settings
+from sluice.workers.steps.vector_codec import vectors_from_bytes
 from tests.support.repository import MODELS
-from workers.context import Context
-from workers.index_handlers import on_chunks_partly_embedded, on_document_chunked
-from workers.settings import Settings
-from workers.steps.vector_codec import vectors_from_bytes
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 

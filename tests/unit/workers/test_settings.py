@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from workers.setting_names import MOVED, REMOVED, names_of
-from workers.settings import Settings, load_settings, stray_variables
+from sluice.contracts.errors import InvalidSetting
+from sluice.workers.setting_names import MOVED, REMOVED, names_of
+from sluice.workers.settings import Settings, load_settings, stray_variables
 
 
 @pytest.mark.parametrize("content", [b"x = [", b"\xff\xfe", b"http_port = 'x'", b"surprise = 1"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from contracts.budget import Spend
-from gate.settings import BudgetSettings
-from otel import metrics
+from sluice.contracts.budget import Spend
+from sluice.gate.settings import BudgetSettings
+from sluice.otel import metrics
 
 LOOK_SECONDS = 5.0
 """Between two looks: one row of the ledger."""

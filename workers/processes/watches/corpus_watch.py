@@ -14,12 +14,12 @@ from pathlib import Path
 
 import structlog
 
-from contracts.errors import Corrupted, NotFound
-from index.disk.layout import CorpusLayout, list_corpora
-from index.generations.manifest import load_manifest
-from index.generations.publish import read_current_name, read_rollback_offset
-from ingest.freshness.manifest import replacing
-from otel import metrics
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.publish import read_current_name, read_rollback_offset
+from sluice.ingest.freshness.manifest import replacing
+from sluice.otel import metrics
 
 log = structlog.get_logger(__name__)
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import SluiceError
-from graph.cypher.build import build_in_child
-from graph.cypher.files import CypherFile, newest_files
-from graph.cypher.rows import DocumentFacts
-from otel import metrics
-from workers.wiring.graph.directives import is_graphed
-from workers.wiring.graph.lag import published_in
+from sluice.contracts.errors import SluiceError
+from sluice.graph.cypher.build import build_in_child
+from sluice.graph.cypher.files import CypherFile, newest_files
+from sluice.graph.cypher.rows import DocumentFacts
+from sluice.otel import metrics
+from sluice.workers.wiring.graph.directives import is_graphed
+from sluice.workers.wiring.graph.lag import published_in
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 

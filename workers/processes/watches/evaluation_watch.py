@@ -9,20 +9,20 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from contracts.plan import Plan
-from evaluation.evaluator import merge_groups
-from evaluation.summary import Summary, summarise
-from otel import metrics
-from workers.runtime.evaluation_feed import EvaluationFeed
+from sluice.contracts.plan import Plan
+from sluice.evaluation.evaluator import merge_groups
+from sluice.evaluation.summary import Summary, summarise
+from sluice.otel import metrics
+from sluice.workers.runtime.evaluation_feed import EvaluationFeed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from prometheus_client import Gauge
 
-    from evaluation.evaluator import Group, Windowing
-    from evaluation.intervals import Interval
-    from ledger.ledger import Ledger
+    from sluice.evaluation.evaluator import Group, Windowing
+    from sluice.evaluation.intervals import Interval
+    from sluice.ledger.ledger import Ledger
 
 LOOK_SECONDS = 2.0
 """How often it is looked whether a refresh is due; while the past is still being read, one always is."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import structlog
 
-from otel import metrics
-from workers.runtime.flag_rules import NAMES
-from workers.runtime.flags import FlagReader
+from sluice.otel import metrics
+from sluice.workers.runtime.flag_rules import NAMES
+from sluice.workers.runtime.flags import FlagReader
 
 log = structlog.get_logger(__name__)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.api import ENDED
-from contracts.errors import NotFound, SluiceError, Unavailable
+from sluice.contracts.api import ENDED
+from sluice.contracts.errors import NotFound, SluiceError, Unavailable
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class FreshnessSchedule:
             raise
 
     def _recheck(self, corpus: str) -> None:
-        from workers.service.trust.recheck import recheck  # where the schedule is off, none of it is loaded
+        from sluice.workers.service.trust.recheck import recheck  # where the schedule is off, none of it is loaded
 
         if self._is_under_way(corpus):
             log.info("recheck_under_way", corpus=corpus, run_id=self._runs[corpus])

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from contracts.errors import InvalidSetting, PolicyRefused, SluiceError, Unavailable
-from otel import metrics
-from workers.steps.graph.server import feed_server
-from workers.wiring.graph.directives import is_graphed
+from sluice.contracts.errors import InvalidSetting, PolicyRefused, SluiceError, Unavailable
+from sluice.otel import metrics
+from sluice.workers.steps.graph.server import feed_server
+from sluice.workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
-    from graph.servers.server import GraphServer
-    from ledger.graph.rows import Totals
-    from workers.context import Context
+    from sluice.graph.servers.server import GraphServer
+    from sluice.ledger.graph.rows import Totals
+    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 

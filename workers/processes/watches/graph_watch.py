@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from contracts.errors import Overloaded, SluiceError, Unavailable
-from otel import metrics
-from workers.wiring.graph.directives import is_graphed
-from workers.wiring.observers import utc_now
+from sluice.contracts.errors import Overloaded, SluiceError, Unavailable
+from sluice.otel import metrics
+from sluice.workers.wiring.graph.directives import is_graphed
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledger.graph.rows import Totals
-    from workers.context import Context
-    from workers.service.graph.upkeep import GraphUpkeep
+    from sluice.ledger.graph.rows import Totals
+    from sluice.workers.context import Context
+    from sluice.workers.service.graph.upkeep import GraphUpkeep
 
 log = structlog.get_logger(__name__)
 
@@ -65,8 +65,8 @@ class GraphWatch:
         context = self._context
         if not context.settings.graph.enabled or not context.ledger.lease("graph", self._holder, LEASE_SECONDS):
             return
-        from workers.service.graph.upkeep import GraphUpkeep
-        from workers.service.service import Service
+        from sluice.workers.service.graph.upkeep import GraphUpkeep
+        from sluice.workers.service.service import Service
 
         upkeep, behind, edges = GraphUpkeep(context, Service(context)), Counter[str](), 0
         for corpus in filter(is_graphed, context.readers.names()):

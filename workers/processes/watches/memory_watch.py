@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import SluiceError, Unavailable
-from ledger.events.fair_queue import NO_KEY
-from memory.journal.paths import journal_path
-from memory.qdrant_schema import collection_name
-from otel import metrics
-from workers.wiring.observers import utc_now
+from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.memory.journal.paths import journal_path
+from sluice.memory.qdrant_schema import collection_name
+from sluice.otel import metrics
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from workers.context import Context
-    from workers.service.memory.upkeep import MemoryUpkeep
+    from sluice.workers.context import Context
+    from sluice.workers.service.memory.upkeep import MemoryUpkeep
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +55,10 @@ class MemoryWatch:
             return
         if not self._context.ledger.lease("memory", self._holder, LEASE_SECONDS):
             return
-        from workers.service.memory.upkeep import MemoryUpkeep  # where nothing is remembered, none of it is loaded
-        from workers.service.service import Service
+        from sluice.workers.service.memory.upkeep import (
+            MemoryUpkeep,  # where nothing is remembered, none of it is loaded
+        )
+        from sluice.workers.service.service import Service
 
         memories = self._context.open_memories(derives=False)
         upkeep = MemoryUpkeep(self._context, Service(self._context), memories)

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import Conflict
-from contracts.learning.rollout import Rollout
-from gate.learned.rollout_steps import Cause, advance, note_verdict, stop
-from ledger.dead_letters.audit import SLUICE
-from otel import metrics
-from workers.service.learning.rollouts import JudgedStage, change_rollout, judge_rollout
+from sluice.contracts.errors import Conflict
+from sluice.contracts.learning.rollout import Rollout
+from sluice.gate.learned.rollout_steps import Cause, advance, note_verdict, stop
+from sluice.ledger.dead_letters.audit import SLUICE
+from sluice.otel import metrics
+from sluice.workers.service.learning.rollouts import JudgedStage, change_rollout, judge_rollout
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 

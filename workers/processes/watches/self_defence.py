@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, get_args
 
 import structlog
 
-from contracts.learning.control import Defence, DefenceName, Step
-from contracts.learning.events import DefenceHealed, DefenceTripped
-from evaluation.defence.cost import FAR, judge_cost
-from evaluation.defence.verdicts import FLOOR, HEAL_MARGIN
-from evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
-from evaluation.defence.windows import LONGEST_SECONDS
-from ledger.events.control_runs import ControlChange
-from ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
-from ledger.learning.outcomes import Place
-from otel import metrics
-from workers.service.learning.control_events import announce_control
+from sluice.contracts.learning.control import Defence, DefenceName, Step
+from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
+from sluice.evaluation.defence.cost import FAR, judge_cost
+from sluice.evaluation.defence.verdicts import FLOOR, HEAL_MARGIN
+from sluice.evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
+from sluice.evaluation.defence.windows import LONGEST_SECONDS
+from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
+from sluice.ledger.learning.outcomes import Place
+from sluice.otel import metrics
+from sluice.workers.service.learning.control_events import announce_control
 
 if TYPE_CHECKING:
-    from contracts.learning.run_outcome import RunOutcome
-    from workers.context import Context
+    from sluice.contracts.learning.run_outcome import RunOutcome
+    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefused, Unavailable
-from contracts.graph.api import CypherRequest, CypherResult, Linked, NearestDocuments, Neighbours
-from contracts.graph.model import EdgeType
-from otel import metrics
-from workers.service.graph.readers import graphed_reader
-from workers.service.graph.server_questions import nearest_on_graph_server, query_graph_server
+from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefused, Unavailable
+from sluice.contracts.graph.api import CypherRequest, CypherResult, Linked, NearestDocuments, Neighbours
+from sluice.contracts.graph.model import EdgeType
+from sluice.otel import metrics
+from sluice.workers.service.graph.readers import graphed_reader
+from sluice.workers.service.graph.server_questions import nearest_on_graph_server, query_graph_server
 
 if TYPE_CHECKING:
-    from graph.generations.view import GraphView
-    from graph.walk.neighbours import Direction
-    from workers.context import Context
-    from workers.service.caller import Caller
+    from sluice.graph.generations.view import GraphView
+    from sluice.graph.walk.neighbours import Direction
+    from sluice.workers.context import Context
+    from sluice.workers.service.caller import Caller
 
 
 class GraphDesk:
@@ -48,7 +48,7 @@ class GraphDesk:
                 return query_graph_server(self._context, request)
         if not self._context.settings.graph.cypher:
             raise PolicyRefused("graph.cypher", "questions in Cypher are off", "set graph.cypher = true")
-        from graph.cypher.run import run_cypher
+        from sluice.graph.cypher.run import run_cypher
 
         version = self._context.ledger.graph.totals(request.corpus).version
         with metrics.GRAPH_QUERY_SECONDS.labels("cypher").time():
@@ -84,7 +84,7 @@ class GraphDesk:
             InvalidInput: the name means several nodes; the remedy lists them.
         """
         graphed_reader(self._context, corpus, caller)
-        from graph.walk.neighbours import neighbours
+        from sluice.graph.walk.neighbours import neighbours
 
         with metrics.GRAPH_QUERY_SECONDS.labels("neighbours").time():
             return neighbours(self._view(corpus), named, limit, direction=direction, types=types)
@@ -93,13 +93,13 @@ class GraphDesk:
         """The failing tests that touch a module, and the documents that are linked to these; without `failing` all
         tests that do."""
         graphed_reader(self._context, corpus, caller)
-        from graph.walk.linked import linked
+        from sluice.graph.walk.linked import linked
 
         with metrics.GRAPH_QUERY_SECONDS.labels("linked").time():
             return linked(self._view(corpus), module, failing_only=failing, top_k=top_k)
 
     def _view(self, corpus: str) -> GraphView:
-        from graph.arm import NO_GRAPH
+        from sluice.graph.arm import NO_GRAPH
 
         view, problem = self._context.graphs.arm(corpus).view()
         if view is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput
-from workers.wiring.graph.directives import is_graphed
+from sluice.contracts.errors import InvalidInput
+from sluice.workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
-    from workers.context import Context
-    from workers.service.caller import Caller
-    from workers.wiring.corpora import Reader
+    from sluice.workers.context import Context
+    from sluice.workers.service.caller import Caller
+    from sluice.workers.wiring.corpora import Reader
 
 
 def graphed_reader(context: Context, corpus: str, caller: Caller) -> Reader:

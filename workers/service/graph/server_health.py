@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contracts.errors import SluiceError
-from contracts.graph.api import GraphServerHealth
-from workers.context import Context
-from workers.service.graph.server_questions import graph_server_of
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.graph.api import GraphServerHealth
+from sluice.workers.context import Context
+from sluice.workers.service.graph.server_questions import graph_server_of
 
 
 def check_graph_server(context: Context) -> GraphServerHealth:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from contracts.errors import InvalidInput, InvalidQuestion, NotFound, SluiceError, Unavailable
-from contracts.graph.api import CypherRequest, CypherResult, NearDocument, NearestDocuments, NearLink
+from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, SluiceError, Unavailable
+from sluice.contracts.graph.api import CypherRequest, CypherResult, NearDocument, NearestDocuments, NearLink
 
 if TYPE_CHECKING:
-    from graph.servers.server import GraphServer
-    from workers.context import Context
+    from sluice.graph.servers.server import GraphServer
+    from sluice.workers.context import Context
 
 NO_SERVER = "no graph server is configured: set graph.url, or NEO4J_URI; without one the graph is in files"
 
@@ -45,8 +45,8 @@ def query_graph_server(context: Context, request: CypherRequest) -> CypherResult
         TimedOut: it took longer than it may.
         Unavailable: the server does not answer. Also as `GraphServer` raises.
     """
-    from graph.cypher.dialects import NEO4J
-    from graph.cypher.guard import guard
+    from sluice.graph.cypher.dialects import NEO4J
+    from sluice.graph.cypher.guard import guard
 
     began, server = time.monotonic(), graph_server_of(context)
     try:

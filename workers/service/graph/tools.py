@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
-from contracts.document import Document, Provenance
-from contracts.errors import SluiceError
-from graph.tools.ask import list_tools
-from graph.tools.documents import tools_text, tools_title
-from graph.tools.servers import ToolServer
-from trust.origin import submission_id_for
-from workers.context import Context
+from sluice.contracts.document import Document, Provenance
+from sluice.contracts.errors import SluiceError
+from sluice.graph.tools.ask import list_tools
+from sluice.graph.tools.documents import tools_text, tools_title
+from sluice.graph.tools.servers import ToolServer
+from sluice.trust.origin import submission_id_for
+from sluice.workers.context import Context
 
 OnFailure = Callable[[ToolServer, SluiceError], None]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from contracts.errors import Corrupted
-from contracts.operations.forget import Trace
-from graph.generations.publish import MANIFEST, Generation, open_generation
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.operations.forget import Trace
+from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 _MOST_NAMED = 20
 

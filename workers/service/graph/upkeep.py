@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from contracts.api import RunAccepted
-from contracts.errors import PolicyRefused
-from contracts.graph.api import GraphProof, GraphStatus
-from contracts.outcome import Next
-from graph.cypher.files import newest_files
-from graph.extract.extract import parser_version
-from ledger.events.fair_queue import NO_KEY
-from ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
-from workers.service.graph.readers import graphed_reader
-from workers.service.graph.server_questions import version_on_graph_server
-from workers.wiring.graph.directives import directives, nothing_but_published
-from workers.wiring.graph.indexed import IndexedDocuments
-from workers.wiring.graph.lag import GraphLag, measure_lag, published_in
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.graph.api import GraphProof, GraphStatus
+from sluice.contracts.outcome import Next
+from sluice.graph.cypher.files import newest_files
+from sluice.graph.extract.extract import parser_version
+from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
+from sluice.workers.service.graph.readers import graphed_reader
+from sluice.workers.service.graph.server_questions import version_on_graph_server
+from sluice.workers.wiring.graph.directives import directives, nothing_but_published
+from sluice.workers.wiring.graph.indexed import IndexedDocuments
+from sluice.workers.wiring.graph.lag import GraphLag, measure_lag, published_in
 
 if TYPE_CHECKING:
-    from workers.context import Context
-    from workers.service.caller import Caller
-    from workers.service.service import Service
-    from workers.wiring.corpora import Reader
+    from sluice.workers.context import Context
+    from sluice.workers.service.caller import Caller
+    from sluice.workers.service.service import Service
+    from sluice.workers.wiring.corpora import Reader
 
 SMALL_LAG = 100
 """Documents that may go before bulk: a second or so."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from contracts.errors import InvalidSetting
-from contracts.event import Body
-from ledger.dead_letters.audit import SLUICE
-from ledger.events.control_runs import ControlChange
-from ledger.ledger import CreatedRun
-from workers.context import Context
+from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.event import Body
+from sluice.ledger.dead_letters.audit import SLUICE
+from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger.ledger import CreatedRun
+from sluice.workers.context import Context
 
 
 def record(

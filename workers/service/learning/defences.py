@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from contracts.api import DefenceView
-from contracts.errors import Conflict, NotFound
-from contracts.learning.control import DefenceName
-from contracts.learning.events import DefenceHealed
-from evaluation.defence.watch import DefenceState, heal
-from ledger.events.control_runs import ControlChange
-from ledger.learning.defences import DefenceRow
-from ledger.ledger import Ledger
-from workers.context import Context
-from workers.service.learning.control_events import announce_control
+from sluice.contracts.api import DefenceView
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.learning.control import DefenceName
+from sluice.contracts.learning.events import DefenceHealed
+from sluice.evaluation.defence.watch import DefenceState, heal
+from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.ledger import Ledger
+from sluice.workers.context import Context
+from sluice.workers.service.learning.control_events import announce_control
 
 _ATTEMPTS = 5
 """The look of another process may come between reading and writing; it takes milliseconds."""

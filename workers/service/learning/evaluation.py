@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from contracts.base import Moment, Value
-from contracts.learning.control import Arm
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.run_totals import RunTotals
-from evaluation.summary import Summary, summarise
-from ledger.learning.outcomes import Outcomes
+from sluice.contracts.base import Moment, Value
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.run_totals import RunTotals
+from sluice.evaluation.summary import Summary, summarise
+from sluice.ledger.learning.outcomes import Outcomes
 
 By = Literal["plan", "profile", "model"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
-from contracts.api import FeedbackRequest
-from contracts.base import Value
-from contracts.errors import Conflict, InvalidInput, NotFound, first_problem
+from sluice.contracts.api import FeedbackRequest
+from sluice.contracts.base import Value
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound, first_problem
 
 
 class RefusedLine(Value):

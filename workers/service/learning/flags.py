@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from contracts.errors import InvalidSetting, NotFound
-from contracts.learning.control import FlagName, FlagState
-from contracts.learning.events import FlagAction
-from contracts.learning.flags import FlagResult
-from contracts.operations.dead_letters import OperatorAction
-from otel import metrics
-from workers.context import Context
-from workers.runtime.flag_rules import NAMES
-from workers.service.caller import Caller
-from workers.service.learning.control_events import announce_control
+from sluice.contracts.errors import InvalidSetting, NotFound
+from sluice.contracts.learning.control import FlagName, FlagState
+from sluice.contracts.learning.events import FlagAction
+from sluice.contracts.learning.flags import FlagResult
+from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.otel import metrics
+from sluice.workers.context import Context
+from sluice.workers.runtime.flag_rules import NAMES
+from sluice.workers.service.caller import Caller
+from sluice.workers.service.learning.control_events import announce_control
 
 
 class FlagDesk:

@@ -9,12 +9,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from contracts.errors import Corrupted
-from contracts.learning.judged_responses import ResponseJudged
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.learned_gate.model_files import METADATA, find_model
-from evaluation.phases import (
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.learning.judged_responses import ResponseJudged
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.learned_gate.model_files import METADATA, find_model
+from sluice.evaluation.phases import (
     BASELINE_DAYS,
     CAPPED_DAYS,
     Day,
@@ -25,11 +25,11 @@ from evaluation.phases import (
     check_learned_gate,
     check_lift,
 )
-from evaluation.retrieval.report import read_report
-from evaluation.run_totals import RunTotals
+from sluice.evaluation.retrieval.report import read_report
+from sluice.evaluation.run_totals import RunTotals
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 HELD_OUT = "five folds, own"
 """How the metadata of a model calls it."""

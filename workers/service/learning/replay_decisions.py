@@ -7,16 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.learning.control import NO_CONTROL
-from contracts.learning.run_outcome import RunOutcome
-from evaluation.decision_replay import DecisionReplay, ReplayedDecision, cost_by_plan, summarise_replay
-from gate.decide import decide, depends_on_sentences
-from gate.profile import PROFILES_DIR, Profile, choose_profile, load_profile, load_profiles
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.learning.control import NO_CONTROL
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.evaluation.decision_replay import DecisionReplay, ReplayedDecision, cost_by_plan, summarise_replay
+from sluice.gate.decide import decide, depends_on_sentences
+from sluice.gate.profile import PROFILES_DIR, Profile, choose_profile, load_profile, load_profiles
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 
 def replay_decisions(

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, SluiceError, first_problem
-from evaluation.retrieval.report import read_report
-from evaluation.review import Incident, ReviewPacket, WeightChange, read_benchmarks
-from evaluation.summary import Summary
-from gate.profile import Profile
-from trust.redteam.outcome import RedTeamReport
-from workers.service.learning.evaluation import evaluate
+from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
+from sluice.evaluation.retrieval.report import read_report
+from sluice.evaluation.review import Incident, ReviewPacket, WeightChange, read_benchmarks
+from sluice.evaluation.summary import Summary
+from sluice.gate.profile import Profile
+from sluice.trust.redteam.outcome import RedTeamReport
+from sluice.workers.service.learning.evaluation import evaluate
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 _RUNS_AT_ONCE = 100
 _WEIGHED = ("weights", "thresholds", "scales", "calibration")

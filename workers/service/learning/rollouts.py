@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from contracts.errors import NotFound
-from contracts.learning.control import Arm
-from contracts.learning.rollout import Rollout, RolloutRequest
-from evaluation.rollout.ab_report import AbReport, compare_plans, make_report
-from evaluation.rollout.arm_figures import ArmFigures, fold
-from evaluation.rollout.canary import StageVerdict, judge_stage
-from evaluation.rollout.stage_length import Judging, expected_runs, read_judging
-from gate.learned.model import GateModel
-from gate.learned.rollout import check_stages
-from gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
-from ledger.events.control_runs import ControlChange
-from workers.context import Context
-from workers.runtime.gate_models import read_model_file
-from workers.service.learning.control_events import announce_control
+from sluice.contracts.errors import NotFound
+from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.rollout import Rollout, RolloutRequest
+from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
+from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
+from sluice.evaluation.rollout.canary import StageVerdict, judge_stage
+from sluice.evaluation.rollout.stage_length import Judging, expected_runs, read_judging
+from sluice.gate.learned.model import GateModel
+from sluice.gate.learned.rollout import check_stages
+from sluice.gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
+from sluice.ledger.events.control_runs import ControlChange
+from sluice.workers.context import Context
+from sluice.workers.runtime.gate_models import read_model_file
+from sluice.workers.service.learning.control_events import announce_control
 
 __all__ = ["AbReport", "JudgedStage", "RolloutDesk", "change_rollout", "judge_rollout"]
 

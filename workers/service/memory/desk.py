@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from contracts.api import RunAccepted
-from contracts.errors import Forbidden, NotFound, Overloaded
-from contracts.event import Body
-from contracts.memory.api import (
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.errors import Forbidden, NotFound, Overloaded
+from sluice.contracts.event import Body
+from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationSubmission,
     LearningPatch,
@@ -27,21 +27,21 @@ from contracts.memory.api import (
     PromptBlock,
     Recall,
 )
-from contracts.memory.events import IterationRecorded, LearningChanged
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from contracts.memory.scope import MemoryScope
-from contracts.outcome import Next
-from memory.journal.entry import JournalEntry
-from memory.qdrant_schema import collection_name
-from otel import metrics
-from workers.runtime.disk_room import DiskRoom
-from workers.service.memory.search import InstanceIndex
+from sluice.contracts.memory.events import IterationRecorded, LearningChanged
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.contracts.memory.scope import MemoryScope
+from sluice.contracts.outcome import Next
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.qdrant_schema import collection_name
+from sluice.otel import metrics
+from sluice.workers.runtime.disk_room import DiskRoom
+from sluice.workers.service.memory.search import InstanceIndex
 
 if TYPE_CHECKING:
-    from memory.memory import Memory
-    from workers.context import Context
-    from workers.service.caller import Caller
-    from workers.service.service import Service
+    from sluice.memory.memory import Memory
+    from sluice.workers.context import Context
+    from sluice.workers.service.caller import Caller
+    from sluice.workers.service.service import Service
 
 
 class MemoryDesk:

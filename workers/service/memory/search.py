@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidSetting, Unavailable
-from contracts.retrieval import Query, Retrieval
-from memory.documents import is_indexed
-from memory.index_port import IndexHealth
-from memory.qdrant_schema import collection_name, expected_collections, orphan_collections
-from otel.context import current_traceparent
-from workers.wiring.memory.search import IndexSearch
+from sluice.contracts.errors import InvalidSetting, Unavailable
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.memory.documents import is_indexed
+from sluice.memory.index_port import IndexHealth
+from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
+from sluice.otel.context import current_traceparent
+from sluice.workers.wiring.memory.search import IndexSearch
 
 if TYPE_CHECKING:
-    from memory.journal.feature_memory import FeatureMemory
-    from workers.context import Context
+    from sluice.memory.journal.feature_memory import FeatureMemory
+    from sluice.workers.context import Context
 
 PATIENCE_SECONDS = 1.0
 """How long the query pool may take: a healthy one answers in milliseconds, and the journal can be read instead."""
@@ -48,7 +48,7 @@ class InstanceIndex(IndexSearch):
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:
         """How the instance's index and embedder fare."""
-        from workers.broker.transport import BROKER_ERRORS
+        from sluice.workers.broker.transport import BROKER_ERRORS
 
         is_served = embeds = False
         try:
@@ -73,8 +73,8 @@ class InstanceIndex(IndexSearch):
         return ()
 
     def _ask_pool(self, query: Query) -> Retrieval:
-        from workers.broker.direct_query import ask_query_pool
-        from workers.broker.transport import BROKER_ERRORS
+        from sluice.workers.broker.direct_query import ask_query_pool
+        from sluice.workers.broker.transport import BROKER_ERRORS
 
         try:
             raw = ask_query_pool(self._context.transport, query, current_traceparent(), PATIENCE_SECONDS)

@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from contracts.api import RunAccepted
-from contracts.errors import Conflict, NotFound, Overloaded
-from contracts.event import Body
-from contracts.ingest import DocumentsRemoved
-from contracts.memory.api import RagStatus
-from contracts.memory.events import IterationRecorded, LearningChanged
-from contracts.memory.proof import MemoryProof
-from contracts.outcome import Next
-from memory.journal.compare import prove
-from memory.qdrant_schema import collection_name, orphan_collections
-from workers.service.memory.search import InstanceIndex
-from workers.wiring.memory.index_lag import IndexLag, held_checksums, measure_lag
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.errors import Conflict, NotFound, Overloaded
+from sluice.contracts.event import Body
+from sluice.contracts.ingest import DocumentsRemoved
+from sluice.contracts.memory.api import RagStatus
+from sluice.contracts.memory.events import IterationRecorded, LearningChanged
+from sluice.contracts.memory.proof import MemoryProof
+from sluice.contracts.outcome import Next
+from sluice.memory.journal.compare import prove
+from sluice.memory.qdrant_schema import collection_name, orphan_collections
+from sluice.workers.service.memory.search import InstanceIndex
+from sluice.workers.wiring.memory.index_lag import IndexLag, held_checksums, measure_lag
 
 if TYPE_CHECKING:
-    from workers.context import Context
-    from workers.service.caller import Caller
-    from workers.service.service import Service
-    from workers.wiring.memory.projects import ProjectMemories
+    from sluice.workers.context import Context
+    from sluice.workers.service.caller import Caller
+    from sluice.workers.service.service import Service
+    from sluice.workers.wiring.memory.projects import ProjectMemories
 
 IDS_PER_EVENT = 1_000
 

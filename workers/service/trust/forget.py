@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from contracts.api import RunAccepted
-from contracts.errors import InvalidInput, NotFound
-from contracts.ingest import ForgetDirected
-from contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, ForgottenKind, NewEntry, Selection
-from contracts.outcome import Next
-from index.search.selection import is_selected
-from ledger.events.outbox import Entry
-from workers.context import Context
-from workers.service.caller import Caller
-from workers.service.service import Service
-from workers.service.submissions import usable_url
-from workers.service.trust.forget_proof import prove
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.contracts.ingest import ForgetDirected
+from sluice.contracts.operations.forget import (
+    ForgetProof,
+    ForgetRequest,
+    ForgottenEntry,
+    ForgottenKind,
+    NewEntry,
+    Selection,
+)
+from sluice.contracts.outcome import Next
+from sluice.index.search.selection import is_selected
+from sluice.ledger.events.outbox import Entry
+from sluice.workers.context import Context
+from sluice.workers.service.caller import Caller
+from sluice.workers.service.service import Service
+from sluice.workers.service.submissions import usable_url
+from sluice.workers.service.trust.forget_proof import prove
 
 _WEB = ("http://", "https://")
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch
-from contracts.errors import Corrupted, NotFound, SluiceError
-from contracts.operations.forget import ForgetProof, Selection, Trace
-from index.disk.layout import CorpusLayout
-from index.generations.publish import list_generation_names, read_current_name
-from index.journal.document_facts import DocumentFacts, make_facts
-from index.local.traces import Found, find_in_generations, find_in_journal
-from index.search.selection import is_selected
-from workers.context import Context
-from workers.service.graph.traces import find_in_graph
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch
+from sluice.contracts.errors import Corrupted, NotFound, SluiceError
+from sluice.contracts.operations.forget import ForgetProof, Selection, Trace
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generation_names, read_current_name
+from sluice.index.journal.document_facts import DocumentFacts, make_facts
+from sluice.index.local.traces import Found, find_in_generations, find_in_journal
+from sluice.index.search.selection import is_selected
+from sluice.workers.context import Context
+from sluice.workers.service.graph.traces import find_in_graph
 
 if TYPE_CHECKING:
-    from graph.servers.server import GraphServer
+    from sluice.graph.servers.server import GraphServer
 
 _MOST_NAMED = 20
 """Of what is found in one place, so many are named."""
@@ -136,8 +136,8 @@ def _raw_pages(context: Context, corpus: str, ids: frozenset[str], selection: Se
 
 def _object_store(context: Context, layout: CorpusLayout) -> Trace:
     """Generations that were sent away: those that are on disk here were looked into."""
-    from index.remote.layout import list_stored_generations
-    from index.remote.object_store import open_store
+    from sluice.index.remote.layout import list_stored_generations
+    from sluice.index.remote.object_store import open_store
 
     store = open_store(context.settings.index.object_store_url or "", context.settings.object_store)
     stored, here = list_stored_generations(store, layout.corpus), set(list_generation_names(layout))

@@ -17,19 +17,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import Conflict, Corrupted, NotFound
-from index.disk.layout import CorpusLayout
-from index.generations.manifest import load_manifest
-from index.generations.publish import read_current_name
-from index.local.reader import CorpusHash, IndexReader
-from ingest.freshness.decisions import record_plan
-from ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
-from ingest.freshness.refresh_plan import Counts, read_plan, write_plan
-from workers.context import Context
-from workers.settings import Settings
+from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.publish import read_current_name
+from sluice.index.local.reader import CorpusHash, IndexReader
+from sluice.ingest.freshness.decisions import record_plan
+from sluice.ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
+from sluice.ingest.freshness.refresh_plan import Counts, read_plan, write_plan
+from sluice.workers.context import Context
+from sluice.workers.settings import Settings
 
 if TYPE_CHECKING:
-    from index.journal.document_facts import DocumentFacts
+    from sluice.index.journal.document_facts import DocumentFacts
 
 _LOOKED_UP_AT_ONCE = 500
 """Documents for which the ledger is asked in one transaction when they were seen last."""

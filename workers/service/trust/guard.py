@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contracts.document import Chunk, ChunkedDocument
-from contracts.retrieval import Query, Retrieval, RetrievedChunk
-from contracts.trust import Verdict
-from otel.context import current_traceparent
-from trust.gates import check_poisoning, check_source_trust
-from trust.report import JudgedRetrieval
-from trust.source_trust import source_trust_of
-from workers.broker.direct_query import ask_query_pool
+from sluice.contracts.document import Chunk, ChunkedDocument
+from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk
+from sluice.contracts.trust import Verdict
+from sluice.otel.context import current_traceparent
+from sluice.trust.gates import check_poisoning, check_source_trust
+from sluice.trust.report import JudgedRetrieval
+from sluice.trust.source_trust import source_trust_of
+from sluice.workers.broker.direct_query import ask_query_pool
 
 if TYPE_CHECKING:
-    from workers.context import Context
+    from sluice.workers.context import Context
 
 
 def judge_runs(context: Context, corpus: str, most: int) -> Iterator[JudgedRetrieval]:

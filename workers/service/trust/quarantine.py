@@ -8,23 +8,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from contracts.base import BlobRef
-from contracts.document import Chunk, ChunkBatch
-from contracts.errors import Conflict, NotFound
-from contracts.event import AFTERWARDS
-from contracts.ingest import DocumentChunked
-from contracts.operations.dead_letters import DeadLetterPage, OperatorAction
-from contracts.operations.quarantine import (
+from sluice.contracts.base import BlobRef
+from sluice.contracts.document import Chunk, ChunkBatch
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.event import AFTERWARDS
+from sluice.contracts.ingest import DocumentChunked
+from sluice.contracts.operations.dead_letters import DeadLetterPage, OperatorAction
+from sluice.contracts.operations.quarantine import (
     QuarantinedChunk,
     QuarantinedText,
     QuarantinePage,
     Released,
 )
-from contracts.outcome import Next
-from ledger.events.outbox import Entry
-from workers.context import Context
-from workers.service.caller import Caller
-from workers.service.service import Service
+from sluice.contracts.outcome import Next
+from sluice.ledger.events.outbox import Entry
+from sluice.workers.context import Context
+from sluice.workers.service.caller import Caller
+from sluice.workers.service.service import Service
 
 
 class QuarantineDesk:

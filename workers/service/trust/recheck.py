@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from contracts.gate import Limits
-from contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, PageWithdrawn
-from ingest.freshness.due import DuePage, choose_due, shortest_expected
-from ledger.ledger import Ledger
-from workers.context import Context
-from workers.service.service import Service
+from sluice.contracts.gate import Limits
+from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, PageWithdrawn
+from sluice.ingest.freshness.due import DuePage, choose_due, shortest_expected
+from sluice.ledger.ledger import Ledger
+from sluice.workers.context import Context
+from sluice.workers.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contracts.learning.control import Control, FlagName
-from gate.profile import Profile
-from workers.runtime.standing_defences import StepsBack
-from workers.settings import Settings
+from sluice.contracts.learning.control import Control, FlagName
+from sluice.gate.profile import Profile
+from sluice.workers.runtime.standing_defences import StepsBack
+from sluice.workers.settings import Settings
 
 
 def read_control(settings: Settings, flags_off: tuple[FlagName, ...], steps_back: StepsBack) -> Control:

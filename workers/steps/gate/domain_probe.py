@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from contracts.gate import GateRequested
-from contracts.profiles.measures import Dependency, DomainMeasures, MentionVelocity
-from contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
-from gate.domains.releases import newest_release
-from gate.domains.repository import count_todo_marks
-from gate.domains.velocity import measure_velocity
-from gate.entities import extract_brands
-from gate.probe import question_terms
-from gate.profile import Profile
-from ingest.extract.media_types import code_language, code_media_type
-from ingest.repository.facts import (
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.profiles.measures import Dependency, DomainMeasures, MentionVelocity
+from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
+from sluice.gate.domains.releases import newest_release
+from sluice.gate.domains.repository import count_todo_marks
+from sluice.gate.domains.velocity import measure_velocity
+from sluice.gate.entities import extract_brands
+from sluice.gate.probe import question_terms
+from sluice.gate.profile import Profile
+from sluice.ingest.extract.media_types import code_language, code_media_type
+from sluice.ingest.repository.facts import (
     DEPENDENCIES,
     FACTS_KEY,
     TESTS,
@@ -26,8 +26,8 @@ from ingest.repository.facts import (
     read_dependencies,
     read_failing_tests,
 )
-from ingest.repository.manifests import is_manifest
-from trust.marketing.voices import names_in
+from sluice.ingest.repository.manifests import is_manifest
+from sluice.trust.marketing.voices import names_in
 
 MENTIONS = 200
 """Passages that name a brand, the best first, whose documents are counted: as many as one search gives."""

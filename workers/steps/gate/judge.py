@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.budget import Spend
-from contracts.errors import SluiceError
-from contracts.gate import CoverageProbed, GateRequested
-from contracts.learning.control import Judgement
-from contracts.plan import Plan
-from gate.decide import choose_plan, compute_score
-from gate.judge import MOST_TOKENS, is_in_doubt, read_verdict, write_messages
-from gate.profile import Profile
-from gate.settings import GateSettings
-from gate.signals import read_signals
-from otel import metrics
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.contracts.learning.control import Judgement
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import choose_plan, compute_score
+from sluice.gate.judge import MOST_TOKENS, is_in_doubt, read_verdict, write_messages
+from sluice.gate.profile import Profile
+from sluice.gate.settings import GateSettings
+from sluice.gate.signals import read_signals
+from sluice.otel import metrics
 
 if TYPE_CHECKING:
-    from evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-    from ledger.ledger import Ledger
+    from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
+    from sluice.ledger.ledger import Ledger
 
 log = structlog.get_logger(__name__)
 

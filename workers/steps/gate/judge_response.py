@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from contracts.gate import FeedbackGiven
-from contracts.learning.judged_responses import ResponseJudged
-from evaluation.ragas.metrics import AnsweredQuestion
-from otel import metrics
+from sluice.contracts.gate import FeedbackGiven
+from sluice.contracts.learning.judged_responses import ResponseJudged
+from sluice.evaluation.ragas.metrics import AnsweredQuestion
+from sluice.otel import metrics
 
 if TYPE_CHECKING:
-    from contracts.index import Answer
-    from evaluation.ragas.bridge import RagasBridge
+    from sluice.contracts.index import Answer
+    from sluice.evaluation.ragas.bridge import RagasBridge
 
 _SALT = "response-judgement:"
 """Of this draw alone: no other share of the runs is the same ones."""

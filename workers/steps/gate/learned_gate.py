@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import structlog
 
-from contracts.errors import Corrupted, InvalidInput, NotFound
-from contracts.gate import GateRequested
-from contracts.learning.control import Control
-from gate.learned.model import GateModel
-from gate.learned.rollout import draw
-from ledger.ledger import Ledger
-from otel import metrics
-from workers.runtime.flags import FlagReader
-from workers.runtime.gate_models import GateModels
+from sluice.contracts.errors import Corrupted, InvalidInput, NotFound
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.learning.control import Control
+from sluice.gate.learned.model import GateModel
+from sluice.gate.learned.rollout import draw
+from sluice.ledger.ledger import Ledger
+from sluice.otel import metrics
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.runtime.gate_models import GateModels
 
 log = structlog.get_logger(__name__)
 

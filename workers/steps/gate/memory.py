@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import Unavailable
-from contracts.gate import GateRequested
-from contracts.memory.api import Recollection
-from contracts.memory.model import IterationOutcome
-from contracts.retrieval import Query, Retrieval
-from memory.ports import Sanitise
-from memory.qdrant_schema import collection_name
-from memory.recall.rank import rank
-from workers.steps.answer import retrieve
-from workers.wiring.memory.search import IndexSearch
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.memory.api import Recollection
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.memory.ports import Sanitise
+from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.recall.rank import rank
+from sluice.workers.steps.answer import retrieve
+from sluice.workers.wiring.memory.search import IndexSearch
 
 if TYPE_CHECKING:
-    from workers.runtime.flags import FlagReader
-    from workers.settings import Settings
-    from workers.wiring.corpora import CorpusReaders
-    from workers.wiring.embedding import EmbeddingService
-    from workers.wiring.memory.projects import ProjectMemories
+    from sluice.workers.runtime.flags import FlagReader
+    from sluice.workers.settings import Settings
+    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.memory.projects import ProjectMemories
 
 MOST_TEXTS = 8
 SEARCH_DEPTH = 50

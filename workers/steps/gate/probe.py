@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from contracts.budget import Spend
-from contracts.errors import Unavailable
-from contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
-from contracts.known_pages import PageMemory
-from gate.decide import depends_on_sentences
-from gate.probe import (
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
+from sluice.contracts.known_pages import PageMemory
+from sluice.gate.decide import depends_on_sentences
+from sluice.gate.probe import (
     enough_mass,
     intent_similarity,
     is_informative,
@@ -20,15 +20,15 @@ from gate.probe import (
     session_measures,
     term_coverage,
 )
-from gate.profile import Profile
-from gate.question_words import QUESTION_WORDS
-from gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
-from index.search.probe import RawHit
-from ingest.embed.port import Vectors
-from workers.steps.gate.domain_probe import measure_domain
-from workers.wiring.corpora import CorpusReaders
-from workers.wiring.embedding import EmbeddingService
-from workers.wiring.observers import utc_now
+from sluice.gate.profile import Profile
+from sluice.gate.question_words import QUESTION_WORDS
+from sluice.gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
+from sluice.index.search.probe import RawHit
+from sluice.ingest.embed.port import Vectors
+from sluice.workers.steps.gate.domain_probe import measure_domain
+from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.observers import utc_now
 
 PROBE_HITS = 10
 """Hits that the gate looks at: an answer rarely cites more."""

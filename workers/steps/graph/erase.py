@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graph.generations.publish import discard, lock_folder
-from ledger.graph.rows import Totals
-from workers.steps.graph.publish import LOCK_SECONDS
+from sluice.graph.generations.publish import discard, lock_folder
+from sluice.ledger.graph.rows import Totals
+from sluice.workers.steps.graph.publish import LOCK_SECONDS
 
 if TYPE_CHECKING:
-    from ledger.graph.store import Graphs
+    from sluice.ledger.graph.store import Graphs
 
 
 def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, folder: Path) -> None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from graph.generations.publish import POINTER, lock_folder, publish, verified
-from otel import metrics
+from sluice.graph.generations.publish import POINTER, lock_folder, publish, verified
+from sluice.otel import metrics
 
 if TYPE_CHECKING:
-    from graph.generations.publish import Generation
-    from ledger.graph.store import Graphs
+    from sluice.graph.generations.publish import Generation
+    from sluice.ledger.graph.store import Graphs
 
 log = structlog.get_logger(__name__)
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.errors import Unavailable
-from contracts.event import Gap
-from ledger.graph.changes import Change
-from ledger.graph.rows import Totals, Written
-from otel import metrics
-from workers.wiring.graph.indexed import IndexedDocuments
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Gap
+from sluice.ledger.graph.changes import Change
+from sluice.ledger.graph.rows import Totals, Written
+from sluice.otel import metrics
+from sluice.workers.wiring.graph.indexed import IndexedDocuments
 
 if TYPE_CHECKING:
-    from ledger.graph.store import Graphs
-    from workers.wiring.corpora import Reader
+    from sluice.ledger.graph.store import Graphs
+    from sluice.workers.wiring.corpora import Reader
 
 DOCUMENTS_AT_ONCE = 20
 """Documents of one transaction: some thousand edges, 50 ms for which nobody else writes to SQLite."""

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from graph.servers.feed import Feed
-from graph.servers.rows import ServerDocument
-from graph.servers.upsert import Fed
+from sluice.graph.servers.feed import Feed
+from sluice.graph.servers.rows import ServerDocument
+from sluice.graph.servers.upsert import Fed
 
 if TYPE_CHECKING:
-    from contracts.graph.rows import CitationRow
-    from graph.servers.server import GraphServer
-    from ledger.graph.chosen import FullRow
-    from ledger.graph.rows import Standing, Totals
-    from ledger.graph.store import Graphs
-    from workers.wiring.corpora import Reader
+    from sluice.contracts.graph.rows import CitationRow
+    from sluice.graph.servers.server import GraphServer
+    from sluice.ledger.graph.chosen import FullRow
+    from sluice.ledger.graph.rows import Standing, Totals
+    from sluice.ledger.graph.store import Graphs
+    from sluice.workers.wiring.corpora import Reader
 
 DOCUMENTS_AT_ONCE = 200
 """Read from the ledger and the index, and sent: some megabytes with their vectors."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contracts.document import ChunkBatch, ChunkedDocument, document_id_for
-from contracts.event import Gap
-from trust.origin import refusal_to_replace, submission_id_for
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, document_id_for
+from sluice.contracts.event import Gap
+from sluice.trust.origin import refusal_to_replace, submission_id_for
 
 if TYPE_CHECKING:
-    from index.journal.records import Vectors
-    from workers.wiring.corpora import Writer
+    from sluice.index.journal.records import Vectors
+    from sluice.workers.wiring.corpora import Writer
 
 
 class Admitted(NamedTuple):

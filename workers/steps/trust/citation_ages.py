@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from contracts.index import Answer
-from contracts.known_pages import PageMemory
+from sluice.contracts.index import Answer
+from sluice.contracts.known_pages import PageMemory
 
 
 def unseen_seconds(answer: Answer, page_memory: PageMemory, now: datetime) -> tuple[float, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contracts.retrieval import Retrieval, RetrievedChunk
-from contracts.trust import Finding, Inspection, TrustScore
-from index.terms.analysis import extract_content_terms, passage_terms
-from trust.floods import Passage, find_crafted
-from trust.settings import TrustSettings
-from trust.source_trust import is_believed
-from trust.top_passages import TopPassages
-from workers.steps.trust.question import find_site
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.trust import Finding, Inspection, TrustScore
+from sluice.index.terms.analysis import extract_content_terms, passage_terms
+from sluice.trust.floods import Passage, find_crafted
+from sluice.trust.settings import TrustSettings
+from sluice.trust.source_trust import is_believed
+from sluice.trust.top_passages import TopPassages
+from sluice.workers.steps.trust.question import find_site
 
 RULE = "flood"
 EVERYWHERE = "top-of-unrelated-questions"

@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.event import Gap
-from contracts.operations.forget import ForgottenKind, Selection
-from index.search.selection import is_selected
-from workers.runtime.heartbeat import check_cancelled
+from sluice.contracts.event import Gap
+from sluice.contracts.operations.forget import ForgottenKind, Selection
+from sluice.index.search.selection import is_selected
+from sluice.workers.runtime.heartbeat import check_cancelled
 
 if TYPE_CHECKING:
-    from index.journal.document_facts import DocumentFacts
-    from ledger.ledger import Ledger
-    from workers.runtime.blob_store import BlobStore
-    from workers.wiring.corpora import Writer
+    from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.wiring.corpora import Writer
 
 
 def select_documents(selection: Selection, writer: Writer) -> list[DocumentFacts]:

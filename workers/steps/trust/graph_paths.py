@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contracts.graph.retrieval import GraphPath
-from contracts.retrieval import Retrieval, RetrievedChunk
-from trust.guard.guard import find_by_rule
-from trust.private.finder import build_finder
-from trust.private.mask import mask_label
-from trust.settings import TrustSettings
+from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.trust.guard.guard import find_by_rule
+from sluice.trust.private.finder import build_finder
+from sluice.trust.private.mask import mask_label
+from sluice.trust.settings import TrustSettings
 
 
 def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:

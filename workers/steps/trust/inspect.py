@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from contracts.base import BlobRef
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, inspection_digest
-from contracts.errors import NotFound
-from contracts.event import Event, Gap
-from contracts.operations.quarantine import QuarantineState
-from contracts.trust import Inspection, Verdict
-from ingest.chunk.token_ids import select_chunks
-from ledger.trust.quarantine import HeldChunk
-from otel import metrics
-from workers.runtime.heartbeat import check_cancelled
-from workers.runtime.negative_list import batch_without_forgotten, refused_documents
-from workers.steps.embed import load_chunks
+from sluice.contracts.base import BlobRef
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, inspection_digest
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Event, Gap
+from sluice.contracts.operations.quarantine import QuarantineState
+from sluice.contracts.trust import Inspection, Verdict
+from sluice.ingest.chunk.token_ids import select_chunks
+from sluice.ledger.trust.quarantine import HeldChunk
+from sluice.otel import metrics
+from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
+from sluice.workers.steps.embed import load_chunks
 
 if TYPE_CHECKING:
-    from contracts.trust import DocumentInspector
-    from ledger.trust.forgotten import Forgotten
-    from ledger.trust.quarantine import Quarantine
-    from workers.runtime.blob_store import BlobStore
-    from workers.wiring.corpora import CorpusReaders
+    from sluice.contracts.trust import DocumentInspector
+    from sluice.ledger.trust.forgotten import Forgotten
+    from sluice.ledger.trust.quarantine import Quarantine
+    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.wiring.corpora import CorpusReaders
 
 log = structlog.get_logger(__name__)
 

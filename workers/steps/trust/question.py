@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from contracts.errors import InvalidInput
-from contracts.retrieval import Query, Retrieval, RetrievalStats, Strategy
-from gate.probe import question_terms
-from index.search.filters import has_conditions
-from index.terms.analysis import ENGLISH, LANGUAGES, analysis_language, is_function_word, passage_terms
-from index.terms.bm25 import inverse_document_frequency
-from ingest.url import site_of
-from trust.confidence.judge import Asked
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalStats, Strategy
+from sluice.gate.probe import question_terms
+from sluice.index.search.filters import has_conditions
+from sluice.index.terms.analysis import ENGLISH, LANGUAGES, analysis_language, is_function_word, passage_terms
+from sluice.index.terms.bm25 import inverse_document_frequency
+from sluice.ingest.url import site_of
+from sluice.trust.confidence.judge import Asked
 
 CountChunks = Callable[[Sequence[str]], Mapping[str, int]]
 LAST_LATIN_LETTER = "\u024f"

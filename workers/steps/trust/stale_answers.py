@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from contracts.errors import SluiceError
-from contracts.index import StaleCitation
-from ledger.ledger import Ledger
-from ledger.trust.citations import CitedChunk
-from otel import metrics
-from workers.wiring.corpora import CorpusReaders
+from sluice.contracts.errors import SluiceError
+from sluice.contracts.index import StaleCitation
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.trust.citations import CitedChunk
+from sluice.otel import metrics
+from sluice.workers.wiring.corpora import CorpusReaders
 
 if TYPE_CHECKING:
-    from workers.wiring.corpora import Reader
+    from sluice.workers.wiring.corpora import Reader
 
 log = structlog.get_logger(__name__)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
-from contracts.errors import NotFound, Unavailable
-from contracts.trust import Finding, Inspection
-from trust.confidence.formula import is_calibrated
-from trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
+from sluice.contracts.errors import NotFound, Unavailable
+from sluice.contracts.trust import Finding, Inspection
+from sluice.trust.confidence.formula import is_calibrated
+from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ingest.embed.port import Vectors
-    from workers.wiring.corpora import CorpusReaders, Reader
-    from workers.wiring.embedding import EmbeddingService
+    from sluice.ingest.embed.port import Vectors
+    from sluice.workers.wiring.corpora import CorpusReaders, Reader
+    from sluice.workers.wiring.embedding import EmbeddingService
 
 
 def mark_topic_changes(

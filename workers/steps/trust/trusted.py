@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk
-from contracts.trust import Verdict
-from index.search.nosnippet import hide_nosnippet_texts
-from otel import metrics
-from trust.confidence.judge import Asked, judge
-from trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
-from trust.private.finder import build_finder
-from trust.private.mask import mask_retrieval
-from trust.settings import TrustSettings
-from trust.snippets import shorten_snippets
-from trust.top_passages import TopPassages
-from workers.steps.trust.floods import mark_floods
-from workers.steps.trust.graph_paths import hide_doubtful_paths
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk
+from sluice.contracts.trust import Verdict
+from sluice.index.search.nosnippet import hide_nosnippet_texts
+from sluice.otel import metrics
+from sluice.trust.confidence.judge import Asked, judge
+from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
+from sluice.trust.private.finder import build_finder
+from sluice.trust.private.mask import mask_retrieval
+from sluice.trust.settings import TrustSettings
+from sluice.trust.snippets import shorten_snippets
+from sluice.trust.top_passages import TopPassages
+from sluice.workers.steps.trust.floods import mark_floods
+from sluice.workers.steps.trust.graph_paths import hide_doubtful_paths
 
 
 def apply_trust(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.graph.events import GraphDirected
-from memory.qdrant_schema import COLLECTION_NAME
+from sluice.contracts.graph.events import GraphDirected
+from sluice.memory.qdrant_schema import COLLECTION_NAME
 
 if TYPE_CHECKING:
-    from contracts.index import DocumentIndexed
-    from graph.settings import GraphSettings
+    from sluice.contracts.index import DocumentIndexed
+    from sluice.graph.settings import GraphSettings
 
 MOST_DOCUMENTS = 1_000
 """Of one event: some ten seconds of work."""

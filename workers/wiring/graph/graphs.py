@@ -8,14 +8,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contracts.graph.retrieval import Expansion, GraphArm, GraphHit
-from otel import metrics
-from workers.wiring.graph.directives import is_graphed
+from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
+from sluice.otel import metrics
+from sluice.workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from graph.arm import Arm
+    from sluice.graph.arm import Arm
 
 
 class GraphArms:
@@ -33,21 +33,21 @@ class GraphArms:
 
     def discard_cypher(self, corpus: str) -> None:
         """Have the file for Cypher written anew: what it copies from the index is of another time. Seconds without."""
-        from graph.cypher.files import discard, newest_files
+        from sluice.graph.cypher.files import discard, newest_files
 
         for written in newest_files(self.folder(corpus)):
             discard(written.folder.parent)
 
     def arm(self, corpus: str) -> Arm:
         """What walks the graph of a corpus, and gives its current generation."""
-        from graph.arm import Arm
+        from sluice.graph.arm import Arm
 
         with self._lock:
             return self._open.setdefault(corpus, Arm(self.folder(corpus)))
 
     def published_name(self, corpus: str) -> str | None:
         """The name of the current generation; None: there is none."""
-        from graph.generations.publish import POINTER
+        from sluice.graph.generations.publish import POINTER
 
         try:
             return os.readlink(self.folder(corpus) / POINTER)
@@ -88,7 +88,7 @@ class NotSearched(GraphArm):
 
 
 def _reason(found: Expansion) -> str:
-    from graph.arm import DAMAGED, NO_GRAPH
+    from sluice.graph.arm import DAMAGED, NO_GRAPH
 
     if found.abstained == NO_GRAPH:
         return "absent"

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import structlog
 from pydantic_core import to_json
 
-from contracts.document import Chunk, sha256_text
-from contracts.event import Gap
-from contracts.graph.model import GraphDocument
-from contracts.trust import Verdict
-from graph.extract.extract import extract_edges, parser_version
-from index.local.reader import IndexReader
-from index.search.document_text import join_chunks
-from ledger.graph.changes import Change
-from ledger.graph.rows import GraphRow, Identity, Standing
+from sluice.contracts.document import Chunk, sha256_text
+from sluice.contracts.event import Gap
+from sluice.contracts.graph.model import GraphDocument
+from sluice.contracts.trust import Verdict
+from sluice.graph.extract.extract import extract_edges, parser_version
+from sluice.index.local.reader import IndexReader
+from sluice.index.search.document_text import join_chunks
+from sluice.ledger.graph.changes import Change
+from sluice.ledger.graph.rows import GraphRow, Identity, Standing
 
 if TYPE_CHECKING:
-    from index.journal.document_facts import DocumentFacts
-    from workers.wiring.corpora import Reader
+    from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.workers.wiring.corpora import Reader
 
 log = structlog.get_logger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.errors import Corrupted
-from graph.generations.publish import Generation, current, open_generation
-from ledger.graph.rows import Totals
-from workers.wiring.graph.indexed import IndexedDocuments
+from sluice.contracts.errors import Corrupted
+from sluice.graph.generations.publish import Generation, current, open_generation
+from sluice.ledger.graph.rows import Totals
+from sluice.workers.wiring.graph.indexed import IndexedDocuments
 
 if TYPE_CHECKING:
-    from ledger.graph.store import Graphs
-    from workers.wiring.corpora import Reader
+    from sluice.ledger.graph.store import Graphs
+    from sluice.workers.wiring.corpora import Reader
 
 
 class GraphLag(NamedTuple):

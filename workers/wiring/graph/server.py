@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import PolicyRefused
-from graph.settings import GraphSettings, address_of
+from sluice.contracts.errors import PolicyRefused
+from sluice.graph.settings import GraphSettings, address_of
 
 if TYPE_CHECKING:
-    from graph.servers.client import CheckAddress
-    from graph.servers.server import GraphServer
-    from ingest.settings import EgressSettings
+    from sluice.graph.servers.client import CheckAddress
+    from sluice.graph.servers.server import GraphServer
+    from sluice.ingest.settings import EgressSettings
 
 
 def build_graph_server(settings: GraphSettings, egress: EgressSettings) -> GraphServer | None:
     """The server of `graph.url`; None where none is named. Opens nothing, and does not load the driver."""
     if settings.url is None:
         return None
-    from graph.servers.server import GraphServer
+    from sluice.graph.servers.server import GraphServer
 
     return GraphServer(settings, address_rules(settings.url, egress))
 
@@ -30,7 +30,7 @@ def address_rules(url: str, egress: EgressSettings) -> CheckAddress:
     refused. Any other address comes from the server itself, which may name members of its cluster: those need an entry
     `graph=host:port`.
     """
-    from ingest.egress.rules import EgressRules
+    from sluice.ingest.egress.rules import EgressRules
 
     rules, named = EgressRules(egress), address_of(url)
     has_list = egress.policy == "listed" or bool(egress.allow_domains)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory.ports import AskModel, Sanitise, SearchIndex
-from workers.wiring.memory.projects import ProjectMemories
+from sluice.memory.ports import AskModel, Sanitise, SearchIndex
+from sluice.workers.wiring.memory.projects import ProjectMemories
 
 if TYPE_CHECKING:
-    from memory.memory import Memory
-    from workers.settings import Settings
+    from sluice.memory.memory import Memory
+    from sluice.workers.settings import Settings
 
 FOLDER = "memory"
 """In the data directory: a folder for each project."""
@@ -32,8 +32,8 @@ def build_memories(
     """
 
     def open_memory(folder: Path, project: str) -> Memory:
-        from memory.learning.judge_pair import judge_by
-        from memory.memory import Memory
+        from sluice.memory.learning.judge_pair import judge_by
+        from sluice.memory.memory import Memory
 
         return Memory(
             folder,

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contracts.document import ChunkBatch, ChunkedDocument
-from contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinePage
-from memory.documents import documents_of
-from workers.runtime.negative_list import refused_documents
+from sluice.contracts.document import ChunkBatch, ChunkedDocument
+from sluice.contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinePage
+from sluice.memory.documents import documents_of
+from sluice.workers.runtime.negative_list import refused_documents
 
 if TYPE_CHECKING:
-    from ledger.ledger import Ledger
-    from memory.journal.feature_memory import FeatureMemory
-    from workers.wiring.corpora import CorpusReaders
+    from sluice.ledger.ledger import Ledger
+    from sluice.memory.journal.feature_memory import FeatureMemory
+    from sluice.workers.wiring.corpora import CorpusReaders
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contracts.budget import Spend
-from contracts.errors import BudgetExhausted, Unavailable
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import BudgetExhausted, Unavailable
 
 if TYPE_CHECKING:
-    from evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-    from ledger.ledger import Ledger
+    from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
+    from sluice.ledger.ledger import Ledger
 
 
 @dataclass(slots=True)

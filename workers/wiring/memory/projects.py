@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import Conflict, Corrupted, NotFound
-from index.disk.durable import replace_file
+from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.index.disk.durable import replace_file
 
 if TYPE_CHECKING:
-    from memory.memory import Memory
+    from sluice.memory.memory import Memory
 
 log = structlog.get_logger(__name__)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contracts.errors import NotFound
-from contracts.retrieval import MAX_QUERY_CHARACTERS, Query, Retrieval, RetrievedChunk, Strategy
-from memory.ports import Hit, Hits
+from sluice.contracts.errors import NotFound
+from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS, Query, Retrieval, RetrievedChunk, Strategy
+from sluice.memory.ports import Hit, Hits
 
 MOST_FOUND = 200
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import last_line, line, text
-from graph.extract.python.scopes import Scope, ScopeKind, Value, ValueKind
-from graph.extract.python.syntax.reader import Handler, Reader
-from graph.extract.python.syntax.targets import bind_target
+from sluice.graph.extract.python.reading import last_line, line, text
+from sluice.graph.extract.python.scopes import Scope, ScopeKind, Value, ValueKind
+from sluice.graph.extract.python.syntax.reader import Handler, Reader
+from sluice.graph.extract.python.syntax.targets import bind_target
 
 _MOST_TARGETS = 8
 """In one statement, as `a = b = value`, that are followed to the value."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import last_line, line, text
-from graph.extract.python.scopes import Defined, Receiver, Scope, ScopeKind, Value, ValueKind
-from graph.extract.python.syntax.reader import Handler, Reader
-from graph.extract.python.syntax.targets import bind_target
+from sluice.graph.extract.python.reading import last_line, line, text
+from sluice.graph.extract.python.scopes import Defined, Receiver, Scope, ScopeKind, Value, ValueKind
+from sluice.graph.extract.python.syntax.reader import Handler, Reader
+from sluice.graph.extract.python.syntax.targets import bind_target
 
 _STATIC = frozenset({"staticmethod"})
 _OF_CLASS = frozenset({"classmethod", "__new__", "__init_subclass__", "__class_getitem__"})

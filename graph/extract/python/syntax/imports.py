@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from graph.extract.python.module_names import imported_name
-from graph.extract.python.reading import line, text
-from graph.extract.python.scopes import Imported, Scope
-from graph.extract.python.syntax.reader import Handler, Reader
+from sluice.graph.extract.python.module_names import imported_name
+from sluice.graph.extract.python.reading import line, text
+from sluice.graph.extract.python.scopes import Imported, Scope
+from sluice.graph.extract.python.syntax.reader import Handler, Reader
 
 
 def _import(reader: Reader, node: Node, scope: Scope) -> None:

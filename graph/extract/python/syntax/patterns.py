@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import line
-from graph.extract.python.scopes import Scope, Value, ValueKind
-from graph.extract.python.syntax.reader import Handler, Reader
+from sluice.graph.extract.python.reading import line
+from sluice.graph.extract.python.scopes import Scope, Value, ValueKind
+from sluice.graph.extract.python.syntax.reader import Handler, Reader
 
 
 def _case_pattern(reader: Reader, node: Node, scope: Scope) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from graph.extract.python.reading import Reading
-from graph.extract.python.syntax import bindings, definitions, imports, patterns, uses
-from graph.extract.python.syntax.reader import Handler, Reader
+from sluice.graph.extract.python.reading import Reading
+from sluice.graph.extract.python.syntax import bindings, definitions, imports, patterns, uses
+from sluice.graph.extract.python.syntax.reader import Handler, Reader
 
 _HANDLERS: dict[str, Handler] = {
     **uses.HANDLERS,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import MOST_USES, Reading, Store, Use, text
-from graph.extract.python.scopes import DEEPEST, Binding, Scope, ScopeKind, Value
+from sluice.graph.extract.python.reading import MOST_USES, Reading, Store, Use, text
+from sluice.graph.extract.python.scopes import DEEPEST, Binding, Scope, ScopeKind, Value
 
 
 class Reader:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import last_line, line
-from graph.extract.python.scopes import Scope, Value, ValueKind
-from graph.extract.python.syntax.reader import Reader
+from sluice.graph.extract.python.reading import last_line, line
+from sluice.graph.extract.python.scopes import Scope, Value, ValueKind
+from sluice.graph.extract.python.syntax.reader import Reader
 
 _PATTERNS = frozenset({"pattern_list", "tuple_pattern", "list_pattern", "tuple", "list", "expression_list"})
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from graph.extract.python.reading import text
-from graph.extract.python.scopes import Scope
-from graph.extract.python.syntax.reader import Handler, Reader
+from sluice.graph.extract.python.reading import text
+from sluice.graph.extract.python.scopes import Scope
+from sluice.graph.extract.python.syntax.reader import Handler, Reader
 
 
 def _name(reader: Reader, node: Node, scope: Scope) -> None:

@@ -9,9 +9,9 @@ import pytest
 from bench.index.beacons import QUERY, beacon_vector, beacons, sighting, version_at
 from bench.index.documents import FINGERPRINT
 from bench.index.reloads import drift, figures_of, measure_reloads, mixed
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 
 
 @pytest.mark.slow

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.errors import InvalidInput, Unavailable
-from contracts.gate import CoverageProbed, GateRequested, ProbeHit
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from gate.learned.features import FEATURES
-from gate.learned.model import Costs, Knot, interpolate
-from gate.profile import load_profiles
-from gate.signals import read_signals
-from workers.training.cross_validation import compare
-from workers.training.examples import Example, examples_of_runs, weigh_together
-from workers.training.fit import FOLDS, fit_gate, fold_of, folds_for_calibration, folds_of_articles
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.gate.learned.features import FEATURES
+from sluice.gate.learned.model import Costs, Knot, interpolate
+from sluice.gate.profile import load_profiles
+from sluice.gate.signals import read_signals
+from sluice.workers.training.cross_validation import compare
+from sluice.workers.training.examples import Example, examples_of_runs, weigh_together
+from sluice.workers.training.fit import FOLDS, fit_gate, fold_of, folds_for_calibration, folds_of_articles
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PROFILE = load_profiles()["default"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from cli.memory.opened import opened
+from sluice.cli.main import app
+from sluice.cli.memory.opened import opened
 from tests.support.memory.instance import claude_stream
 from tests.support.repository import REPOSITORY
 
@@ -40,7 +40,7 @@ def sluice(*arguments: str, code: int = 0) -> Any:
 
 def piped(*arguments: str) -> subprocess.Popen[bytes]:
     """The command with a pipe for its input."""
-    command = [sys.executable, "-m", "cli", "memory", "record", "--feature", "auth", *arguments]
+    command = [sys.executable, "-m", "sluice.cli", "memory", "record", "--feature", "auth", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 

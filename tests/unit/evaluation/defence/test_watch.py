@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from contracts.learning.control import Defence, DefenceName
-from contracts.learning.run_outcome import RunOutcome
-from contracts.plan import Plan
-from evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH, Change, DefenceState, Limits, heal, trip, watch
-from evaluation.defence.windows import FULL, LEAST, LONGEST_SECONDS
+from sluice.contracts.learning.control import Defence, DefenceName
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
+from sluice.evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH, Change, DefenceState, Limits, heal, trip, watch
+from sluice.evaluation.defence.windows import FULL, LEAST, LONGEST_SECONDS
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0

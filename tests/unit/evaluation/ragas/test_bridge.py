@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import TimedOut, Unavailable
-from evaluation.ragas.bridge import RagasBridge
-from evaluation.ragas.environment import RagasScore, judge_answers
-from evaluation.ragas.metrics import AnsweredQuestion
-from evaluation.retrieval.cases import Case
-from evaluation.settings import JudgeSettings
-from ingest.embed.minilm.model import MiniLM
+from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.evaluation.ragas.bridge import RagasBridge
+from sluice.evaluation.ragas.environment import RagasScore, judge_answers
+from sluice.evaluation.ragas.metrics import AnsweredQuestion
+from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.settings import JudgeSettings
+from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.chat_server import chat_server
 
 CASES = (Case(id="1", query="what renews a lease", relevant={"a": 1}), Case(id="2", query="who", relevant={"b": 1}))
@@ -89,7 +89,7 @@ def test_the_environment_sees_the_key_on_its_input_alone(tmp_path: Path) -> None
 
 
 def test_an_environment_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.ragas.environment.START_SECONDS", 0.0)
+    monkeypatch.setattr("sluice.evaluation.ragas.environment.START_SECONDS", 0.0)
     settings = JudgeSettings(model="m", timeout_seconds=0.05)
     with pytest.raises(TimedOut):
         judge_answers(script(tmp_path, "exec sleep 30"), settings, None, ANSWERS[:1], 1_000)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from evaluation.ragas.support import find_support, groundedness
-from ingest.embed.minilm.model import MiniLM
+from sluice.evaluation.ragas.support import find_support, groundedness
+from sluice.ingest.embed.minilm.model import MiniLM
 
 PASSAGES = (
     "The lease of a claim lasts fifteen seconds. A worker renews it every five seconds while it lives.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.profiles.measures import Dependency
-from gate.domains.releases import newest_release
-from gate.domains.repository import (
+from sluice.contracts.profiles.measures import Dependency
+from sluice.gate.domains.releases import newest_release
+from sluice.gate.domains.repository import (
     compare_versions,
     count_todo_marks,
     parse_version,

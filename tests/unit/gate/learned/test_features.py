@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.gate import CoverageProbed, ProbeSentence
-from gate.learned.features import FEATURES, read_features
+from sluice.contracts.gate import CoverageProbed, ProbeSentence
+from sluice.gate.learned.features import FEATURES, read_features
 from tests.unit.gate.samples import hit, probed, terms
 
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import Conflict, InvalidInput
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.learning.control import Arm, Control, FlagName, ModelUse
-from contracts.plan import Plan
-from gate.decide import decide, explain
-from gate.learned.features import FEATURES, FEATURES_VERSION
-from gate.learned.model import Costs, GateModel, Knot, Term, Thresholds, interpolate, sigmoid
-from gate.profile import load_profiles
+from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.learning.control import Arm, Control, FlagName, ModelUse
+from sluice.contracts.plan import Plan
+from sluice.gate.decide import decide, explain
+from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
+from sluice.gate.learned.model import Costs, GateModel, Knot, Term, Thresholds, interpolate, sigmoid
+from sluice.gate.profile import load_profiles
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
 
 PROFILE = load_profiles()["default"]

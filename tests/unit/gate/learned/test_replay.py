@@ -8,14 +8,14 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from contracts.event import Event, decode, encode
-from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from contracts.learning.control import Control
-from gate.decide import decide, explain, needs_model
-from gate.learned.model import GateModel
-from gate.learned.rollout import draw
-from gate.learned.rollout_steps import Cause, advance, begin
-from gate.profile import Profile, load_profiles
+from sluice.contracts.event import Event, decode, encode
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.learning.control import Control
+from sluice.gate.decide import decide, explain, needs_model
+from sluice.gate.learned.model import GateModel
+from sluice.gate.learned.rollout import draw
+from sluice.gate.learned.rollout_steps import Cause, advance, begin
+from sluice.gate.profile import Profile, load_profiles
 from tests.support.gate_model import small_model
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bench.gate.talk import read_traps, read_utterances
-from contracts.errors import InvalidSetting
-from gate.talk.lexicon import read_lexicon
-from gate.talk.read import TalkKind, read_talk
+from sluice.contracts.errors import InvalidSetting
+from sluice.gate.talk.lexicon import read_lexicon
+from sluice.gate.talk.read import TalkKind, read_talk
 
 LEXICON = read_lexicon("talk.v1")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from contracts.graph.api import CypherRequest
-from graph.cypher.dialects import FUNCTIONS, NEO4J
-from graph.cypher.guard import guard
-from graph.cypher.run import run_cypher
-from graph.schema import EDGE_ENDS, NODE_PROPERTIES
+from sluice.contracts.graph.api import CypherRequest
+from sluice.graph.cypher.dialects import FUNCTIONS, NEO4J
+from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.run import run_cypher
+from sluice.graph.schema import EDGE_ENDS, NODE_PROPERTIES
 from tests.support.graph.cypher_file import shop_with_cypher
 
 TEXT = (Path(__file__).parents[4] / "docs" / "graph-cypher.md").read_text()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Overloaded
-from graph.cypher.engine import ForkServer, run_text
-from graph.cypher.files import newest_files
+from sluice.contracts.errors import Overloaded
+from sluice.graph.cypher.engine import ForkServer, run_text
+from sluice.graph.cypher.files import newest_files
 from tests.support.graph.cypher_file import shop_with_cypher
 
 

@@ -11,14 +11,14 @@ import ladybug
 import pytest
 from filelock import FileLock
 
-from contracts.errors import TimedOut, Unavailable
-from contracts.graph.api import CypherRequest
-from contracts.graph.model import EdgeType, NodeLabel
-from graph.cypher.build import LOCK, build_in_child
-from graph.cypher.engine_file import EdgeRow, NodeRow, write_file
-from graph.cypher.files import FILE, file_of, newest_files
-from graph.cypher.guard import guard
-from graph.cypher.run import run_cypher
+from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.contracts.graph.api import CypherRequest
+from sluice.contracts.graph.model import EdgeType, NodeLabel
+from sluice.graph.cypher.build import LOCK, build_in_child
+from sluice.graph.cypher.engine_file import EdgeRow, NodeRow, write_file
+from sluice.graph.cypher.files import FILE, file_of, newest_files
+from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.run import run_cypher
 from tests.support.graph.cypher_file import FACTS, publish_shop, shop_with_cypher
 
 
@@ -133,8 +133,8 @@ def test_a_build_that_is_killed_anywhere_leaves_no_file_that_counts(tmp_path: Pa
 _DYING = """
 import os
 from pathlib import Path
-import graph.cypher.engine_file as engine_file
-from graph.cypher.build import build
+import sluice.graph.cypher.engine_file as engine_file
+from sluice.graph.cypher.build import build
 die = lambda *_: os._exit(9)
 if {step} == 0:
     engine_file._copy = die

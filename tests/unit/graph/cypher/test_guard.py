@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import InvalidInput
-from graph.cypher.dialects import LADYBUG, NEO4J
-from graph.cypher.guard import Statement, guard
+from sluice.contracts.errors import InvalidInput
+from sluice.graph.cypher.dialects import LADYBUG, NEO4J
+from sluice.graph.cypher.guard import Statement, guard
 from tests.support.graph.hostile_cypher import REFUSED
 
 

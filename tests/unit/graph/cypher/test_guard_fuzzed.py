@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from contracts.graph.model import EdgeType, NodeLabel
-from graph.cypher.dialects import FUNCTIONS, LADYBUG, NEO4J
-from graph.cypher.guard import guard
-from graph.cypher.question.parse import parse
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.graph.model import EdgeType, NodeLabel
+from sluice.graph.cypher.dialects import FUNCTIONS, LADYBUG, NEO4J
+from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.question.parse import parse
 from tests.support.graph.hostile_cypher import BOUNDED, REFUSED
 
 WORDS = sorted(

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.graph.api import CypherRequest
-from contracts.graph.model import GraphDocument
-from contracts.graph.rows import DocumentRow
-from graph.cypher.build import build
-from graph.cypher.run import run_cypher
-from graph.extract.extract import extract_edges
-from graph.generations.publish import publish
+from sluice.contracts.graph.api import CypherRequest
+from sluice.contracts.graph.model import GraphDocument
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.graph.cypher.build import build
+from sluice.graph.cypher.run import run_cypher
+from sluice.graph.extract.extract import extract_edges
+from sluice.graph.generations.publish import publish
 
 SOURCES = {
     "main/src/shop/__init__.py": "from shop.cart import total\n",

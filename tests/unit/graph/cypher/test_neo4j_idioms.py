@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.graph.api import CypherRequest
-from graph.cypher.dialects import NEO4J
-from graph.cypher.guard import guard
-from graph.cypher.run import run_cypher
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.graph.api import CypherRequest
+from sluice.graph.cypher.dialects import NEO4J
+from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.run import run_cypher
 from tests.support.graph.cypher_file import shop_with_cypher
 
 PARAMETERS = {"names": ["Cart", "total"], "path": "shop/cart.py"}

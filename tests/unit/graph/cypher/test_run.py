@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
-from contracts.graph.api import CypherRequest, CypherResult
-from graph.cypher.files import newest_files
-from graph.cypher.run import run_cypher
+from sluice.contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
+from sluice.contracts.graph.api import CypherRequest, CypherResult
+from sluice.graph.cypher.files import newest_files
+from sluice.graph.cypher.run import run_cypher
 from tests.support.graph.cypher_file import publish_shop, shop_with_cypher
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node, unknown
-from graph.extract.extract import extract_edges, parser_version
-from graph.extract.statements import MOST_EDGES, MOST_LINES, put_together
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node, unknown
+from sluice.graph.extract.extract import extract_edges, parser_version
+from sluice.graph.extract.statements import MOST_EDGES, MOST_LINES, put_together
 
 _LANGUAGES = (None, "en", "python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "yaml")
 _PATHS = (None, "a", "shop/docs/cart.md", "shop/docs/cart.rst", "shop/cart.js", ".mcp.json", "x/mcp/shop.json")

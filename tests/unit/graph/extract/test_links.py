@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.document import PageLink
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
-from graph.extract.extract import extract_edges
+from sluice.contracts.document import PageLink
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.graph.extract.extract import extract_edges
 
 MARKDOWN = """---
 title: "[not](frontmatter.md)"

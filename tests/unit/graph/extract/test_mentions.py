@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import EdgeType, GraphDocument, Origin
-from graph.extract.extract import extract_edges
+from sluice.contracts.graph.model import EdgeType, GraphDocument, Origin
+from sluice.graph.extract.extract import extract_edges
 
 
 def mentions(text: str, path: str = "main/docs/cart.md", language: str = "en") -> set[str]:

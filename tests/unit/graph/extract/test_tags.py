@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import EdgeType, GraphDocument, Origin
-from graph.extract.extract import extract_edges
-from graph.extract.languages.table import RULES
+from sluice.contracts.graph.model import EdgeType, GraphDocument, Origin
+from sluice.graph.extract.extract import extract_edges
+from sluice.graph.extract.languages.table import RULES
 
 TYPESCRIPT = """import { pay as charge } from "./pay";
 import React, * as R from "react";

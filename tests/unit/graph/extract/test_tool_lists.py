@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from contracts.graph.model import EdgeType, GraphDocument, NodeLabel
-from graph.extract.extract import extract_edges
+from sluice.contracts.graph.model import EdgeType, GraphDocument, NodeLabel
+from sluice.graph.extract.extract import extract_edges
 
 TOOLS = {"tools": [{"name": name, "description": "x", "inputSchema": {"type": "object"}} for name in ("add", "drop")]}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import GraphDocument
-from contracts.graph.rows import DocumentRow
-from graph.extract.python.edges import python_edges
-from graph.generations.resolution import Resolver
+from sluice.contracts.graph.model import GraphDocument
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.graph.extract.python.edges import python_edges
+from sluice.graph.generations.resolution import Resolver
 
 WRAPPING = """
 import functools

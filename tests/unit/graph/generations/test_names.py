@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graph.generations.linearisation import linearise
-from graph.generations.resolution import Resolver
+from sluice.graph.generations.linearisation import linearise
+from sluice.graph.generations.resolution import Resolver
 from tests.support.graph_rows import File, rows
 
 

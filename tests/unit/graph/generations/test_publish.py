@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Corrupted, Unavailable
-from contracts.graph.retrieval import GraphHit
-from contracts.graph.rows import CitationRow, DocumentRow
-from graph.arm import DAMAGED, NO_GRAPH, Arm
-from graph.cypher.files import FOLDER
-from graph.generations.publish import (
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.contracts.graph.retrieval import GraphHit
+from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.graph.arm import DAMAGED, NO_GRAPH, Arm
+from sluice.graph.cypher.files import FOLDER
+from sluice.graph.generations.publish import (
     BESIDE,
     FILE,
     MANIFEST,

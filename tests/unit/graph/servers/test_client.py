@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
-from graph.servers.server import GraphServer
-from graph.settings import GraphSettings
+from sluice.contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
+from sluice.graph.servers.server import GraphServer
+from sluice.graph.settings import GraphSettings
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.store import Refused, Table, edge_value, node_value
 from tests.support.bolt.world import EDGES, World, allow, connected, document, fake_server, refers, settings

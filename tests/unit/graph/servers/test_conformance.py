@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from contracts.graph.rows import CitationRow
-from graph.servers.feed import Feed
-from graph.servers.server import GraphServer
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
+from sluice.contracts.graph.rows import CitationRow
+from sluice.graph.servers.feed import Feed
+from sluice.graph.servers.server import GraphServer
 from tests.support.bolt.world import (
     MODEL,
     WHOLE_EDGES,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from graph.cypher.dialects import NEO4J
-from graph.cypher.guard import guard
-from graph.schema import EDGE_PROPERTIES, NODE_PROPERTIES
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
+from sluice.graph.cypher.dialects import NEO4J
+from sluice.graph.cypher.guard import guard
+from sluice.graph.schema import EDGE_PROPERTIES, NODE_PROPERTIES
 from tests.support.bolt.grammar import problems
 from tests.support.bolt.world import WHOLE_EDGES, WHOLE_NODES, connected, defines, document, fake_server, links
 

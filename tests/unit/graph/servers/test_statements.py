@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from graph.servers import statements
-from graph.servers.dialect import DIALECTS, Dialect, dialect_of
-from graph.servers.statements import CREATE_EDGES, EDGE_KINDS
+from sluice.graph.servers import statements
+from sluice.graph.servers.dialect import DIALECTS, Dialect, dialect_of
+from sluice.graph.servers.statements import CREATE_EDGES, EDGE_KINDS
 from tests.support.bolt.grammar import problems
 
 COMMON = ("MERGE_DOCUMENTS", "REMOVE_DOCUMENTS", "DELETE_DOCUMENTS", "DELETE_EDGES", "CREATE_EDGES", "LOWER_FENCES",

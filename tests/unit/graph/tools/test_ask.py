@@ -12,15 +12,15 @@ from contextlib import closing
 
 import pytest
 
-from contracts.errors import PolicyRefused, TimedOut, Unavailable
-from contracts.graph.model import GraphDocument, NodeLabel
-from graph.extract.extract import extract_edges
-from graph.tools import ask
-from graph.tools.ask import list_tools
-from graph.tools.documents import tools_text
-from graph.tools.servers import ToolServer
-from ingest.egress.proxy import EgressProxy
-from ingest.settings import EgressSettings
+from sluice.contracts.errors import PolicyRefused, TimedOut, Unavailable
+from sluice.contracts.graph.model import GraphDocument, NodeLabel
+from sluice.graph.extract.extract import extract_edges
+from sluice.graph.tools import ask
+from sluice.graph.tools.ask import list_tools
+from sluice.graph.tools.documents import tools_text
+from sluice.graph.tools.servers import ToolServer
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.settings import EgressSettings
 from tests.support.repository import REPOSITORY
 from tests.support.waiting import until
 

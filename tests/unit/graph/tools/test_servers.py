@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from contracts.errors import InvalidInput
-from graph.tools.servers import ToolServer, read_configuration
+from sluice.contracts.errors import InvalidInput
+from sluice.graph.tools.servers import ToolServer, read_configuration
 
 
 def read(content: object, **environment: str) -> list[ToolServer]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import Expansion, GraphHit
-from contracts.graph.rows import CitationRow
-from graph.generations.view import GraphView
-from graph.walk.expand import UNASKED, expand
-from graph.walk.identifiers import names_in
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import Expansion, GraphHit
+from sluice.contracts.graph.rows import CitationRow
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.expand import UNASKED, expand
+from sluice.graph.walk.identifiers import names_in
 from tests.support.graph_rows import File, view_of
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import NotFound
-from contracts.graph.model import Origin
-from graph.generations.view import GraphView
-from graph.walk.linked import linked
+from sluice.contracts.errors import NotFound
+from sluice.contracts.graph.model import Origin
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.linked import linked
 from tests.support.graph_rows import File, view_of
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound
-from graph.generations.fold import fold
-from graph.generations.view import GraphView
-from graph.walk.lookup import find_node
-from graph.walk.nodes import node_id, node_view
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.graph.generations.fold import fold
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.lookup import find_node
+from sluice.graph.walk.nodes import node_id, node_view
 from tests.support.graph_rows import File, rows, view_of
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import NotFound
-from contracts.graph.model import EdgeType, Origin
-from graph.generations.view import GraphView
-from graph.walk.neighbours import neighbours
+from sluice.contracts.errors import NotFound
+from sluice.contracts.graph.model import EdgeType, Origin
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.neighbours import neighbours
 from tests.support.graph_rows import File, view_of
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import GraphPath, PathStep
-from graph.walk.paths import without_loops
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.graph.walk.paths import without_loops
 
 
 def path(start: str, *names: str) -> GraphPath:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import Origin
-from contracts.graph.retrieval import Expansion, GraphHit
-from graph.generations.view import GraphView
-from graph.walk.expand import expand
-from graph.walk.kinds import Kind
-from graph.walk.wanted import Wanted, wanted_by
+from sluice.contracts.graph.model import Origin
+from sluice.contracts.graph.retrieval import Expansion, GraphHit
+from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.expand import expand
+from sluice.graph.walk.kinds import Kind
+from sluice.graph.walk.wanted import Wanted, wanted_by
 from tests.support.graph_rows import File, view_of
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from index.disk.durable import fsync_meanwhile, fsync_together
+from sluice.index.disk.durable import fsync_meanwhile, fsync_together
 
 
 def test_every_file_is_flushed_when_the_block_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

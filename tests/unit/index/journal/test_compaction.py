@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.errors import Corrupted
-from index.generations.publish import list_generations
-from index.journal.compaction import compact
-from index.journal.files import list_files, read_file, read_journal, read_pinned_model
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
+from sluice.contracts.errors import Corrupted
+from sluice.index.generations.publish import list_generations
+from sluice.index.journal.compaction import compact
+from sluice.index.journal.files import list_files, read_file, read_journal, read_pinned_model
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
 
 SETTINGS = WritePolicy(journal_segment_bytes=1_000, keep_generations=1)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from contracts.errors import Corrupted, Unavailable
-from index.journal.document_facts import make_facts
-from index.journal.files import read_journal, read_pinned_model
-from index.journal.journal import Journal
-from index.journal.records import Kind, Removal, Upsert, decode_record, encode_record
-from index.journal.tail import JournalTail
+from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.index.journal.document_facts import make_facts
+from sluice.index.journal.files import read_journal, read_pinned_model
+from sluice.index.journal.journal import Journal
+from sluice.index.journal.records import Kind, Removal, Upsert, decode_record, encode_record
+from sluice.index.journal.tail import JournalTail
 
 LARGE = 1_000_000
 
@@ -109,7 +109,7 @@ def test_an_append_that_failed_or_was_interrupted_keeps_nothing_of_its_batch(
         def refuse(descriptor: int) -> None:
             raise fault
 
-        patch.setattr("index.journal.journal.os.fsync", refuse)
+        patch.setattr("sluice.index.journal.journal.os.fsync", refuse)
         with pytest.raises(told):
             journal.append([_entry("lost")])
     assert journal.append([_entry("next")]) == 2
@@ -218,7 +218,7 @@ def test_a_segment_that_cannot_be_begun_leaves_the_old_one_open(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("index.journal.files.fsync_path", refuse)
+        full.setattr("sluice.index.journal.files.fsync_path", refuse)
         with pytest.raises(Unavailable):
             journal.append([(Kind.REMOVAL, b"b")])
     assert journal.append([(Kind.REMOVAL, b"b")]) == 2

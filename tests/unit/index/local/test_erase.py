@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import NotFound
-from contracts.operations.forget import Selection
-from contracts.retrieval import Filters, Query, Strategy
-from index.disk.layout import CorpusLayout
-from index.generations.publish import list_generation_names, rollback
-from index.journal.document_facts import make_facts
-from index.local.reader import IndexReader
-from index.local.traces import find_in_generations, find_in_journal
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.qdrant.collection import Condition
-from index.qdrant.payload import STATE_ID
-from index.qdrant.writer import QdrantWriter
-from index.search.selection import is_selected
-from index.settings import QuerySettings
+from sluice.contracts.errors import NotFound
+from sluice.contracts.operations.forget import Selection
+from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generation_names, rollback
+from sluice.index.journal.document_facts import make_facts
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.traces import find_in_generations, find_in_journal
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.qdrant.collection import Condition
+from sluice.index.qdrant.payload import STATE_ID
+from sluice.index.qdrant.writer import QdrantWriter
+from sluice.index.search.selection import is_selected
+from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
 _ANYTHING = Condition()

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.retrieval import Filters, Query, Strategy
-from index.generations.publish import list_generations, rollback
-from index.journal import tail
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
-from index.terms.chunk_terms import FIELDS
-from index.terms.memory_bm25 import MemoryPostings
+from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.index.generations.publish import list_generations, rollback
+from sluice.index.journal import tail
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
+from sluice.index.terms.chunk_terms import FIELDS
+from sluice.index.terms.memory_bm25 import MemoryPostings
 
 KEEP_ALL = QuerySettings(duplicate_threshold=0)
 

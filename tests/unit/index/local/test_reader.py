@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavailable
-from contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
-from index.generations.publish import list_generations, rollback
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
-from trust.source_trust import SourceTrust
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavailable
+from sluice.contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
+from sluice.index.generations.publish import list_generations, rollback
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
+from sluice.trust.source_trust import SourceTrust
 
 SETTINGS = WritePolicy()
 QUERIES = QuerySettings(duplicate_threshold=0)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
-from contracts.retrieval import Query, Strategy
-from index.disk.layout import list_corpora
-from index.generations.manifest import IdSet
-from index.generations.publish import list_generations, verify
-from index.journal.document_facts import document_key
-from index.journal.journal import Journal
-from index.local.reader import IndexReader
-from index.local.write_policy import WritePolicy
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
+from sluice.contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.layout import list_corpora
+from sluice.index.generations.manifest import IdSet
+from sluice.index.generations.publish import list_generations, verify
+from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.journal import Journal
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
 
 SETTINGS = WritePolicy()
 QUERIES = QuerySettings()
@@ -238,7 +238,7 @@ def test_a_full_disk_leaves_the_old_generation_and_the_next_publish_resumes(
         first = writer.publish()
         writer.append(*make.batch([make.document("b", "otters")]))
         with monkeypatch.context() as patch:
-            patch.setattr("index.generations.publish.link_or_copy", refuse)
+            patch.setattr("sluice.index.generations.publish.link_or_copy", refuse)
             with pytest.raises(Unavailable):
                 writer.publish()
         assert [info.name for info in list_generations(tmp_path, "c")] == [first.name]
@@ -254,7 +254,7 @@ def test_a_large_segment_that_the_disk_refuses_in_the_background_is_told_by_publ
 
     with IndexWriter(tmp_path, "c", WritePolicy(flush_chunks=4, background_merge_chunks=0)) as writer:
         with monkeypatch.context() as patch:
-            patch.setattr("index.local.working_set.flush_file", refuse)
+            patch.setattr("sluice.index.local.working_set.flush_file", refuse)
             writer.append(*make.batch(make.many(5)))
             with pytest.raises(Unavailable, match="Input/output"):
                 writer.publish()

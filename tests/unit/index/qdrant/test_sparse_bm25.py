@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.qdrant.sparse_bm25 import (
+from sluice.index.qdrant.sparse_bm25 import (
     K1,
     QUESTION_BOOSTS,
     B,
@@ -20,7 +20,7 @@ from index.qdrant.sparse_bm25 import (
     weigh_chunk,
     weigh_question,
 )
-from index.terms.bm25 import USUAL_BOOSTS
+from sluice.index.terms.bm25 import USUAL_BOOSTS
 
 
 def _idf(population: int, count: int) -> float:

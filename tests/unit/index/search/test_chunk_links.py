@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from contracts.document import Chunk, PageLink
-from index.search.chunk_source import read_chunk
+from sluice.contracts.document import Chunk, PageLink
+from sluice.index.search.chunk_source import read_chunk
 
 LINKS = (PageLink(1, "https://shop.example/", "the shop"),)
 

@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from contracts.document import Provenance
-from contracts.retrieval import RetrievedChunk
-from index.search.citation_link import link_of, text_directive
+from sluice.contracts.document import Provenance
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.index.search.citation_link import link_of, text_directive
 
 FETCHED = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC))
 

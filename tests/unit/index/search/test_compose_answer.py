@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.document import Provenance, sha256_text
-from contracts.index import Answer
-from contracts.plan import Plan
-from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from contracts.trust import Finding, Inspection, Verdict
-from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens, smooth_matches
-from index.search.nosnippet import hide_nosnippet_texts
+from sluice.contracts.document import Provenance, sha256_text
+from sluice.contracts.index import Answer
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
+from sluice.contracts.trust import Finding, Inspection, Verdict
+from sluice.index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens, smooth_matches
+from sluice.index.search.nosnippet import hide_nosnippet_texts
+from sluice.trust.settings import TrustSettings
+from sluice.workers.steps.trust.trusted import apply_trust
 from tests.support.retrieved import retrieval_of, retrieved
-from trust.settings import TrustSettings
-from workers.steps.trust.trusted import apply_trust
 
 SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)
 

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from contracts.document import Chunk, Document, Provenance, sha256_text
-from contracts.trust import Inspection, PrivateSpan, Verdict
-from index.search.document_text import JoinedText, LineRange, join_chunks
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.tokens import load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Chunk, Document, Provenance, sha256_text
+from sluice.contracts.trust import Inspection, PrivateSpan, Verdict
+from sluice.index.search.document_text import JoinedText, LineRange, join_chunks
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 WORDS = st.sampled_from(

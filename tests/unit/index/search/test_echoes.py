@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from index.search.echoes import EchoDetector
+from sluice.index.search.echoes import EchoDetector
 
 QUESTION = "What breaks when the mill stops?"
 

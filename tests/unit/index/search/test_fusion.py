@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.retrieval import Strategy
-from index.generations.ranked import NOTHING_FOUND, Ranked
-from index.search.fusion import (
+from sluice.contracts.retrieval import Strategy
+from sluice.index.generations.ranked import NOTHING_FOUND, Ranked
+from sluice.index.search.fusion import (
     FusionInput,
     RankedCandidates,
     add_reciprocal_ranks,
@@ -21,7 +21,7 @@ from index.search.fusion import (
     fuse_scores,
     list_candidates,
 )
-from index.settings import QuerySettings
+from sluice.index.settings import QuerySettings
 
 DENSE = Ranked.of([(1, 0.9), (2, 0.8), (4, 0.1)])
 LEXICAL = Ranked.of([(3, 12.0), (1, 6.0)])

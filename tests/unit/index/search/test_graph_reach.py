@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit, GraphPath, PathStep
-from contracts.retrieval import Filters, Query, Retrieval, Strategy
-from contracts.trust import Inspection, Verdict
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.search.fusion import keep_below
-from index.search.graph_reach import HITS, MOST_REACHED
-from index.settings import QuerySettings
-from trust.source_trust import SourceTrust
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit, GraphPath, PathStep
+from sluice.contracts.retrieval import Filters, Query, Retrieval, Strategy
+from sluice.contracts.trust import Inspection, Verdict
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.fusion import keep_below
+from sluice.index.search.graph_reach import HITS, MOST_REACHED
+from sluice.index.settings import QuerySettings
+from sluice.trust.source_trust import SourceTrust
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 QUESTION = "ferrets sleep where"

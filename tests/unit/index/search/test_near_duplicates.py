@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from index.search.near_duplicates import DistinctTexts, Signatures, split_shingles
+from sluice.index.search.near_duplicates import DistinctTexts, Signatures, split_shingles
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 

@@ -6,13 +6,13 @@ import bisect
 
 import pytest
 
-from contracts.document import Chunk, sha256_text
-from contracts.retrieval import Query, Strategy
-from contracts.trust import Finding, Inspection, PrivateSpan, Verdict
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.search.neighbours import Place, join_inspections, join_texts, join_with_places
-from index.settings import QuerySettings
+from sluice.contracts.document import Chunk, sha256_text
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.contracts.trust import Finding, Inspection, PrivateSpan, Verdict
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.neighbours import Place, join_inspections, join_texts, join_with_places
+from sluice.index.settings import QuerySettings
 
 
 def _cut(text: str, start: int, end: int, ordinal: int = 0) -> Chunk:

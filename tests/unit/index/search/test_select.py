@@ -9,19 +9,19 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from contracts.document import Chunk, ChunkedDocument
-from contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
-from contracts.trust import Inspection, Verdict
-from index.journal.document_facts import DocumentFacts, make_facts
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.search.candidates import select_candidates
-from index.search.fusion import Candidate
-from index.search.ranking_options import Ranking
-from index.search.rerank.base import NotReranked
-from index.search.select import Selection, select_results
-from index.settings import QuerySettings
-from trust.source_trust import SourceTrust
+from sluice.contracts.document import Chunk, ChunkedDocument
+from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
+from sluice.contracts.trust import Inspection, Verdict
+from sluice.index.journal.document_facts import DocumentFacts, make_facts
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.candidates import select_candidates
+from sluice.index.search.fusion import Candidate
+from sluice.index.search.ranking_options import Ranking
+from sluice.index.search.rerank.base import NotReranked
+from sluice.index.search.select import Selection, select_results
+from sluice.index.settings import QuerySettings
+from sluice.trust.source_trust import SourceTrust
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 

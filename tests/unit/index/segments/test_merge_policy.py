@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.segments.merge_policy import select_merge
+from sluice.index.segments.merge_policy import select_merge
 
 
 def _settled(sizes: list[int], factor: int, most: int) -> tuple[list[int], int]:

@@ -9,13 +9,13 @@ import faiss
 import numpy as np
 import pytest
 
-from index.journal.document_facts import document_key
-from index.journal.records import Upsert, Vectors
-from index.local.prepare import prepare_document
-from index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
-from index.segments.segment import Mask, inner_products, search_exactly
-from index.segments.segment_content import build_content, join_contents
-from index.segments.segment_file import StoredSegment, write_segment
+from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.records import Upsert, Vectors
+from sluice.index.local.prepare import prepare_document
+from sluice.index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
+from sluice.index.segments.segment import Mask, inner_products, search_exactly
+from sluice.index.segments.segment_content import build_content, join_contents
+from sluice.index.segments.segment_file import StoredSegment, write_segment
 
 
 def _clustered(count: int, dimension: int = 64, seed: int = 1) -> Vectors:

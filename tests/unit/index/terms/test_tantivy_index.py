@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from contracts.retrieval import Query, Strategy
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.settings import QuerySettings
-from index.terms.analysis import (
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.settings import QuerySettings
+from sluice.index.terms.analysis import (
     LANGUAGES,
     analyse,
     analyse_question,
     analysis_language,
 )
-from index.terms.identifiers import extract_query_identifiers, split_identifiers
+from sluice.index.terms.identifiers import extract_query_identifiers, split_identifiers
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
-from contracts.document import ChunkedDocument, Document, Provenance, embedding_text, sha256_text
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.tokens import count_tokens, load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import ChunkedDocument, Document, Provenance, embedding_text, sha256_text
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import count_tokens, load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.repository import DATA
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

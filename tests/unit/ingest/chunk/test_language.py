@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from py3langid import langid
 
-from ingest.chunk.language import map_model, natural_language
+from sluice.ingest.chunk.language import map_model, natural_language
 from tests.support.repository import MODELS
 
 TEXTS = {

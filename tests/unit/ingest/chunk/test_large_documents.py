@@ -11,12 +11,12 @@ from time import process_time
 import pytest
 from tokenizers import Tokenizer
 
-from contracts.document import Document, Provenance
-from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunk.splitters import MOST_TOKENS
-from ingest.embed.tokens import WINDOW_CHARACTERS, TokenSpans, count_tokens, load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Document, Provenance
+from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
+from sluice.ingest.chunk.splitters import MOST_TOKENS
+from sluice.ingest.embed.tokens import WINDOW_CHARACTERS, TokenSpans, count_tokens, load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.repository import REPOSITORY
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
@@ -25,11 +25,11 @@ LEAST_TOKENS = 1_000
 PEAK_OF_A_BOMB = """
 import re
 from datetime import UTC, datetime
-from contracts.document import Document, Provenance
-from ingest.chunk.chunk import chunk_and_tokenize
-from ingest.embed.tokens import load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Document, Provenance
+from sluice.ingest.chunk.chunk import chunk_and_tokenize
+from sluice.ingest.embed.tokens import load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 
 def chunk(text):
     source = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime
 
-from contracts.document import Chunk, Document, Provenance
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.tokens import shared_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Chunk, Document, Provenance
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import shared_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.pdf_files import pdf_of
 
 FETCHED = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC))

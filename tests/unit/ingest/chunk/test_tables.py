@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from contracts.document import Document, Provenance, embedding_text
-from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunk.tables import tables_in
-from ingest.embed.minilm.model import MiniLM
-from ingest.embed.tokens import count_tokens, load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Document, Provenance, embedding_text
+from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
+from sluice.ingest.chunk.tables import tables_in
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.tokens import count_tokens, load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.repository import MODELS
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from contracts.document import ChunkBatch, Document, Provenance
-from contracts.errors import Corrupted
-from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunk.token_ids import chunk_batch, embedding_texts, select_chunks
-from ingest.embed.minilm.model import MAX_TOKENS, MiniLM
-from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import ChunkBatch, Document, Provenance
+from sluice.contracts.errors import Corrupted
+from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
+from sluice.ingest.chunk.token_ids import chunk_batch, embedding_texts, select_chunks
+from sluice.ingest.embed.minilm.model import MAX_TOKENS, MiniLM
+from sluice.ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.repository import DATA
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import Overloaded, PolicyRefused
-from contracts.ingest import CrawlDirected
-from contracts.known_pages import PageLink, RememberedPage
-from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawler import CrawledPage, UnchangedPage
-from ingest.egress.proxy import EgressProxy
+from sluice.contracts.errors import Overloaded, PolicyRefused
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.known_pages import PageLink, RememberedPage
+from sluice.ingest.crawl.budget_meter import BudgetMeter
+from sluice.ingest.crawl.crawler import CrawledPage, UnchangedPage
+from sluice.ingest.egress.proxy import EgressProxy
 from tests.support.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

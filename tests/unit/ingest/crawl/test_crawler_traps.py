@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ingest.crawl.crawler_traps import why_trap
-from ingest.url import MAX_URL_CHARACTERS, normalise_url
+from sluice.ingest.crawl.crawler_traps import why_trap
+from sluice.ingest.url import MAX_URL_CHARACTERS, normalise_url
 
 SITE = "https://www.example.com"
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.known_pages import PageLink
-from ingest.crawl.frontier import Frontier, LeftOut, ranked
-from ingest.crawl.sitemap import SitemapUrl
+from sluice.contracts.known_pages import PageLink
+from sluice.ingest.crawl.frontier import Frontier, LeftOut, ranked
+from sluice.ingest.crawl.sitemap import SitemapUrl
 
 PAGE = "https://docs.example.com/guide/"
 SITE = "https://docs.example.com"

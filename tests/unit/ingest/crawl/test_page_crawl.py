@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.base import BlobRef
-from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Spend
-from contracts.errors import (
+from sluice.contracts.base import BlobRef
+from sluice.contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Spend
+from sluice.contracts.errors import (
     BudgetExhausted,
     Fenced,
     InvalidInput,
@@ -27,14 +27,14 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from contracts.ingest import CrawlDirected
-from ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
-from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawler import Crawler, directions_from
-from ingest.egress.proxy import EgressProxy
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.politeness.response_verdict import retry_after_seconds
-from ingest.settings import EgressSettings
+from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
+from sluice.ingest.crawl.budget_meter import BudgetMeter
+from sluice.ingest.crawl.crawler import Crawler, directions_from
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.politeness.response_verdict import retry_after_seconds
+from sluice.ingest.settings import EgressSettings
 from tests.support.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
 
 NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

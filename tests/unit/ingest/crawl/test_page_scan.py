@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.known_pages import PageLink
-from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
-from ingest.crawl.page_scan import PageFacts, browser_helped, read_page
-from ingest.politeness.robots_meta import Directives, read_directives
+from sluice.contracts.known_pages import PageLink
+from sluice.ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
+from sluice.ingest.crawl.page_scan import PageFacts, browser_helped, read_page
+from sluice.ingest.politeness.robots_meta import Directives, read_directives
 
 URL = "https://docs.example.com/guide/page"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.crawl import sitemap
-from ingest.crawl.sitemap import MAX_FILES, Sitemap, SitemapUrl, gather, read_sitemap
+from sluice.ingest.crawl import sitemap
+from sluice.ingest.crawl.sitemap import MAX_FILES, Sitemap, SitemapUrl, gather, read_sitemap
 
 URL = "https://www.example.com/sitemap.xml"
 HEAD = "<?xml version='1.0' encoding='UTF-8'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>"

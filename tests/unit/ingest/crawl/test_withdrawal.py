@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.document import document_id_for, snippet_id_for
-from contracts.errors import NotFound, PolicyRefused, Unavailable
-from ingest.crawl.withdrawal import NoIndex, PageGone, Withdrawal, withdrawal_in
+from sluice.contracts.document import document_id_for, snippet_id_for
+from sluice.contracts.errors import NotFound, PolicyRefused, Unavailable
+from sluice.ingest.crawl.withdrawal import NoIndex, PageGone, Withdrawal, withdrawal_in
 
 ASKED, ELSEWHERE = "https://a.example/page", "https://b.example/page"
 

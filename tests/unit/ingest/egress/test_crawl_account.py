@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contracts.errors import Unavailable
-from ingest.egress.connections import MAX_UNAUTHENTICATED
-from ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressAccount, EgressProxy, Refusal
-from ingest.egress.serve_client import MAX_CHALLENGES
-from ingest.settings import EgressSettings
+from sluice.contracts.errors import Unavailable
+from sluice.ingest.egress.connections import MAX_UNAUTHENTICATED
+from sluice.ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressAccount, EgressProxy, Refusal
+from sluice.ingest.egress.serve_client import MAX_CHALLENGES
+from sluice.ingest.settings import EgressSettings
 from tests.support.waiting import until
 
 RunProxy = Callable[..., EgressProxy]
@@ -172,7 +172,7 @@ class TestRefusals:
     def test_a_flood_on_a_standing_account_is_not_told_in_full(
         self, run_proxy: RunProxy, refusals: list[Refusal], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ingest.egress.crawl_account.STANDING_REFUSALS_PER_SECOND", 3)
+        monkeypatch.setattr("sluice.ingest.egress.crawl_account.STANDING_REFUSALS_PER_SECOND", 3)
         proxy = run_proxy()
         started = time.monotonic()
         for _ in range(40):

@@ -21,18 +21,18 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy, EgressRules, Refusal, check_address
-from ingest.egress.rules import canonical_host
-from ingest.egress.side import Side
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits
-from ingest.search.port import SearchFilters, SearchQuery
-from ingest.settings import EgressSettings
-from ingest.url import normalise_url
+from sluice.contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy, EgressRules, Refusal, check_address
+from sluice.ingest.egress.rules import canonical_host
+from sluice.ingest.egress.side import Side
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from sluice.ingest.search.port import SearchFilters, SearchQuery
+from sluice.ingest.settings import EgressSettings
+from sluice.ingest.url import normalise_url
+from sluice.workers.context import Context
+from sluice.workers.settings import Settings
 from tests.support.repository import DATA
-from workers.context import Context
-from workers.settings import Settings
 
 URLS = DATA / "url"
 
@@ -280,7 +280,7 @@ class TestRefusals:
             _, side = await asyncio.get_running_loop().create_connection(Side, "127.0.0.1", site.port)
             return side
 
-        monkeypatch.setattr("ingest.egress.dial.dial", dial)
+        monkeypatch.setattr("sluice.ingest.egress.dial.dial", dial)
         site.put("/", b"outside")
         with EgressProxy(EgressSettings(ports=(80, canary.port)), resolver=alternating) as proxy:
             answers = [ask(proxy, "GET http://rebind.example/ HTTP/1.1\r\n{auth}\r\n") for _ in range(40)]

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.egress.crawl_account import EgressAccount
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy, Refusal
-from ingest.egress.side import Side, dial
-from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
-from ingest.settings import EgressSettings
+from sluice.ingest.egress.crawl_account import EgressAccount
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy, Refusal
+from sluice.ingest.egress.side import Side, dial
+from sluice.ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
+from sluice.ingest.settings import EgressSettings
 
 
 @cache
@@ -71,7 +71,7 @@ class TestTunnels:
         async def here(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
             return await dial(("127.0.0.1",), tls_site.port, limit_seconds)
 
-        monkeypatch.setattr("ingest.egress.dial.dial", here)
+        monkeypatch.setattr("sluice.ingest.egress.dial.dial", here)
         tls_site.put("/", b"secret")
         return tls_site
 

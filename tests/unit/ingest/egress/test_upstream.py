@@ -16,11 +16,11 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from contracts.errors import InvalidSetting
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy
-from ingest.egress.upstream import read_upstream
-from ingest.settings import EgressSettings
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.egress.upstream import read_upstream
+from sluice.ingest.settings import EgressSettings
 
 PASSWORD = "s3cr3t p@ss"
 PUBLIC = "93.184.216.34"

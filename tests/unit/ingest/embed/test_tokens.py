@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from ingest.embed.tokens import TokenizedText, TokenSpans, count_tokens, load_tokenizer, tokenizer_sha256
+from sluice.contracts.errors import InvalidSetting
+from sluice.ingest.embed.tokens import TokenizedText, TokenSpans, count_tokens, load_tokenizer, tokenizer_sha256
 
 
 def test_the_installed_tokenizer_neither_truncates_nor_pads() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from contracts.errors import EmbedderDown, TimedOut, Unavailable
-from ingest.embed.port import Embedded
-from ingest.embed.with_breaker import ENDPOINT_RULE, PAUSE_SECONDS, BreakingEmbedder
+from sluice.contracts.errors import EmbedderDown, TimedOut, Unavailable
+from sluice.ingest.embed.port import Embedded
+from sluice.ingest.embed.with_breaker import ENDPOINT_RULE, PAUSE_SECONDS, BreakingEmbedder
 
 
 class Endpoint:

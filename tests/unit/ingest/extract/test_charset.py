@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
-from contracts.errors import InvalidInput
-from ingest.extract.charset import codec_of, decode
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.extract.charset import codec_of, decode
 
 CODECS = {label: codec for label in LABELS if (codec := codec_of(label))}
 PYTHON_ONLY = (

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from ingest.extract.extract import MAX_BODY_BYTES, extract, extract_text
-from ingest.extract.html import nodes
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.extract.extract import MAX_BODY_BYTES, extract, extract_text
+from sluice.ingest.extract.html import nodes
 
 
 def html(body: str, head: str = "") -> bytes:

@@ -16,7 +16,7 @@ CPU_SECONDS = 20
 
 EXTRACT = """
 import sys
-from ingest.extract.extract import extract
+from sluice.ingest.extract.extract import extract
 start, piece = (bytes.fromhex(part) for part in sys.argv[2:4])
 page = start + piece * ((int(sys.argv[4]) - len(start)) // len(piece))
 extract(page, sys.argv[1], url="http://a.example/")

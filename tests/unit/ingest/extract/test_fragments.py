@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.extract.extract import extract_text
+from sluice.ingest.extract.extract import extract_text
 
 WORDS = "Enough words of a paragraph for the page to be read as content by all who look at it."
 

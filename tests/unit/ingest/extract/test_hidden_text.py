@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import InvalidInput
-from ingest.extract.css import cascade
-from ingest.extract.css.cascade import Cascade
-from ingest.extract.extract import extract
-from ingest.extract.html.nodes import read_nodes
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.extract.css import cascade
+from sluice.ingest.extract.css.cascade import Cascade
+from sluice.ingest.extract.extract import extract
+from sluice.ingest.extract.html.nodes import read_nodes
 
 WORDS = "Words of the page that a reader can see. " * 8
 

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import pytest
 
-from contracts.errors import InvalidInput
-from ingest.crawl.page_scan import read_page
-from ingest.crawl.sitemap import read_sitemap
-from ingest.extract.extract import extract
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.crawl.page_scan import read_page
+from sluice.ingest.crawl.sitemap import read_sitemap
+from sluice.ingest.extract.extract import extract
 
 CPU_SECONDS = 6.0
 """Three times what a document may take on an idle core."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.extract.markdown_input import without_hidden_html
+from sluice.ingest.extract.markdown_input import without_hidden_html
 
 
 def test_text_between_two_rules_is_no_front_matter() -> None:

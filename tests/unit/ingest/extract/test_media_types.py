@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.extract.media_types import code_language, media_type_for, settle
+from sluice.ingest.extract.media_types import code_language, media_type_for, settle
 
 
 @pytest.mark.parametrize(

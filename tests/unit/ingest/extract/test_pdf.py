@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from pypdf import PdfWriter
 
-from contracts.document import Document, Provenance
-from contracts.errors import InvalidInput, Unavailable
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.tokens import load_tokenizer
-from ingest.extract import pdf
-from ingest.extract.extract import extract, extract_document
-from ingest.settings import ChunkSettings
+from sluice.contracts.document import Document, Provenance
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import load_tokenizer
+from sluice.ingest.extract import pdf
+from sluice.ingest.extract.extract import extract, extract_document
+from sluice.ingest.settings import ChunkSettings
 from tests.support.pdf_files import ENDLESS, pdf_of, pdf_of_entries
 
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.known_pages import WatchedPage
-from ingest.freshness.due import MOST_PRIORS, choose_due, half_life_days, shortest_expected
-from ingest.settings import FreshnessSettings
+from sluice.contracts.known_pages import WatchedPage
+from sluice.ingest.freshness.due import MOST_PRIORS, choose_due, half_life_days, shortest_expected
+from sluice.ingest.settings import FreshnessSettings
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
 SETTINGS = FreshnessSettings(half_life_days=30, host_half_life_days={"*.news.example": 1, "news.example": 2})

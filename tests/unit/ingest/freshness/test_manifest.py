@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound
-from ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
 
 
 def manifest(path: Path, *lines: Any) -> Path:

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.freshness.decisions import append_lines, record_command, record_plan
-from ingest.freshness.manifest import ManifestEntry
-from ingest.freshness.refresh_plan import Counts, PlannedRefresh, compare, read_plan, write_plan
+from sluice.ingest.freshness.decisions import append_lines, record_command, record_plan
+from sluice.ingest.freshness.manifest import ManifestEntry
+from sluice.ingest.freshness.refresh_plan import Counts, PlannedRefresh, compare, read_plan, write_plan
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
 CORPORA = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("123"))
@@ -45,7 +45,7 @@ def test_two_documents_of_one_address_are_told_apart() -> None:
 
 def test_a_page_named_by_its_address_alone_is_the_page_of_that_address() -> None:
     """So the manifest of another program is compared with one of ours."""
-    from contracts.document import document_id_for
+    from sluice.contracts.document import document_id_for
 
     ours = ManifestEntry(url="https://a/", checksum="1", document_id=document_id_for("https://a/"))
     assert list(compare([ManifestEntry(url="https://a/", checksum="1")], [ours])) == [None]

@@ -17,7 +17,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.http.decompress import Inflater, UnknownEncoding
+from sluice.ingest.http.decompress import Inflater, UnknownEncoding
 
 TEXT = b"the same sentence again and again. " * 2_000
 ZSTD_SKIPPABLE = b"\x5a\x2a\x4d\x18\x03\x00\x00\x00abc"
@@ -135,7 +135,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 CHILD = """
 import re, sys, time
 from pathlib import Path
-from ingest.http.decompress import Inflater
+from sluice.ingest.http.decompress import Inflater
 
 def peak_kib():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])

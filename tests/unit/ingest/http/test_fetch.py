@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy, Refusal
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
-from ingest.settings import EgressSettings
+from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy, Refusal
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
+from sluice.ingest.settings import EgressSettings
 from tests.support.site import Site
 
 LIMITS = FetchLimits(timeout_seconds=5.0, max_bytes=100_000)

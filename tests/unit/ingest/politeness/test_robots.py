@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import Overloaded, PolicyRefused
-from ingest.deadline import Deadline
-from ingest.http.fetch import Fetched, Fetcher, FetchLimits
-from ingest.politeness.robots import (
+from sluice.contracts.errors import Overloaded, PolicyRefused
+from sluice.ingest.deadline import Deadline
+from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from sluice.ingest.politeness.robots import (
     CACHE_SECONDS,
     UNREACHABLE_CACHE_SECONDS,
     RobotsCache,
@@ -20,7 +20,7 @@ from ingest.politeness.robots import (
     RobotsVerdict,
     product_token,
 )
-from ingest.politeness.robots_cache import RobotsAnswer
+from sluice.ingest.politeness.robots_cache import RobotsAnswer
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
 
@@ -261,7 +261,7 @@ def served(body: bytes = b"", status: int = 200) -> tuple[RobotsFetch, list[str]
 
 def test_files_of_many_rules_are_not_all_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A farm of hosts with half a megabyte of rules each takes no worker's memory."""
-    monkeypatch.setattr("ingest.politeness.robots.MAX_RULES", 250)
+    monkeypatch.setattr("sluice.ingest.politeness.robots.MAX_RULES", 250)
     fetch, asked = served(b"User-agent: *\n" + b"".join(b"Disallow: /%d\n" % line for line in range(100)))
     robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock)
     for name in ("a", "b", "a", "c", "a", "b"):
@@ -270,7 +270,7 @@ def test_files_of_many_rules_are_not_all_remembered(clock: Clock, monkeypatch: p
 
 
 def test_one_file_of_more_rules_than_are_remembered_is_used(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.politeness.robots.MAX_RULES", 2)
+    monkeypatch.setattr("sluice.ingest.politeness.robots.MAX_RULES", 2)
     fetch, asked = served(b"User-agent: *\nDisallow: /1\nDisallow: /2\nDisallow: /3")
     robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock)
     assert not allowed(robots, "https://a.example/3")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from contracts.errors import InvalidInput
-from ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, MAX_SITEMAPS, parse_robots
+from sluice.contracts.errors import InvalidInput
+from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, MAX_SITEMAPS, parse_robots
 
 SITE = "https://example.com"
 

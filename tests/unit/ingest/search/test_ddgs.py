@@ -13,13 +13,13 @@ import pytest
 from ddgs.engines import ENGINES
 from ddgs.exceptions import DDGSException
 
-from contracts.errors import Fenced, Overloaded, PolicyRefused, TimedOut, Unavailable
-from ingest.egress.proxy import EgressProxy, Refusal
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.search.filters import SearchFilters
-from ingest.search.port import SearchQuery
-from ingest.search.providers.ddgs import ENGINE_NAMES, Category, Ddgs, open_engines
-from ingest.settings import EgressSettings
+from sluice.contracts.errors import Fenced, Overloaded, PolicyRefused, TimedOut, Unavailable
+from sluice.ingest.egress.proxy import EgressProxy, Refusal
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.filters import SearchFilters
+from sluice.ingest.search.port import SearchQuery
+from sluice.ingest.search.providers.ddgs import ENGINE_NAMES, Category, Ddgs, open_engines
+from sluice.ingest.settings import EgressSettings
 from tests.support.egress import USER_AGENT
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)

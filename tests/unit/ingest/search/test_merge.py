@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.ingest import SearchResult
-from ingest.search.merge import MOST_OF_A_SITE, diverse, merged
+from sluice.contracts.ingest import SearchResult
+from sluice.ingest.search.merge import MOST_OF_A_SITE, diverse, merged
 
 
 def found(*urls: str, snippet: str = "", title: str = "t", at: datetime | None = None) -> list[SearchResult]:

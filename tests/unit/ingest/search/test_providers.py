@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from contracts.errors import Overloaded, PolicyRefused, TimedOut, Unavailable
-from contracts.ingest import SearchResult
-from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.search.filters import SearchFilters
-from ingest.search.parse_results import MAX_ROWS, Fields, answer_from, read_moment
-from ingest.search.port import CODE_SITES, SearchQuery
-from ingest.search.providers.brave import Brave
-from ingest.search.providers.searxng import Searxng
-from ingest.search.providers.serpapi import SerpApi
-from ingest.search.providers.tavily import Tavily
+from sluice.contracts.errors import Overloaded, PolicyRefused, TimedOut, Unavailable
+from sluice.contracts.ingest import SearchResult
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.filters import SearchFilters
+from sluice.ingest.search.parse_results import MAX_ROWS, Fields, answer_from, read_moment
+from sluice.ingest.search.port import CODE_SITES, SearchQuery
+from sluice.ingest.search.providers.brave import Brave
+from sluice.ingest.search.providers.searxng import Searxng
+from sluice.ingest.search.providers.serpapi import SerpApi
+from sluice.ingest.search.providers.tavily import Tavily
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)
 KEY = "k3y-that-must-not-be-shown"

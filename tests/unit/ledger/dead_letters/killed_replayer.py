@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 
-from ledger.ledger import Ledger
+from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import NOON
 
 

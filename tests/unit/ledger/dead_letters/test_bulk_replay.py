@@ -14,14 +14,14 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import update
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import Conflict, InvalidInput, NotFound
-from contracts.event import Event
-from contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
-from contracts.outcome import DeadLetter, Done, Next, Outcome
-from ledger.dead_letters import replay_progress
-from ledger.ledger import Claim, Ledger
-from ledger.schema.tables import dead_letters, runs
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound
+from sluice.contracts.event import Event
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
+from sluice.contracts.outcome import DeadLetter, Done, Next, Outcome
+from sluice.ledger.dead_letters import replay_progress
+from sluice.ledger.ledger import Claim, Ledger
+from sluice.ledger.schema.tables import dead_letters, runs
 from tests.support.ledger_story import Story, page
 from tests.support.repository import REPOSITORY
 

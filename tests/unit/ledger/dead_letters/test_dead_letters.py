@@ -14,18 +14,18 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from sqlalchemy import text
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.errors import BudgetExhausted, Conflict, InvalidInput, MalformedEvent, NotFound, PolicyRefused
-from contracts.event import Event, Gap, GapFound, decode, encode
-from contracts.gate import GateRequested
-from contracts.ids import new_run_id
-from contracts.index import DocumentIndexed
-from contracts.ingest import CrawlDirected
-from contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
-from contracts.outcome import DeadLetter, Done, Next
-from ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
-from ledger.ledger import NewRun
-from otel.context import span, use_provider
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, MalformedEvent, NotFound, PolicyRefused
+from sluice.contracts.event import Event, Gap, GapFound, decode, encode
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.index import DocumentIndexed
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
+from sluice.contracts.outcome import DeadLetter, Done, Next
+from sluice.ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
+from sluice.ledger.ledger import NewRun
+from sluice.otel.context import span, use_provider
 from tests.support.ledger_story import NOON, Story, page
 
 
@@ -479,7 +479,7 @@ def test_many_are_purged_only_by_whoever_knows_how_many_they_are(story: Story) -
 
 
 def test_a_purge_of_more_than_one_transaction_holds_empties_all(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ledger.dead_letters.store.PURGED_AT_ONCE", 2)
+    monkeypatch.setattr("sluice.ledger.dead_letters.store.PURGED_AT_ONCE", 2)
     letters = story.ledger.dead_letters
     for number in range(5):
         letters.park_raw(json.dumps(number).encode(), "crawl", "malformed")

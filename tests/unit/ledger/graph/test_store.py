@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from contracts.gate import GateRequested
-from contracts.graph.model import Edge
-from contracts.graph.rows import DocumentRow
-from contracts.index import AnswerDirected, AnswerReady, Citation
-from contracts.outcome import Done, Next
-from ledger.graph.changes import Change
-from ledger.graph.rows import EMPTY_SHA256, GraphRow, Totals, row_sha256, sum_sha256
-from ledger.graph.store import Graphs
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.graph.model import Edge
+from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.index import AnswerDirected, AnswerReady, Citation
+from sluice.contracts.outcome import Done, Next
+from sluice.ledger.graph.changes import Change
+from sluice.ledger.graph.rows import EMPTY_SHA256, GraphRow, Totals, row_sha256, sum_sha256
+from sluice.ledger.graph.store import Graphs
 from tests.support.evaluation_samples import chunk
 from tests.support.graph.rows import defines, graph_row, links, refers
 from tests.support.ledger_story import Story, answer

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from contracts.memory.learning import LearningState
-from index.local.writer import IndexWriter
-from index.search.probe import RawHit
-from ingest.embed.port import Embedded
-from memory.embedded.collection import relevance
-from memory.embedded.folders import folder_of_model
-from memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex
-from memory.embedded.vectors import WORDS_ALONE
-from memory.qdrant_schema import collection_name
-from memory.upkeep import Upkeep
+from sluice.contracts.memory.learning import LearningState
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.probe import RawHit
+from sluice.ingest.embed.port import Embedded
+from sluice.memory.embedded.collection import relevance
+from sluice.memory.embedded.folders import folder_of_model
+from sluice.memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex
+from sluice.memory.embedded.vectors import WORDS_ALONE
+from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.upkeep import Upkeep
 from tests.support.memory.facts import START, learning, record, state_of
 from tests.support.memory.index import CountingModel, local_index
 

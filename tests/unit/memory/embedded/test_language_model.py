@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import BudgetExhausted, PolicyRefused, Unavailable
-from memory import open_memory
-from memory.config import EmbedderConfig, ModelConfig, RagConfig
-from memory.embedded.language_model import LanguageModel
+from sluice.contracts.errors import BudgetExhausted, PolicyRefused, Unavailable
+from sluice.memory import open_memory
+from sluice.memory.config import EmbedderConfig, ModelConfig, RagConfig
+from sluice.memory.embedded.language_model import LanguageModel
 from tests.support.chat_server import chat_server
 from tests.support.memory.facts import record
 

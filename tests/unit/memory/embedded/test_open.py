@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from contracts.memory.api import StreamFormat
-from ingest.embed.minilm.model import FINGERPRINT
-from memory import open_memory
-from memory.config import EmbedderConfig, RagConfig
-from memory.qdrant_schema import collection_name
+from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.memory.api import StreamFormat
+from sluice.ingest.embed.minilm.model import FINGERPRINT
+from sluice.memory import open_memory
+from sluice.memory.config import EmbedderConfig, RagConfig
+from sluice.memory.qdrant_schema import collection_name
 from tests.support.memory.facts import record
 from tests.support.repository import MODELS, REPOSITORY
 
@@ -64,7 +64,7 @@ def test_without_a_model_words_alone_are_searched_and_the_status_says_why(reposi
 
 
 def test_the_weights_may_be_missing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.embed.minilm.package_data.PACKAGE", "no-such-package-of-weights")
+    monkeypatch.setattr("sluice.ingest.embed.minilm.package_data.PACKAGE", "no-such-package-of-weights")
     with open_memory() as memory:
         memory.record("auth", record(1).model_dump_json())
         assert memory.recall("auth", "middleware").searched == "bm25"
@@ -151,7 +151,7 @@ def test_recording_and_prompting_load_neither_model_nor_index() -> None:
     """An agent's loop that records between two iterations pays for no model and no index."""
     script = (
         "import sys, tempfile\n"
-        "from memory import open_memory, IterationRecord\n"
+        "from sluice.memory import open_memory, IterationRecord\n"
         "folder = tempfile.mkdtemp()\n"
         "with open_memory(folder) as memory:\n"
         "    memory.record('auth', sys.argv[1])\n"
@@ -184,7 +184,7 @@ def test_two_programs_share_a_folder(repository: Path) -> None:
     (repository / ".ralph/rag_config.json").write_text('{"embedder": {"provider": "none"}}')
     script = (
         "import sys\n"
-        "from memory import open_memory\n"
+        "from sluice.memory import open_memory\n"
         "from tests.support.memory.facts import record\n"
         "first = int(sys.argv[1])\n"
         "with open_memory() as memory:\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import InvalidSetting, PolicyRefused
-from memory.embedded.outside import ALLOWED, read_secret, require_allowed
+from sluice.contracts.errors import InvalidSetting, PolicyRefused
+from sluice.memory.embedded.outside import ALLOWED, read_secret, require_allowed
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:11434/v1", "http://localhost/v1", "http://[::1]:6333"])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memory import Memory, open_memory
-from memory.config import EmbedderConfig, QdrantConfig, RagConfig
-from memory.qdrant_schema import CollectionConfig, collection_name
+from sluice.memory import Memory, open_memory
+from sluice.memory.config import EmbedderConfig, QdrantConfig, RagConfig
+from sluice.memory.qdrant_schema import CollectionConfig, collection_name
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
 from tests.support.memory.facts import record
 

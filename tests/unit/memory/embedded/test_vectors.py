@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.errors import PolicyRefused, Unavailable
-from ingest.embed.port import Embedded
-from memory import open_memory
-from memory.config import EmbedderConfig, RagConfig
-from memory.embedded.vectors import WORDS_ALONE, EmbeddedTexts, open_vectors, prefixed_fingerprint
-from memory.qdrant_schema import CollectionConfig
+from sluice.contracts.errors import PolicyRefused, Unavailable
+from sluice.ingest.embed.port import Embedded
+from sluice.memory import open_memory
+from sluice.memory.config import EmbedderConfig, RagConfig
+from sluice.memory.embedded.vectors import WORDS_ALONE, EmbeddedTexts, open_vectors, prefixed_fingerprint
+from sluice.memory.qdrant_schema import CollectionConfig
 from tests.support.memory.facts import record
 from tests.support.openai_endpoint import DIMENSION, OpenAIEndpoint
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.memory.model import ErrorType, FileAction, IterationOutcome
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.model import ErrorType, FileAction, IterationOutcome
 from tests.support.memory.agent_streams import extracted, recorded
 
 FAILING_TEST = "claude_code/2_1_3_failing_test.jsonl"

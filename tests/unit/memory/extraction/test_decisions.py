@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from memory.extraction.decisions import decisions
+from sluice.memory.extraction.decisions import decisions
 
 TOLD = {
     "I'll use Decimal because floats drift.": ("I'll use Decimal", "floats drift"),

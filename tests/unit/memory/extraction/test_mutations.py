@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.memory.names import relative_path
-from memory.extraction.result import ExtractionResult
-from memory.journal.entry import JournalEntry
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.names import relative_path
+from sluice.memory.extraction.result import ExtractionResult
+from sluice.memory.journal.entry import JournalEntry
 from tests.support.memory.agent_streams import STREAMS, extracted
 
 FILES = sorted(str(path.relative_to(STREAMS)) for path in STREAMS.rglob("*") if path.is_file())

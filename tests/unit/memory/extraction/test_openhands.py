@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from contracts.memory.model import ErrorType, FileAction, IterationOutcome
-from memory.extraction.result import ExtractionResult
+from sluice.contracts.memory.model import ErrorType, FileAction, IterationOutcome
+from sluice.memory.extraction.result import ExtractionResult
 from tests.support.memory.agent_streams import extracted, recorded
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.memory.api import IterationContext
-from contracts.memory.model import IterationOutcome
-from memory.extraction.raw_output import RawIterationOutput, collect
+from sluice.contracts.memory.api import IterationContext
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.extraction.raw_output import RawIterationOutput, collect
 from tests.support.memory.agent_streams import extracted, recorded
 
 FAILING_TEST = "claude_code/2_1_3_failing_test.jsonl"

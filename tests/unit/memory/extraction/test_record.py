@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.memory.model import IterationOutcome
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.model import IterationOutcome
 from tests.support.memory.agent_streams import NOW, extracted
 
 PLAIN: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from contracts.memory.model import ErrorType, FileAction, IterationOutcome
-from memory.extraction.result import ExtractionResult
+from sluice.contracts.memory.model import ErrorType, FileAction, IterationOutcome
+from sluice.memory.extraction.result import ExtractionResult
 from tests.support.memory.agent_streams import extracted, recorded
 
 

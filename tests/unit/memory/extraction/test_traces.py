@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.memory.model import ErrorType, FileAction, IterationOutcome
-from memory.extraction.result import ExtractionResult
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.model import ErrorType, FileAction, IterationOutcome
+from sluice.memory.extraction.result import ExtractionResult
 from tests.support.memory.agent_streams import extracted
 from tests.support.repository import DATA
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from memory.learning.edit import read_patch
-from memory.memory import Memory
-from memory.sanitise import sanitize_learning_text
+from sluice.contracts.errors import InvalidInput
+from sluice.memory.learning.edit import read_patch
+from sluice.memory.memory import Memory
+from sluice.memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from contracts.memory.learning import MAX_LEARNING_CHARACTERS, FeatureLearning
-from contracts.memory.model import MAX_EMBEDDING_CHARACTERS, MAX_ENTRIES, MAX_SUMMARY_CHARACTERS, IterationRecord
-from memory.extraction.raw_output import RawIterationOutput
-from memory.journal.entry import MAX_LINE_BYTES, JournalEntry
+from sluice.contracts.memory.learning import MAX_LEARNING_CHARACTERS, FeatureLearning
+from sluice.contracts.memory.model import MAX_EMBEDDING_CHARACTERS, MAX_ENTRIES, MAX_SUMMARY_CHARACTERS, IterationRecord
+from sluice.memory.extraction.raw_output import RawIterationOutput
+from sluice.memory.journal.entry import MAX_LINE_BYTES, JournalEntry
 from tests.support.memory.agent_streams import NOW, extracted
 
 

@@ -1,6 +1,6 @@
 """F3, missing provenance: every learning says from whom it is, from which iteration and when."""
 
-from contracts.memory.learning import LearningSource
+from sluice.contracts.memory.learning import LearningSource
 from tests.support.memory.feature import START, Feature, error
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.memory.model import MAX_EMBEDDING_CHARACTERS
-from memory.documents import document_of_record
+from sluice.contracts.memory.model import MAX_EMBEDDING_CHARACTERS
+from sluice.memory.documents import document_of_record
 from tests.support.memory.facts import record
 
 

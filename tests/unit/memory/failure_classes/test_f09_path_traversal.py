@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from contracts.memory.names import relative_path
-from memory.extraction.paths import ProjectPaths
+from sluice.contracts.memory.names import relative_path
+from sluice.memory.extraction.paths import ProjectPaths
 from tests.support.memory.agent_streams import extracted
 
 INSIDE = [

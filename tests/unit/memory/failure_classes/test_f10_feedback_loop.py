@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from contracts.memory.learning import LearningSource
+from sluice.contracts.memory.learning import LearningSource
 from tests.support.memory.agent_loop import FEATURE, WRONG, Loop, believe, work_on
 
 

@@ -1,7 +1,7 @@
 """F11: a learning that is said again is counted, not added again."""
 
-from contracts.memory.learning import FeatureLearning
-from memory.learning.deduplication import Duplicate, Unique, check_deduplication
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.learning.deduplication import Duplicate, Unique, check_deduplication
 
 
 def _kept(*texts: str) -> list[FeatureLearning]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memory.qdrant_schema import collection_name
+from sluice.memory.qdrant_schema import collection_name
 from tests.support.memory.facts import learning, record, state_of
 from tests.support.memory.index import CountingModel, local_index, payloads
 

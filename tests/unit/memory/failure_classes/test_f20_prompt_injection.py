@@ -2,9 +2,9 @@
 
 import pytest
 
-from memory.embedded.guarded import sanitise_with_trust
-from memory.ports import Sanitised
-from memory.sanitise import sanitize_learning_text
+from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.ports import Sanitised
+from sluice.memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature
 from tests.support.memory.poison import Case, read_cases, told_after
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from contracts.memory.learning import FeatureLearning
-from memory.learning.deduplication import Conflict, check_deduplication
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.learning.deduplication import Conflict, check_deduplication
 
 
 @pytest.mark.parametrize(

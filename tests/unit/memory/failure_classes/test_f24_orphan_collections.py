@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memory.qdrant_schema import collection_name, expected_collections
+from sluice.memory.qdrant_schema import collection_name, expected_collections
 from tests.support.memory.facts import record, state_of
 from tests.support.memory.index import local_index
 

@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
-import contracts.memory
-import memory
-from contracts.memory.learning import FeatureLearning
+import sluice.contracts.memory
+import sluice.memory
+from sluice.contracts.memory.learning import FeatureLearning
 from tests.support.memory.feature import Feature, error
 
 _SAYS_SO = re.compile(r"(?<!be )(?<!not )(?<!never )\bverified\b(?!\")", re.IGNORECASE)
@@ -33,7 +33,7 @@ def test_f27_no_rule_reviews_what_it_learned() -> None:
 
 def test_f27_no_text_that_memory_makes_says_verified() -> None:
     """Looked for in the strings of the packages: what a prompt or an answer says comes from there."""
-    for package in (memory, contracts.memory):
+    for package in (sluice.memory, sluice.contracts.memory):
         for path in Path(package.__path__[0]).rglob("*.py"):
             for said in re.findall(r"\"[^\"\n]*\"", path.read_text(encoding="utf-8")):
                 assert not _SAYS_SO.search(said) or "(?:" in said, (path, said)

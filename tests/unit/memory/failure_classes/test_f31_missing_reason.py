@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput
-from contracts.memory.api import LearningPatch
-from memory.learning.deduplication import check_deduplication
-from memory.learning.edit import patch_learning
-from memory.sanitise import sanitize_learning_text
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.api import LearningPatch
+from sluice.memory.learning.deduplication import check_deduplication
+from sluice.memory.learning.edit import patch_learning
+from sluice.memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature, error
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from contracts.memory.learning import LearningSource, LearningState
-from memory.journal.entry import JournalEntry, LearningReviewed, LearningWeighed
-from memory.learning.prune import OLD, OLD_ITERATIONS, prunable, prune
+from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.memory.journal.entry import JournalEntry, LearningReviewed, LearningWeighed
+from sluice.memory.learning.prune import OLD, OLD_ITERATIONS, prunable, prune
 from tests.support.memory.feature import Feature
 
 TEXT = "The port is 8080"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import Corrupted
-from contracts.memory.learning import LearningSource
-from memory.journal import Journal, JournalEntry, read_journal
-from memory.journal import entry as entries
-from memory.journal.entry import MAX_LINE_BYTES
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.memory.learning import LearningSource
+from sluice.memory.journal import Journal, JournalEntry, read_journal
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.entry import MAX_LINE_BYTES
 from tests.support.memory.entries import added, iteration, learning, line_of, said
 
 GOOD = iteration(1)

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from contracts.errors import InvalidInput
-from memory.journal import Journal, JournalEntry
-from memory.journal import entry as entries
+from sluice.contracts.errors import InvalidInput
+from sluice.memory.journal import Journal, JournalEntry
+from sluice.memory.journal import entry as entries
 from tests.support.memory.entries import iteration, said
 from tests.support.repository import REPOSITORY
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from contracts.errors import InvalidInput, Unavailable
-from memory.journal import FeatureMemory, Journal, JournalEntry, features_in, read_journal
-from memory.journal import entry as entries
-from memory.journal.collector import resting_collector
+from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.memory.journal import FeatureMemory, Journal, JournalEntry, features_in, read_journal
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.collector import resting_collector
 from tests.support.memory.entries import added, iteration, learning, said
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from memory.journal import FeatureMemory
-from memory.journal import entry as entries
-from memory.journal.entry import JournalEntry
-from memory.journal.fold import fold
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice.memory.journal import FeatureMemory
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.fold import fold
 from tests.support.memory.entries import added, folded, iteration, learning, said
 
 ONE, OTHER = learning("Use the pool"), learning("Do not use the pool")

@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as some
 
-from contracts.memory.learning import LearningSource, LearningState
-from memory.journal import FeatureMemory, Journal, JournalEntry
-from memory.journal import entry as entries
-from memory.journal.compare import differences, state_sha256
-from memory.journal.fold import fold
+from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.memory.journal import FeatureMemory, Journal, JournalEntry
+from sluice.memory.journal import entry as entries
+from sluice.memory.journal.compare import differences, state_sha256
+from sluice.memory.journal.fold import fold
 from tests.support.memory.entries import added, iteration, learning, said
 
 TEXTS = ("Use the pool", "Do not use the pool", "Prefer the pool", "Tests need a database")

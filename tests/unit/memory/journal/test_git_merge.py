@@ -3,8 +3,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from memory.journal import Journal
-from memory.journal import entry as entries
+from sluice.memory.journal import Journal
+from sluice.memory.journal import entry as entries
 from tests.support.memory.entries import added, iteration, learning, said
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import DiskFull, Unavailable
-from memory.journal import Journal, read_journal
+from sluice.contracts.errors import DiskFull, Unavailable
+from sluice.memory.journal import Journal, read_journal
 from tests.support.memory.entries import added, iteration
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.memory.learning import LearningSource, LearningState
-from memory.journal.entry import BlockPrinted, JournalEntry, LearningReviewed
-from memory.learning.add import why_refused
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.memory.journal.entry import BlockPrinted, JournalEntry, LearningReviewed
+from sluice.memory.learning.add import why_refused
 from tests.support.memory.feature import START, Feature
 
 RATE = "The login endpoint answers 429 after 5 attempts in a minute"

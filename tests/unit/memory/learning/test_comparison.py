@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.learning.polarity.compare import compare
-from memory.learning.polarity.prose import features, same_probability
+from sluice.memory.learning.polarity.compare import compare
+from sluice.memory.learning.polarity.prose import features, same_probability
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import BudgetExhausted, Unavailable
-from contracts.memory.learning import FeatureLearning
-from memory.learning.deduplication import MOST_JUDGED, Conflict, Duplicate, Unique, check_deduplication
-from memory.ports import Polarity, Vectors
+from sluice.contracts.errors import BudgetExhausted, Unavailable
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.memory.learning.deduplication import MOST_JUDGED, Conflict, Duplicate, Unique, check_deduplication
+from sluice.memory.ports import Polarity, Vectors
 
 NEAR = ("Flush the write buffer in the nightly export", "Empty the write buffer in the nightly export job")
 

@@ -1,7 +1,7 @@
 """What is learned of iterations by rule."""
 
-from contracts.memory.learning import LearningSource
-from contracts.memory.model import ErrorType
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import ErrorType
 from tests.support.memory.feature import Feature, changed, decided, error
 
 MISSING = "AttributeError: 'NoneType' object has no attribute 'user'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.memory.echo.cases import cases
-from memory.learning.echo import is_echo
+from sluice.memory.learning.echo import is_echo
 
 LINES = (
     "“The auth middleware expects a User object, not a userId” (seen in iteration 3, observed 2 times, source Auto; "

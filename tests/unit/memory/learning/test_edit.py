@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound, PolicyRefused
-from contracts.memory.api import LearningPatch
-from contracts.memory.learning import LearningSource, LearningState
-from memory.journal.entry import JournalEntry, LearningWeighed
-from memory.learning.deduplication import check_deduplication
-from memory.learning.edit import patch_learning, resolve_by_outcome, resolve_conflict, undo_repetition
-from memory.sanitise import sanitize_learning_text
+from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
+from sluice.contracts.memory.api import LearningPatch
+from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.memory.journal.entry import JournalEntry, LearningWeighed
+from sluice.memory.learning.deduplication import check_deduplication
+from sluice.memory.learning.edit import patch_learning, resolve_by_outcome, resolve_conflict, undo_repetition
+from sluice.memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature
 
 USE, USE_NOT = "Use the config cache in src/settings.py", "Do not use the config cache in src/settings.py"

@@ -6,7 +6,7 @@ import pytest
 from bench.memory import prose
 from bench.memory.duplicates import jaccard_verdict, own_sets, rates, verdict
 from bench.memory.pairs.pair import condaqa
-from memory.learning.polarity.compare import compare
+from sluice.memory.learning.polarity.compare import compare
 from tests.support.repository import DATA
 
 CONDAQA = DATA / "pairs" / "condaqa_dev.jsonl"

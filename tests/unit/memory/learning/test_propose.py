@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import BudgetExhausted, TimedOut
-from contracts.memory.learning import LearningSource
-from memory.config import ModelConfig, RagConfig
-from memory.journal.entry import IterationAdded
-from memory.memory import Memory
-from memory.sanitise import sanitize_learning_text
+from sluice.contracts.errors import BudgetExhausted, TimedOut
+from sluice.contracts.memory.learning import LearningSource
+from sluice.memory.config import ModelConfig, RagConfig
+from sluice.memory.journal.entry import IterationAdded
+from sluice.memory.memory import Memory
+from sluice.memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature, changed, error
 
 EVIDENCE = "the session is read before request.user is set"

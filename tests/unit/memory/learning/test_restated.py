@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory.learning.polarity.compare import compare
-from memory.learning.polarity.restated import is_restated
+from sluice.memory.learning.polarity.compare import compare
+from sluice.memory.learning.polarity.restated import is_restated
 
 SAME = [
     ("Umlauts are shown wrongly by the old viewer", "The old viewer shows umlauts wrongly"),

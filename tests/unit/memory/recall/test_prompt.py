@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.memory.api import PromptBlock
-from contracts.memory.learning import LearningSource
-from contracts.memory.model import ErrorType, IterationOutcome
-from memory.block_marks import cut_blocks
-from memory.journal.entry import BlockPrinted
-from memory.journal.feature_memory import FeatureMemory
-from memory.ports import Sanitised
-from memory.recall.prompt import make_prompt_block
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.memory.api import PromptBlock
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import ErrorType, IterationOutcome
+from sluice.memory.block_marks import cut_blocks
+from sluice.memory.journal.entry import BlockPrinted
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.ports import Sanitised
+from sluice.memory.recall.prompt import make_prompt_block
 from tests.support.memory.iterations import BEGINNING, conflict, error, iteration, learning, memory_of
 
 

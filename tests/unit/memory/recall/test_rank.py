@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from contracts.memory.api import Recollection
-from contracts.memory.learning import LearningSource, LearningState
-from contracts.memory.model import IterationOutcome
-from memory.journal.entry import LearningReviewed
-from memory.journal.feature_memory import FeatureMemory
-from memory.ports import Hit, Hits
-from memory.recall.rank import rank
+from sluice.contracts.memory.api import Recollection
+from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.journal.entry import LearningReviewed
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.ports import Hit, Hits
+from sluice.memory.recall.rank import rank
 from tests.support.memory.iterations import BEGINNING, conflict, entry, error, iteration, learning, memory_of
 
 

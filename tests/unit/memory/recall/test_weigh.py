@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from contracts.memory.learning import FeatureLearning
-from contracts.memory.model import IterationOutcome
-from memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
-from memory.journal.feature_memory import FeatureMemory
-from memory.recall.weigh import weigh
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.recall.weigh import weigh
 from tests.support.memory.iterations import BEGINNING, entry, error, iteration, learning, memory_of
 
 TOKENS = learning("The session token is signed with the server's secret")

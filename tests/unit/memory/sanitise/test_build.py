@@ -1,8 +1,8 @@
 """Memory's own rules with a guard and a mask: those of `trust`, as an embedded memory and an instance bind them."""
 
-from memory.embedded.guarded import sanitise_with_trust as sanitise
-from memory.ports import GuardSpan
-from memory.sanitise import build_sanitise
+from sluice.memory.embedded.guarded import sanitise_with_trust as sanitise
+from sluice.memory.ports import GuardSpan
+from sluice.memory.sanitise import build_sanitise
 
 
 def test_what_the_guard_finds_in_other_languages_is_cut() -> None:

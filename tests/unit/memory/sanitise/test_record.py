@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from contracts.memory.model import DecisionEntry, ErrorEntry, FileAction, FileTouched, IterationRecord
-from memory.sanitise import sanitise_record, sanitize_learning_text
-from memory.sanitise.record import WITHHELD
+from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, FileAction, FileTouched, IterationRecord
+from sluice.memory.sanitise import sanitise_record, sanitize_learning_text
+from sluice.memory.sanitise.record import WITHHELD
 from tests.support.memory.feature import START
 
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from memory.block_marks import mark_block
-from memory.sanitise import sanitize_learning_text
+from sluice.memory.block_marks import mark_block
+from sluice.memory.sanitise import sanitize_learning_text
 
 
 @pytest.mark.parametrize(

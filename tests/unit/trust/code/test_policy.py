@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trust.code.policy import judge_code
-from trust.code.samples import find_code
+from sluice.trust.code.policy import judge_code
+from sluice.trust.code.samples import find_code
 
 
 def policy(code: str, language: str | None = "python") -> str | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from trust.marketing.channels import classify_channel
-from trust.marketing.claims import find_claims
-from trust.marketing.disclosures import check_disclosure
-from trust.marketing.sentiment import read_sentiment
-from trust.marketing.voices import names_in
-from workers.steps.trust.question import find_site
+from sluice.trust.marketing.channels import classify_channel
+from sluice.trust.marketing.claims import find_claims
+from sluice.trust.marketing.disclosures import check_disclosure
+from sluice.trust.marketing.sentiment import read_sentiment
+from sluice.trust.marketing.voices import names_in
+from sluice.workers.steps.trust.question import find_site
 
 
 def test_a_long_text_is_no_more_positive_than_its_sentences() -> None:

@@ -7,11 +7,11 @@ import random
 import pytest
 
 from bench.private.made_up import SECRETS
-from contracts.document import Provenance
-from contracts.trust import Finding, Inspection, PrivateSpan, Verdict
+from sluice.contracts.document import Provenance
+from sluice.contracts.trust import Finding, Inspection, PrivateSpan, Verdict
+from sluice.trust.private.finder import PatternFinder
+from sluice.trust.private.mask import mask, mask_chunk, mask_retrieval
 from tests.support.retrieved import NOW, retrieval_of, retrieved
-from trust.private.finder import PatternFinder
-from trust.private.mask import mask, mask_chunk, mask_retrieval
 
 FINDER = PatternFinder()
 CARD = "4111111111111111"

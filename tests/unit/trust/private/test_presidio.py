@@ -7,10 +7,10 @@ import socket
 
 import pytest
 
-from contracts.errors import InvalidSetting
-from trust.private.finder import PatternFinder, build_finder
-from trust.private.presidio import PresidioFinder
-from trust.settings import TrustSettings
+from sluice.contracts.errors import InvalidSetting
+from sluice.trust.private.finder import PatternFinder, build_finder
+from sluice.trust.private.presidio import PresidioFinder
+from sluice.trust.settings import TrustSettings
 
 INSTALLED = importlib.util.find_spec("presidio_analyzer") is not None
 needs_presidio = pytest.mark.skipif(not INSTALLED, reason="the extra `private` (presidio-analyzer) is not installed")

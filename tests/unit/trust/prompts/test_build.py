@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.document import Provenance, sha256_text
-from contracts.errors import InvalidInput
-from contracts.index import Answer, Citation
-from contracts.plan import Plan
-from contracts.prompt import PromptMessage
-from contracts.retrieval import RetrievedChunk
-from trust.prompts.build import build, estimate_tokens, least_tokens
-from trust.prompts.catalogue import template_named, templates
+from sluice.contracts.document import Provenance, sha256_text
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.index import Answer, Citation
+from sluice.contracts.plan import Plan
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.trust.prompts.build import build, estimate_tokens, least_tokens
+from sluice.trust.prompts.catalogue import template_named, templates
 
 GOLDEN = Path(__file__).parent / "golden"
 NONCE = "0f1e2d3c4b5a6978"

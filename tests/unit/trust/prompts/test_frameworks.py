@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from contracts.document import Provenance, sha256_text
-from contracts.index import Answer, Citation
-from contracts.plan import Plan
-from contracts.retrieval import RetrievedChunk
-from trust.prompts.frameworks import langchain_documents, llamaindex_nodes
+from sluice.contracts.document import Provenance, sha256_text
+from sluice.contracts.index import Answer, Citation
+from sluice.contracts.plan import Plan
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.trust.prompts.frameworks import langchain_documents, llamaindex_nodes
 
 CHUNK = RetrievedChunk(
     chunk_id="c1",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.graph.model import EdgeType, symbol
-from ledger.graph.store import Graphs
-from ledger.ledger import Ledger
+from sluice.contracts.graph.model import EdgeType, symbol
+from sluice.ledger.graph.store import Graphs
+from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import FILES, graph_document
 from tests.support.graph.grown import Growing, edited, row_of
 

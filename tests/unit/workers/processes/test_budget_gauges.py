@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from contracts.budget import Spend
-from gate.settings import BudgetSettings
-from otel import metrics
+from sluice.contracts.budget import Spend
+from sluice.gate.settings import BudgetSettings
+from sluice.otel import metrics
+from sluice.workers.processes.watches.budget_gauges import measure
 from tests.support.metric import value_of
-from workers.processes.watches.budget_gauges import measure
 
 
 def test_the_ceilings_are_those_of_the_settings_and_the_share_follows_them() -> None:

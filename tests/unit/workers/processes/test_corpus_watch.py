@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from index.disk.durable import replace_pointer
-from index.disk.layout import CorpusLayout
-from index.generations.publish import list_generation_names, rollback
-from index.local.writer import IndexWriter
-from otel import metrics
+from sluice.index.disk.durable import replace_pointer
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generation_names, rollback
+from sluice.index.local.writer import IndexWriter
+from sluice.otel import metrics
+from sluice.workers.processes.watches.corpus_watch import CorpusWatch
 from tests.support.index_corpus import Maker
 from tests.support.metric import value_of
-from workers.processes.watches.corpus_watch import CorpusWatch
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import math
 
 import pytest
 
-from contracts.outcome import Done
-from contracts.plan import Plan
-from evaluation.settings import EvaluationSettings
-from otel import metrics
+from sluice.contracts.outcome import Done
+from sluice.contracts.plan import Plan
+from sluice.evaluation.settings import EvaluationSettings
+from sluice.otel import metrics
+from sluice.workers.processes.watches.evaluation_watch import REFRESH_SECONDS, EvaluationWatch
 from tests.support.ledger_story import Story
 from tests.support.metric import value_of
 from tests.support.outcome_story import answers, asks_and_decides, cites, says
-from workers.processes.watches.evaluation_watch import REFRESH_SECONDS, EvaluationWatch
 
 PAGE = "https://example.org/a"
 

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.errors import Unavailable
-from contracts.event import Queue
-from contracts.outcome import Done, Retry
-from ledger.events.outbox import wake_ups_of
-from ledger.ledger import WakeUp
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Queue
+from sluice.contracts.outcome import Done, Retry
+from sluice.ledger.events.outbox import wake_ups_of
+from sluice.ledger.ledger import WakeUp
+from sluice.workers.processes import reconciler as reconcile
+from sluice.workers.processes.reconciler import Reconciled, Reconciler
+from sluice.workers.settings import DeliverySettings
 from tests.support.ledger_story import NOON, Story, page
-from workers.processes import reconciler as reconcile
-from workers.processes.reconciler import Reconciled, Reconciler
-from workers.settings import DeliverySettings
 
 
 @dataclass

@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, text
 
-from contracts.api import DefenceView
-from contracts.event import Event
-from contracts.ids import new_run_id
-from contracts.learning.control import DefenceName
-from contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
-from contracts.plan import Plan
-from evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH
-from evaluation.defence.windows import FULL, LEAST
-from ledger.ledger import Ledger
-from ledger.schema.learning_tables import outcomes
+from sluice.contracts.api import DefenceView
+from sluice.contracts.event import Event
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.learning.control import DefenceName
+from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
+from sluice.contracts.plan import Plan
+from sluice.evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH
+from sluice.evaluation.defence.windows import FULL, LEAST
+from sluice.ledger.ledger import Ledger
+from sluice.ledger.schema.learning_tables import outcomes
+from sluice.workers.context import Context
+from sluice.workers.processes.watches.self_defence import SelfDefence
+from sluice.workers.service.learning.defences import lift_defence, list_defences
+from sluice.workers.settings import Settings
 from tests.support.ledger_story import NOON, Clock
 from tests.support.repository import REPOSITORY
-from workers.context import Context
-from workers.processes.watches.self_defence import SelfDefence
-from workers.service.learning.defences import lift_defence, list_defences
-from workers.settings import Settings
 
 DAY = 86_400.0
 NEW, OLD = "a" * 64, "b" * 64

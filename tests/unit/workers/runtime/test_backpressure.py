@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from contracts.api import RunKind
-from contracts.errors import Overloaded
-from contracts.event import Queue
-from contracts.index import AnswerDirected
-from contracts.ingest import CrawlDirected, DocumentsRemoved
-from ledger.ledger import Ledger, NewRun
+from sluice.contracts.api import RunKind
+from sluice.contracts.errors import Overloaded
+from sluice.contracts.event import Queue
+from sluice.contracts.index import AnswerDirected
+from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved
+from sluice.ledger.ledger import Ledger, NewRun
+from sluice.workers.runtime.backpressure import LATEST_SECONDS, LOOK_SECONDS, Admission
+from sluice.workers.settings import DeliverySettings
 from tests.support.ledger_story import Story
-from workers.runtime.backpressure import LATEST_SECONDS, LOOK_SECONDS, Admission
-from workers.settings import DeliverySettings
 
 
 class Door:

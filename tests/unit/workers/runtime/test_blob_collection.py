@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from contracts.base import BlobRef
-from contracts.errors import PolicyRefused
-from contracts.event import Event, encode
-from contracts.ingest import DocumentsSubmitted
-from contracts.known_pages import RememberedPage
-from contracts.outcome import DeadLetter, Done
-from ledger.blob_references import Place
-from ledger.database import Database
-from ledger.retention import Pruning
+from sluice.contracts.base import BlobRef
+from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.event import Event, encode
+from sluice.contracts.ingest import DocumentsSubmitted
+from sluice.contracts.known_pages import RememberedPage
+from sluice.contracts.outcome import DeadLetter, Done
+from sluice.ledger.blob_references import Place
+from sluice.ledger.database import Database
+from sluice.ledger.retention import Pruning
+from sluice.workers.runtime import blob_collection
+from sluice.workers.runtime.blob_collection import CYCLE_SECONDS, GRACE_SECONDS, BlobCollector
+from sluice.workers.runtime.blob_store import BlobStore
 from tests.support.ledger_story import Story
-from workers.runtime import blob_collection
-from workers.runtime.blob_collection import CYCLE_SECONDS, GRACE_SECONDS, BlobCollector
-from workers.runtime.blob_store import BlobStore
 
 Old = Callable[[bytes], BlobRef]
 

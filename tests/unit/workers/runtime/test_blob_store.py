@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.base import BlobRef
-from contracts.errors import Corrupted, NotFound
-from workers.runtime.blob_store import BlobStore
+from sluice.contracts.base import BlobRef
+from sluice.contracts.errors import Corrupted, NotFound
+from sluice.workers.runtime.blob_store import BlobStore
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_failed_write_leaves_nothing_behind(root: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     (root / "2c" / "f2").mkdir(parents=True)  # the folder of b"hello": only the file itself is synced
-    monkeypatch.setattr("workers.runtime.blob_store.os.fsync", full)
+    monkeypatch.setattr("sluice.workers.runtime.blob_store.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         BlobStore(root).put(b"hello")
     assert [path for path in root.rglob("*") if path.is_file()] == []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.outcome import Done
-from evaluation.evaluator import Evaluator, Windowing
-from evaluation.summary import Summary
+from sluice.contracts.outcome import Done
+from sluice.evaluation.evaluator import Evaluator, Windowing
+from sluice.evaluation.summary import Summary
+from sluice.workers.runtime.evaluation_feed import EvaluationFeed
 from tests.support.ledger_story import Story
 from tests.support.outcome_story import answers, asks_and_decides, cites, says
-from workers.runtime.evaluation_feed import EvaluationFeed
 
 WINDOWING = Windowing(runs=4, seconds=86_400, grace_seconds=600, least_judged=2, kept=5)
 

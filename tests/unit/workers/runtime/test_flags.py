@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import InvalidSetting, Unavailable
-from contracts.learning.control import FlagName
-from ledger.learning.flags import StoredFlag
-from otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
+from sluice.contracts.errors import InvalidSetting, Unavailable
+from sluice.contracts.learning.control import FlagName
+from sluice.ledger.learning.flags import StoredFlag
+from sluice.otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
+from sluice.workers.feature_variables import VARIABLES, read_environment
+from sluice.workers.processes.watches.flag_watch import FlagWatch
+from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.settings import load_settings
 from tests.support.ledger_story import Clock
 from tests.support.metric import value_of
-from workers.feature_variables import VARIABLES, read_environment
-from workers.processes.watches.flag_watch import FlagWatch
-from workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
-from workers.runtime.flags import FlagReader
-from workers.settings import load_settings
 
 ON, OFF, KILLED = StoredFlag("search", True), StoredFlag("search", False), StoredFlag("search", True, killed=True)
 

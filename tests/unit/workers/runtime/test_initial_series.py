@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.event import QUEUES, Queue
-from otel import metrics
-from workers.runtime.initial_series import begin_series
-from workers.settings import Settings
+from sluice.contracts.event import QUEUES, Queue
+from sluice.otel import metrics
+from sluice.workers.runtime.initial_series import begin_series
+from sluice.workers.settings import Settings
 
 SETTINGS = Settings.model_validate({"search": {"providers": ["ddgs"]}})
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.instance.checks import checks_of
-from workers.runtime.private_files import make_private, open_to_others
-from workers.settings import Settings
+from sluice.cli.instance.checks import checks_of
+from sluice.workers.runtime.private_files import make_private, open_to_others
+from sluice.workers.settings import Settings
 
 
 def mode_of(path: Path) -> int:

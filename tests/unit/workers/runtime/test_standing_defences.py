@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from contracts.ids import new_run_id
-from contracts.learning.control import Defence, DefenceName, Step
-from evaluation.defence.watch import DefenceState, trip
-from gate.profile import Profile, load_profiles
-from gate.settings import DefenceSettings
-from ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
-from ledger.ledger import Ledger
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.learning.control import Defence, DefenceName, Step
+from sluice.evaluation.defence.watch import DefenceState, trip
+from sluice.gate.profile import Profile, load_profiles
+from sluice.gate.settings import DefenceSettings
+from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.standing_defences import LOOK_SECONDS, StandingDefences, draw
 from tests.support.ledger_story import NOON, Clock
-from workers.runtime.blob_store import BlobStore
-from workers.runtime.standing_defences import LOOK_SECONDS, StandingDefences, draw
 
 
 @pytest.fixture

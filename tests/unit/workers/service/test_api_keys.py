@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger.ledger import Ledger
-from workers.service.api_keys import ApiKeys
+from sluice.ledger.ledger import Ledger
+from sluice.workers.service.api_keys import ApiKeys
 
 
 def test_keys_that_are_known_are_told_without_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

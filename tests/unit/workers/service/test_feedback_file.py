@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from contracts.api import FeedbackRequest
-from contracts.errors import Conflict, InvalidInput, NotFound, Unavailable
-from workers.service.learning.feedback_file import take_lines
+from sluice.contracts.api import FeedbackRequest
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound, Unavailable
+from sluice.workers.service.learning.feedback_file import take_lines
 
 
 class Desk:

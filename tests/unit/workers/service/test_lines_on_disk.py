@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from contracts.document import Chunk
-from ingest.chunk.chunk import chunk_document
-from ingest.embed.tokens import load_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
-from workers.service.read_files import documents_in
+from sluice.contracts.document import Chunk
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import load_tokenizer
+from sluice.ingest.extract.extract import extract_document
+from sluice.ingest.settings import ChunkSettings
+from sluice.workers.service.read_files import documents_in
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PIECES = st.sampled_from(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.document import Document, document_id_for
-from contracts.errors import InvalidInput
-from trust.signature import make_key, sign
-from workers.service.read_files import documents_in
+from sluice.contracts.document import Document, document_id_for
+from sluice.contracts.errors import InvalidInput
+from sluice.trust.signature import make_key, sign
+from sluice.workers.service.read_files import documents_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PDF_BYTES = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n"

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from contracts.document import Provenance
-from contracts.event import Event
-from contracts.known_pages import PageMemory
-from contracts.retrieval import RetrievedChunk
-from otel import metrics
+from sluice.contracts.document import Provenance
+from sluice.contracts.event import Event
+from sluice.contracts.known_pages import PageMemory
+from sluice.contracts.retrieval import RetrievedChunk
+from sluice.otel import metrics
+from sluice.workers.runtime.event_counters import count_events
+from sluice.workers.steps.trust.citation_ages import unseen_seconds
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
-from workers.runtime.event_counters import count_events
-from workers.steps.trust.citation_ages import unseen_seconds
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

@@ -9,16 +9,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from contracts.errors import Unavailable
-from contracts.graph.rows import CitationRow
-from ledger.graph.reading import Snapshot
-from ledger.graph.rows import GraphRow
-from ledger.graph.store import Graphs
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.graph.rows import CitationRow
+from sluice.ledger.graph.reading import Snapshot
+from sluice.ledger.graph.rows import GraphRow
+from sluice.ledger.graph.store import Graphs
+from sluice.workers.steps.graph import server as step
+from sluice.workers.steps.graph.server import FedServer, feed_server, mean_vector
 from tests.support.bolt.world import World, connected, fake_server
 from tests.support.graph.rows import defines, graph_row, links, refers
 from tests.support.ledger_story import Story
-from workers.steps.graph import server as step
-from workers.steps.graph.server import FedServer, feed_server, mean_vector
 
 A = graph_row("a", defines("a", "a.f", 1, 3), refers("a", "b.g", 2, 7))
 B = graph_row("b", defines("b", "b.g", 1, 2), links("b", "https://example.org/", "home"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.retrieval import Filters, Query, RetrievalStats, Strategy
-from index.terms.bm25 import inverse_document_frequency
+from sluice.contracts.retrieval import Filters, Query, RetrievalStats, Strategy
+from sluice.index.terms.bm25 import inverse_document_frequency
+from sluice.workers.steps.trust.question import describe_question, find_site, may_be_english
 from tests.support.retrieved import retrieval_of, retrieved
-from workers.steps.trust.question import describe_question, find_site, may_be_english
 
 STATS = RetrievalStats(
     engine="local",

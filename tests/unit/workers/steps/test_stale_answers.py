@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.errors import NotFound
-from contracts.index import AnswerStale, StaleCitation
-from contracts.ingest import DocumentsRemoved
-from contracts.outcome import Done
-from ledger.ledger import Claim
-from ledger.retention import Pruning
+from sluice.contracts.errors import NotFound
+from sluice.contracts.index import AnswerStale, StaleCitation
+from sluice.contracts.ingest import DocumentsRemoved
+from sluice.contracts.outcome import Done
+from sluice.ledger.ledger import Claim
+from sluice.ledger.retention import Pruning
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.steps.trust.stale_answers import tell_stale_answers
 from tests.support.aging_site import CORPUS, CRAWL, AgingSite
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
-from workers.handlers import HANDLERS
-from workers.steps.trust.stale_answers import tell_stale_answers
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 from bench.private.made_up import SECRETS
-from contracts.document import Provenance
-from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import GraphPath, PathStep
-from contracts.retrieval import Query
-from contracts.trust import Inspection, Verdict
-from otel import metrics
+from sluice.contracts.document import Provenance
+from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.contracts.retrieval import Query
+from sluice.contracts.trust import Inspection, Verdict
+from sluice.otel import metrics
+from sluice.trust.settings import TrustSettings
+from sluice.workers.steps.trust.trusted import apply_trust, count_gates
 from tests.support.metric import value_of
 from tests.support.retrieved import NOW, retrieval_of, retrieved
-from trust.settings import TrustSettings
-from workers.steps.trust.trusted import apply_trust, count_gates
 
 QUERY, SETTINGS = Query(query="a question"), TrustSettings()
 BLOCKED, WARNED = Inspection(verdict=Verdict.BLOCKED), Inspection(verdict=Verdict.WARNED)

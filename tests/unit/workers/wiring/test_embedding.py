@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ingest.embed.minilm.model import FINGERPRINTS
-from ingest.embed.port import Embedded
-from ingest.settings import EmbedSettings
-from workers.wiring.embedding import EmbeddingService
+from sluice.ingest.embed.minilm.model import FINGERPRINTS
+from sluice.ingest.embed.port import Embedded
+from sluice.ingest.settings import EmbedSettings
+from sluice.workers.wiring.embedding import EmbeddingService
 
 ENDPOINT = EmbedSettings(provider="openai")
 

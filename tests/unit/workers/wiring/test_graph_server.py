@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidSetting, PolicyRefused
-from ingest.settings import EgressSettings
-from workers.settings import Settings, load_settings
-from workers.wiring.graph.server import address_rules, build_graph_server
+from sluice.contracts.errors import InvalidSetting, PolicyRefused
+from sluice.ingest.settings import EgressSettings
+from sluice.workers.settings import Settings, load_settings
+from sluice.workers.wiring.graph.server import address_rules, build_graph_server
 
 URL = "bolt://localhost:7687"
 SECRET = "hunter2-hunter2"

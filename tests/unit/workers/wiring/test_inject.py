@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.event import Event
-from contracts.gate import GateRequested
-from workers.context import Context, lazy
-from workers.handlers import HANDLERS, PIPELINE
-from workers.wiring.inject import dependencies, with_dependencies
+from sluice.contracts.event import Event
+from sluice.contracts.gate import GateRequested
+from sluice.workers.context import Context, lazy
+from sluice.workers.handlers import HANDLERS, PIPELINE
+from sluice.workers.wiring.inject import dependencies, with_dependencies
 
 EVENT = Event.of(GateRequested(query="q"), run_id="run_1", corpus="c")
 

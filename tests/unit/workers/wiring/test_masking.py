@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from bench.private.made_up import SECRETS
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from contracts.retrieval import Query, Strategy
-from contracts.trust import Inspection
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.contracts.trust import Inspection
+from sluice.trust.private.finder import PatternFinder
+from sluice.trust.private.mask import is_current
+from sluice.workers.context import Context
+from sluice.workers.service.document_text import read_document_text
+from sluice.workers.settings import Settings
 from tests.support.rerank_endpoint import Endpoint
 from tests.support.searching import searched
-from trust.private.finder import PatternFinder
-from trust.private.mask import is_current
-from workers.context import Context
-from workers.service.document_text import read_document_text
-from workers.settings import Settings
 
 TOKEN = SECRETS["github token"](random.Random(7))
 TEXTS = ("ferrets sleep all day and play at night", f"the key of the ferrets is {TOKEN} and no other")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Conflict, Corrupted, NotFound
-from memory.memory import Memory
-from memory.ports import Sanitised
-from workers.wiring.memory.projects import NAME_FILE, ProjectMemories
+from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.memory.memory import Memory
+from sluice.memory.ports import Sanitised
+from sluice.workers.wiring.memory.projects import NAME_FILE, ProjectMemories
 
 
 @pytest.fixture

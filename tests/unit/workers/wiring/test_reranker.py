@@ -12,25 +12,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from contracts.event import Event
-from contracts.gate import GateRequested
-from contracts.ids import new_run_id
-from contracts.index import AnswerDirected
-from contracts.outcome import Next
-from contracts.retrieval import Query, Strategy
-from ingest.embed.port import Embedded
-from ledger.ledger import NewRun
-from otel import metrics
+from sluice.contracts.budget import Ceiling, Ceilings, Spend
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.event import Event
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.index import AnswerDirected
+from sluice.contracts.outcome import Next
+from sluice.contracts.retrieval import Query, Strategy
+from sluice.ingest.embed.port import Embedded
+from sluice.ledger.ledger import NewRun
+from sluice.otel import metrics
+from sluice.workers.context import Context
+from sluice.workers.settings import Settings
+from sluice.workers.steps.answer import Answered, answer_question
+from sluice.workers.wiring import reranker
+from sluice.workers.wiring.reranker import DailyBudget
 from tests.support.metric import value_of
 from tests.support.rerank_endpoint import KEY, Endpoint
 from tests.support.searching import searched
-from workers.context import Context
-from workers.settings import Settings
-from workers.steps.answer import Answered, answer_question
-from workers.wiring import reranker
-from workers.wiring.reranker import DailyBudget
 
 QUERY = Query(query="ferrets", corpus="c", strategy=Strategy.BM25)
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from contracts.event import Event
-from contracts.index import DocumentIndexed, SnapshotPublished
-from contracts.outcome import Done
-from index.disk.layout import CorpusLayout
-from index.generations.publish import read_current_name
-from index.remote.layout import list_stored_generations, read_stored_current
-from index.remote.object_store import ObjectStore, open_store
-from index.remote.snapshots import pull
-from index.settings import ObjectStoreSettings
-from otel import metrics
+from sluice.contracts.event import Event
+from sluice.contracts.index import DocumentIndexed, SnapshotPublished
+from sluice.contracts.outcome import Done
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import read_current_name
+from sluice.index.remote.layout import list_stored_generations, read_stored_current
+from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.index.remote.snapshots import pull
+from sluice.index.settings import ObjectStoreSettings
+from sluice.otel import metrics
+from sluice.workers.context import Context
+from sluice.workers.handlers import HANDLERS
+from sluice.workers.settings import Settings
 from tests.support.metric import value_of
 from tests.support.valves import valve
-from workers.context import Context
-from workers.handlers import HANDLERS
-from workers.settings import Settings
 
 MakeParts = Callable[..., Context]
 

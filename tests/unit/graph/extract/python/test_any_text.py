@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from graph.extract.python.edges import python_edges
+from sluice.graph.extract.python.edges import python_edges
 from tests.support.graph import python_file as support
 from tests.support.graph.python_file import edges_of, python_file
 

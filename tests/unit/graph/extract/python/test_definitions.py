@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from contracts.graph.model import Edge, EdgeType, NodeLabel
+from sluice.contracts.graph.model import Edge, EdgeType, NodeLabel
 from tests.support.graph.python_file import edges_of, pairs
 
 SHOP = """

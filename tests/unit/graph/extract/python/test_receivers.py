@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import Origin
+from sluice.contracts.graph.model import Origin
 from tests.support.graph.python_file import references
 
 CLASSES = """

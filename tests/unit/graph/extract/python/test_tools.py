@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.graph.model import Edge, NodeLabel, Origin
+from sluice.contracts.graph.model import Edge, NodeLabel, Origin
 from tests.support.graph.python_file import edges_of
 
 

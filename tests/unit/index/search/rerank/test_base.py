@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from contracts.errors import Fenced, Unavailable
-from contracts.retrieval import Query, RetrievedChunk, Strategy
-from index.local.reader import IndexReader
-from index.local.writer import IndexWriter
-from index.search.rerank.base import NotReranked, ScoringReranker, compose_text
-from index.settings import QuerySettings, RerankSettings
+from sluice.contracts.errors import Fenced, Unavailable
+from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
+from sluice.index.local.reader import IndexReader
+from sluice.index.local.writer import IndexWriter
+from sluice.index.search.rerank.base import NotReranked, ScoringReranker, compose_text
+from sluice.index.settings import QuerySettings, RerankSettings
 
 
 class Scripted:

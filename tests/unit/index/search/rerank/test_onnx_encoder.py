@@ -16,10 +16,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load
 
-from index.search.rerank.onnx import OnnxScorer
-from ingest.embed.minilm.files import MODEL_FILE, TOKENIZER_FILE, ensure_model
-from ingest.embed.minilm.graph import build_graph
-from ingest.embed.minilm.package_data import packaged_file
+from sluice.index.search.rerank.onnx import OnnxScorer
+from sluice.ingest.embed.minilm.files import MODEL_FILE, TOKENIZER_FILE, ensure_model
+from sluice.ingest.embed.minilm.graph import build_graph
+from sluice.ingest.embed.minilm.package_data import packaged_file
 from tests.support.repository import MODELS
 
 QUESTION = "How long is a lease held by a worker that died?"

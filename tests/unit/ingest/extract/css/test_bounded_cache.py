@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.extract.css.bounded_cache import MOST_CHARS, kept_if_short
+from sluice.ingest.extract.css.bounded_cache import MOST_CHARS, kept_if_short
 
 
 def test_short_arguments_are_asked_about_once_and_long_ones_each_time() -> None:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ingest.extract.css.visibility import hides
-from ingest.extract.extract import extract
+from sluice.ingest.extract.css.visibility import hides
+from sluice.ingest.extract.extract import extract
 
 HIDING = [
     *("display:none", "DISPLAY : None !important", "display:/**/none", "display:none/*", "d\\69splay:none"),

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ingest.extract.extract import extract
-from ingest.extract.html import main_content, marked_copy
+from sluice.ingest.extract.extract import extract
+from sluice.ingest.extract.html import main_content, marked_copy
 
 STORY = "".join(f"<p>Sentence {number} of the story says, at some length, what came next.</p>" for number in range(9))
 MENU = "<nav>" + "".join(f"<a href=/{number}>Other page {number}</a> " for number in range(30)) + "</nav>"
@@ -72,7 +72,7 @@ def test_a_page_cannot_name_entries_by_writing_marks_itself() -> None:
 
 def test_the_library_is_imported_by_the_first_page_and_not_before() -> None:
     script = (
-        "import sys; from ingest.extract.extract import extract\n"
+        "import sys; from sluice.ingest.extract.extract import extract\n"
         "before = 'trafilatura' in sys.modules\n"
         "extract(b'# text', 'text/markdown'); extract(b'<rss><item><title>x</title></item></rss>', 'text/xml')\n"
         "still = 'trafilatura' in sys.modules\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.memory.model import ErrorType
-from memory.extraction.errors import FoundError, find_errors
+from sluice.contracts.memory.model import ErrorType
+from sluice.memory.extraction.errors import FoundError, find_errors
 
 TRACEBACK = """Traceback (most recent call last):
   File "/project/src/a.py", line 3, in <module>

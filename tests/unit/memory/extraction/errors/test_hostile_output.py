@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from memory.extraction.errors import find_errors
-from memory.extraction.errors.commands import read_command
-from memory.extraction.errors.found import MAX_FOUND
+from sluice.memory.extraction.errors import find_errors
+from sluice.memory.extraction.errors.commands import read_command
+from sluice.memory.extraction.errors.found import MAX_FOUND
 
 MILLION = 1_000_000
 MOST_SECONDS = 1.0
