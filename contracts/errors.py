@@ -9,6 +9,7 @@
     ├── Conflict              the request contradicts what is recorded (idempotency key reused, wrong fingerprint)
     ├── Forbidden             no key, a key without the role, or a corpus that the key may not touch
     ├── PolicyRefused         the owner's rules forbid it: robots, egress, allowlist, switched off
+    ├── NotInstalled          a library of an extra of the distribution is missing
     ├── BudgetExhausted       a ceiling of the run or the day is reached
     ├── Unavailable           a part we depend on does not answer: trying later can help
     │   ├── TimedOut          it took longer than its limit
@@ -95,6 +96,17 @@ class PolicyRefused(SluiceError):
         self.problem = problem
         self.lifted_by = lifted_by
         super().__init__(f"{rule}: {problem}" + (f" (lifted by: {lifted_by})" if lifted_by else ""))
+
+
+class NotInstalled(SluiceError):
+    """A library is missing that an extra of the distribution brings. `remedy` is the command that installs it."""
+
+    code = "not_installed"
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(problem + (f": {remedy} brings it" if remedy else ""))
 
 
 class BudgetExhausted(SluiceError):

@@ -20,6 +20,7 @@ from sluice.contracts.errors import (
     InvalidSetting,
     MalformedEvent,
     NotFound,
+    NotInstalled,
     Overloaded,
     PolicyRefused,
     SluiceError,
@@ -89,5 +90,6 @@ _BY_CODE: dict[str, Callable[[Problem, httpx.Response], SluiceError]] = {
     PolicyRefused.code: lambda problem, response: PolicyRefused(
         problem.field or "policy", problem.message, problem.remedy or ""
     ),
+    NotInstalled.code: lambda problem, response: NotInstalled(problem.message.partition(": ")[0], problem.remedy or ""),
     Overloaded.code: lambda problem, response: Overloaded(problem.message, _retry_after_seconds(response)),
 }
