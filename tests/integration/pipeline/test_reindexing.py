@@ -86,7 +86,7 @@ def value(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-@pytest.mark.usefixtures("letting_go")
+@pytest.mark.usefixtures("exact_int8", "letting_go")
 def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_again(
     instance: Instance, sluice: Sluice
 ) -> None:
@@ -117,6 +117,7 @@ def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_a
     assert reader.model_fingerprint == FINGERPRINTS["fp32"]
 
 
+@pytest.mark.usefixtures("exact_int8")
 def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     instance: Instance, valkey: Valkey, sluice: Sluice, tmp_path: Path
 ) -> None:

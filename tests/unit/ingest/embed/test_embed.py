@@ -93,6 +93,7 @@ def test_no_cache_where_there_is_no_path(tmp_path: Path) -> None:
     assert not isinstance(make_embedder(EmbedSettings(), tmp_path, None), CachedEmbedder)
 
 
+@pytest.mark.usefixtures("exact_int8")
 def test_a_local_instance_embeds_for_indices_of_either_precision() -> None:
     embedder = make_embedder(EmbedSettings(), MODELS, None)
     assert embedder.embed(["otters swim"]).fingerprint == FINGERPRINTS["fp32"]
@@ -160,6 +161,7 @@ def test_the_first_pattern_that_a_corpus_name_matches_decides_its_model() -> Non
     assert fingerprint_of_corpus(CORPORA, "docs-large") == "text-embedding-3-small/8/api.openai.com/v1/l2"
 
 
+@pytest.mark.usefixtures("exact_int8")
 def test_every_model_that_a_corpus_may_get_is_within_reach_of_the_embedder(tmp_path: Path) -> None:
     settings = EmbedSettings(corpora={"code-*": CorpusEmbedSettings(precision="int8")}, threads=1)
     embedder = make_embedder(settings, tmp_path / "models", tmp_path / "cache.sqlite")

@@ -285,6 +285,7 @@ def int8() -> MiniLM:
     return MiniLM(MODELS, threads=1, precision="int8")
 
 
+@pytest.mark.usefixtures("exact_int8")
 def test_int8_has_a_fingerprint_of_its_own_and_nearly_the_vectors_of_fp32(int8: MiniLM, model: MiniLM) -> None:
     texts = [sentence for sentence in SENTENCES if sentence]
     rounded = int8.embed(texts)
@@ -295,6 +296,7 @@ def test_int8_has_a_fingerprint_of_its_own_and_nearly_the_vectors_of_fp32(int8: 
     np.testing.assert_allclose(np.linalg.norm(rounded.vectors, axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.usefixtures("exact_int8")
 def test_an_int8_vector_does_not_depend_on_the_texts_beside_it(int8: MiniLM) -> None:
     texts = ["a short text", "a small text", "the same again", *SENTENCES]
     together = int8.embed(texts).vectors
@@ -318,6 +320,7 @@ def test_a_damaged_int8_graph_is_built_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("exact_int8")
 def test_a_processor_that_saturates_is_told_apart_at_load(int8: MiniLM, tmp_path: Path) -> None:
     folder = ensure_model(tmp_path, "int8")
     require_exact_products(folder / "probe.onnx")
