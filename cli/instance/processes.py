@@ -19,7 +19,7 @@ from sluice.cli.configured import configured
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import Queue
-from sluice.otel.metrics_dir import fresh_metrics_dir
+from sluice.otel.environment import fresh_metrics_dir
 from sluice.workers.runtime.private_files import make_private
 from sluice.workers.settings import Settings
 

@@ -1,27 +1,17 @@
 """Every metric of Sluice, declared once: its name with its unit, its labels and one sentence.
 
 Several processes make one instance. When `PROMETHEUS_MULTIPROC_DIR` names a directory before this package
-is imported (see `otel.metrics_dir`), each process keeps its figures in files there and `render_metrics`
+is imported (see `otel.environment`), each process keeps its figures in files there and `render_metrics`
 adds them all up; without it the figures are this process's own. Label values come from small fixed sets:
 stages, kinds, plans, outcomes, routes; never a URL, a query or an id. What went well has the outcome `ok`
 (pages, search calls) or `Done` (events): the dashboards and alerts count everything else as failed, except pages that
 are `unchanged`, or `refused` by a rule.
 
-A file of this package declares the metrics of one area; all of them are reached as `otel.metrics.NAME`.
+They are declared in `decisions` and `stages`, and reached as `otel.metrics.NAME`.
 """
 
-from sluice.otel.metrics.budget import *  # noqa: F403
-from sluice.otel.metrics.delivery import *  # noqa: F403
-from sluice.otel.metrics.domains import *  # noqa: F403
-from sluice.otel.metrics.evaluation import *  # noqa: F403
+from sluice.otel.metrics.decisions import *  # noqa: F403
 from sluice.otel.metrics.exemplars import current_exemplar as current_exemplar
 from sluice.otel.metrics.exposition import *  # noqa: F403
-from sluice.otel.metrics.flags import *  # noqa: F403
-from sluice.otel.metrics.gate import *  # noqa: F403
-from sluice.otel.metrics.graph import *  # noqa: F403
-from sluice.otel.metrics.ingestion import *  # noqa: F403
-from sluice.otel.metrics.memory import *  # noqa: F403
-from sluice.otel.metrics.outside import *  # noqa: F403
 from sluice.otel.metrics.registry import REGISTRY as REGISTRY
-from sluice.otel.metrics.retrieval import *  # noqa: F403
-from sluice.otel.metrics.trust import *  # noqa: F403
+from sluice.otel.metrics.stages import *  # noqa: F403

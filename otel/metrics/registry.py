@@ -1,11 +1,89 @@
-"""How a metric is declared: the registry that holds all, and the buckets of histograms, in seconds or as shares."""
+"""How a metric is declared, and the files through which processes add up their figures.
+
+`counter`, `gauge` and `histogram` register a metric; buckets are in seconds, or shares.
+
+prometheus_client maps sparse files into memory: on a full disk the first write to a page that has no block is a SIGBUS
+(mmap(2)), which ends the process. Here every block is allocated before it is mapped (posix_fallocate(3)). Where there
+is no room the figures go to memory of this process's own: they are missing from the sums until it is started again.
+"""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import mmap
+import os
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
+from prometheus_client.mmap_dict import MmapedDict
 
 from sluice.otel.metrics.exemplars import current_exemplar, use_shared_exemplars
-from sluice.otel.metrics_files import use_allocated_files
+
+FIRST_BYTES = 1 << 16
+"""Of a new file: as prometheus_client makes it."""
+LONGEST_ENTRY_OVERHEAD = 64
+"""Bytes of an entry beside its key: lengths, padding and two doubles are at most 28."""
+
+
+def use_allocated_files() -> None:
+    """Make prometheus_client keep its figures so. To be called before the first metric is made."""
+    values.MmapedDict = AllocatedDict  # type: ignore[attr-defined]
+
+
+class AllocatedDict(MmapedDict):
+    """prometheus_client's dict of doubles over a file all of whose blocks are allocated."""
+
+    _f: Any
+    _m: Any
+    _used: int
+    _capacity: int
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        """Open or make the file; without room for it, memory that no other process sees."""
+        super().__init__(filename if read_mode else _allocated(filename), read_mode)  # type: ignore[no-untyped-call]
+
+    def _init_value(self, key: str) -> None:
+        needed = len(key.encode()) + LONGEST_ENTRY_OVERHEAD
+        if self._used + needed > self._capacity:
+            self._make_room(2 * self._capacity)
+        super()._init_value(key)  # type: ignore[no-untyped-call]
+
+    def _make_room(self, capacity: int) -> None:
+        try:
+            os.posix_fallocate(self._f.fileno(), 0, capacity)
+        except OSError:
+            self._move_to_memory(capacity)
+
+    def _move_to_memory(self, capacity: int) -> None:
+        memory = open(_in_memory(capacity), "a+b")  # noqa: SIM115 - kept open as long as the file that it replaces
+        mapped = mmap.mmap(memory.fileno(), capacity, access=mmap.ACCESS_WRITE)
+        mapped[: self._used] = self._m[: self._used]
+        self._m.close()
+        self._f.close()
+        self._f, self._m, self._capacity = memory, mapped, capacity
+
+
+def _allocated(filename: str) -> str:
+    """The name of the file, whose blocks are all there, or of one in memory. Leaves no empty file behind."""
+    try:
+        with open(filename, "a+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(size, FIRST_BYTES))
+            except OSError:
+                if size == 0:
+                    os.unlink(filename)
+                raise
+    except OSError:
+        return _in_memory(FIRST_BYTES)
+    return filename
+
+
+def _in_memory(size: int) -> str:
+    """The name under which a new file in memory can be opened. It lives as long as this process (memfd_create(2))."""
+    descriptor = os.memfd_create("sluice-metrics", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, size)
+    return f"/proc/self/fd/{descriptor}"
+
 
 use_allocated_files()
 use_shared_exemplars()

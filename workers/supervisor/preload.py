@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Iterator
 
 from sluice.ingest.embed.tokens import shared_tokenizer
-from sluice.otel.library_telemetry import disable_library_telemetry
+from sluice.otel.environment import disable_library_telemetry
 from sluice.otel.start import detected_resource
 from sluice.workers.processes.heap import limit_heaps, return_free_memory
 from sluice.workers.settings import Settings

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from sluice.contracts.errors import Corrupted
 from sluice.ingest.built_files import ensure_files
 from sluice.ingest.embed.minilm.package_data import PACKAGE, packaged_file
-from sluice.otel.library_telemetry import disable_library_telemetry
+from sluice.otel.environment import disable_library_telemetry
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"

@@ -41,7 +41,7 @@ from sluice.ingest.embed.minilm.files import (
 )
 from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint
 from sluice.ingest.embed.tokens import TokenizedText, shared_tokenizer, tokenizer_sha256
-from sluice.otel.library_telemetry import disable_library_telemetry
+from sluice.otel.environment import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

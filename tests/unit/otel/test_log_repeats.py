@@ -9,8 +9,7 @@ from io import StringIO
 import pytest
 import structlog
 
-from sluice.otel.log_repeats import MOST_ALIKE, WINDOW_SECONDS, Repeats
-from sluice.otel.logs import configure
+from sluice.otel.logs import MOST_ALIKE, WINDOW_SECONDS, Repeats, configure
 from sluice.otel.settings import TelemetrySettings
 
 

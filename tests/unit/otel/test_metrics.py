@@ -9,7 +9,7 @@ from pathlib import Path
 from socket import socket
 
 from sluice.otel import metrics
-from sluice.otel.metrics_dir import fresh_metrics_dir
+from sluice.otel.environment import fresh_metrics_dir
 from tests.support.repository import REPOSITORY
 
 _PROCESS = """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, Counter, Metric
 from prometheus_client.samples import Sample
 
-from sluice.otel.metrics.windows import DAY_SECONDS, RATE_SECONDS, STEP_SECONDS, Windows
+from sluice.otel.metrics.exposition import DAY_SECONDS, RATE_SECONDS, STEP_SECONDS, Windows
 
 
 class Counted:
