@@ -70,7 +70,11 @@ class Position:
     repeated: int = 0
 
     def read_on(self, descriptor: int) -> list[ReadEntry]:
-        """The new entries behind here, up to the last line that was written as a whole."""
+        """The new entries behind here, up to the last line that was written as a whole.
+
+        Another process may cut off a dead writer's lines meanwhile and write its own in their place. What was read
+        from both is left for the next reading.
+        """
         found: list[ReadEntry] = []
         together: list[tuple[bytes, JournalEntry | Corrupted]] = []
         with resting_collector():
@@ -79,10 +83,17 @@ class Position:
                 together.append((line, decoded))
                 if isinstance(decoded, JournalEntry) and decoded.continued:
                     continue
+                if (len(together) > 1 or isinstance(decoded, Corrupted)) and not self._stand_here(descriptor, together):
+                    break
                 for one in together:
                     found += self._pass(*one)
                 together = []
         return found
+
+    def _stand_here(self, descriptor: int, together: list[tuple[bytes, JournalEntry | Corrupted]]) -> bool:
+        """Whether the file holds just these lines from here on."""
+        content = b"".join(line + b"\n" for line, _ in together)
+        return os.pread(descriptor, len(content), self.offset) == content
 
     def is_still_in(self, descriptor: int) -> bool:
         """Whether the line that was read last still stands where it was."""
@@ -147,9 +158,13 @@ def _is_journal(path: Path) -> bool:
 
 
 def _lines(descriptor: int, offset: int) -> Iterator[bytes]:
-    """The lines from `offset` on, without their line feed. What follows the last line feed is left out."""
-    rest = b""
-    while block := os.pread(descriptor, _BLOCK_BYTES, offset):
+    """The lines from `offset` on, without their line feed. What follows the last line feed is left out.
+
+    Nothing is read behind the size that the file has now: a torn end that was read would be joined to what another
+    process writes in its place.
+    """
+    rest, end = b"", os.fstat(descriptor).st_size
+    while offset < end and (block := os.pread(descriptor, min(_BLOCK_BYTES, end - offset), offset)):
         offset += len(block)
         *lines, rest = (rest + block).split(b"\n")
         yield from lines

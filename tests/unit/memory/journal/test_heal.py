@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import DiskFull, Unavailable
-from sluice.memory.journal import Journal, read_journal
+from sluice.memory.journal import Journal, JournalEntry, read_journal
 from tests.support.memory.entries import added, iteration
 
 
@@ -61,6 +61,35 @@ def test_of_entries_that_were_written_together_none_counts_where_one_is_missing(
     assert journal.append([iteration(2)]) == [True]
     assert len(journal.read().entry_ids) == 2
     assert set_aside(journal)[0].read_bytes() == kept
+
+
+@pytest.mark.parametrize("more_bytes", [1 << 22, 500], ids=["behind the end that was seen", "between two blocks"])
+@pytest.mark.parametrize("dead", [[iteration(2)], [iteration(2), iteration(3)]], ids=["one line", "two lines"])
+def test_an_end_that_is_healed_between_two_reads_is_not_joined_to_what_comes_in_its_place(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, more_bytes: int, dead: list[JournalEntry]
+) -> None:
+    """Another process cuts off half a dead line and appends, while a reader has read that half and not yet the rest."""
+    size = journal.path.stat().st_size
+    journal.append(dead)
+    content = journal.path.read_bytes()
+    journal.path.write_bytes(content[:-300])
+    reader, other = Journal(journal.path.parent, "auth"), Journal(journal.path.parent, "auth")
+    read = os.pread
+
+    def read_and_meanwhile(descriptor: int, length: int, offset: int) -> bytes:
+        block = read(descriptor, length, offset)
+        if offset + len(block) > size:
+            monkeypatch.setattr("os.pread", read)
+            other.append([iteration(4, summary="x" * 2_000)])
+            other.append([iteration(5)])
+        return block
+
+    monkeypatch.setattr("sluice.memory.journal.read._BLOCK_BYTES", size + more_bytes)
+    monkeypatch.setattr("os.pread", read_and_meanwhile)
+    reader.read()
+    assert reader.problems() == ()
+    assert [one.record.iteration_number for one in reader.read().iterations.values()] == [1, 4, 5]
+    assert len(set_aside(journal)) == 1
 
 
 def limit_of_file_size(journal: Journal, more_bytes: int) -> Callable[[], None]:
