@@ -27,7 +27,7 @@ from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, Tim
 from sluice.ingest.deadline import Deadline
 from sluice.ingest.http.fetch import MALFORMED_RESPONSE, Fetched, FetchLimits
 from sluice.ingest.politeness.robots_cache import Outcome, RobotsAnswer, RobotsStore
-from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
+from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, RobotsRules, read_robots
 from sluice.ingest.url import normalise_url, origin_of
 
 MAX_ROBOTS_REDIRECTS = 5
@@ -212,9 +212,8 @@ class RobotsCache:
             return RobotsAnswer("open", f"redirects more than {MAX_ROBOTS_REDIRECTS} times")
 
     def _read(self, answer: RobotsAnswer, expires_at: float) -> _Known:
-        file = parse_robots(answer.body)
-        rules, sitemaps = file.rules_for(self._token), tuple(_addresses(file.sitemaps))
-        return _Known(answer.outcome, answer.reason, rules, sitemaps, expires_at)
+        rules = read_robots(answer.body, self._token)
+        return _Known(answer.outcome, answer.reason, rules, tuple(_addresses(rules.sitemaps)), expires_at)
 
 
 def _judged(answer: Fetched) -> RobotsAnswer:

@@ -20,7 +20,7 @@ from sluice.ingest.egress.rules import canonical_host, check_address
 from sluice.ingest.extract.charset import decode
 from sluice.ingest.extract.extract import extract
 from sluice.ingest.extract.pdf import extract_pdf
-from sluice.ingest.politeness.robots_txt import parse_robots
+from sluice.ingest.politeness.robots_txt import read_robots as robots_rules
 from sluice.ingest.url import canonical_of, host_of, normalise_url, origin_of, registered_domain, same_site
 from tests.chaos.fuzz import inputs
 
@@ -51,8 +51,7 @@ def read_address(text: str) -> None:
 
 def read_robots(body: bytes) -> None:
     """robots.txt: whatever it says, there is an answer, and robots.txt itself is open."""
-    file = parse_robots(body)
-    rules = file.rules_for(_TOKEN)
+    rules = robots_rules(body, _TOKEN)
     for path in _PATHS:
         rules.allows(f"http://example.org{path}")
         rules.decided_by(f"http://example.org{path}")

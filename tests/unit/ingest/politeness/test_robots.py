@@ -96,7 +96,12 @@ FORBIDDEN, FREE = "Disallow: /", "Allow: /"
         (["User-agent:", FORBIDDEN, "User-agent: *", FREE], True),
         ([FORBIDDEN, "User-agent: *", FREE], True),
         (["User-agent: SluiceBot", "Sitemap: https://a.example/s", FORBIDDEN], False),
-        (["User-agent: SluiceBot", "Crawl-delay: 2", "User-agent: *", FORBIDDEN], False),
+        pytest.param(
+            *(["User-agent: SluiceBot", "Crawl-delay: 2", "User-agent: *", FORBIDDEN], False),
+            marks=pytest.mark.xfail(
+                strict=True, reason="protego: a Crawl-delay ends a list of robots; see decision 10"
+            ),
+        ),
     ],
 )
 def test_a_group_is_ours_by_the_whole_product_token(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from sluice.contracts.errors import InvalidInput
-from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, MAX_SITEMAPS, parse_robots
+from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, MAX_SITEMAPS, read_robots
 
 SITE = "https://example.com"
 
@@ -34,8 +34,12 @@ User-Agent: quxbot
 """
 
 
+LOST = pytest.mark.xfail(strict=True, reason="protego reads it otherwise: see decision 10")
+"""What was expected of the parser before, and is not met by the library."""
+
+
 def allowed(file: str | bytes, path: str, token: str = "FooBot") -> bool:
-    return parse_robots(file).rules_for(token).allows(SITE + path)
+    return read_robots(file, token).allows(SITE + path)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_the_example_of_the_rfc(token: str, path: str, is_allowed: bool) -> None
         ("Disallow: /fish*.php", "/fishheads/catfish.php?parameters", False),
         ("Disallow: /fish*.php", "/Fish.PHP", True),
         # what sites write besides
-        ("Disallow: private", "/private/x", False),
+        pytest.param("Disallow: private", "/private/x", False, marks=LOST),
         ("Disallow: *private", "/a/private", False),
         ("Disallow: /a**b", "/a-b", False),
         ("Disallow: /*a*b$", "/xaxbxb", False),
@@ -131,8 +135,8 @@ def test_the_longest_rule_that_matches_decides_and_of_two_the_one_that_allows(
 @pytest.mark.parametrize(
     ("written", "asked"),
     [
-        ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
-        ("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https://foo.bar"),
+        pytest.param("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar", marks=LOST),
+        pytest.param("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https://foo.bar", marks=LOST),
         ("/foo/bar/ツ", "/foo/bar/%E3%83%84"),
         ("/foo/bar/%e3%83%84", "/foo/bar/ツ"),
         ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
@@ -208,7 +212,13 @@ def test_groups_end_where_rules_began_and_those_of_one_robot_are_one(token: str,
         assert not allowed(GROUPS, path, token)
 
 
-@pytest.mark.parametrize("line", ["Sitemap: https://foo.bar/s", "Invalid-Unknown-Line: x", "Crawl-delay: 2", "", "#"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Sitemap: https://foo.bar/s", "", "#"),
+        *(pytest.param(line, marks=LOST) for line in ("Invalid-Unknown-Line: x", "Crawl-delay: 2")),
+    ],
+)
 def test_what_is_no_rule_ends_no_list_of_robots(line: str) -> None:
     file = f"User-agent: BarBot\n{line}\nUser-agent: *\nDisallow: /\n"
     assert not allowed(file, "/x", "BarBot")
@@ -220,42 +230,41 @@ def test_what_is_no_rule_ends_no_list_of_robots(line: str) -> None:
     [
         ("User-agent: *\nCrawl-delay: 1.5", 1.5),
         ("User-agent: *\nCrawl-delay: 1\nUser-agent: FooBot\nDisallow:", 0.0),
-        ("User-agent: FooBot\nCrawl-delay: 1\nCrawl-delay: 3\n\nUser-agent: foobot\ncrawl delay: 2", 3.0),
+        pytest.param(
+            "User-agent: FooBot\nCrawl-delay: 1\nCrawl-delay: 3\n\nUser-agent: foobot\ncrawl delay: 2", 3.0, marks=LOST
+        ),
         ("User-agent: Other\nCrawl-delay: 30\nUser-agent: *\nDisallow: /x", 0.0),
         ("User-agent: *\nCrawl-delay: soon\nCrawl-delay: -1\nCrawl-delay: inf\nCrawl-delay: nan", 0.0),
         ("Crawl-delay: 5", 0.0),
     ],
 )
 def test_the_longest_delay_for_us_holds(file: str, seconds: float) -> None:
-    assert parse_robots(file).rules_for("FooBot").crawl_delay_seconds == seconds
+    assert read_robots(file, "FooBot").crawl_delay_seconds == seconds
 
 
 def test_sitemaps_are_for_all_and_stand_anywhere() -> None:
-    file = parse_robots(
+    file = read_robots(
         "Sitemap: https://a.example/1#x\nUser-agent: nobody\nsite-map: http://b.example/2\nDisallow: /\n"
-        "Sitemap https://a.example/3\nSitemap: /relative\nSitemap: ftp://a.example/4\nSitemap: https://a.example/1"
+        "Sitemap https://a.example/3\nSitemap: /relative\nSitemap: ftp://a.example/4\nSitemap: https://a.example/1",
+        "FooBot",
     )
     assert file.sitemaps == ("https://a.example/1", "http://b.example/2", "https://a.example/3")
     many = "\n".join(f"Sitemap: https://a.example/{number}" for number in range(1_000))
-    assert len(parse_robots(many).sitemaps) == MAX_SITEMAPS
+    assert len(read_robots(many, "FooBot").sitemaps) == MAX_SITEMAPS
 
 
-def test_the_line_that_decides_is_told_as_it_stands_in_the_file() -> None:
-    rules = parse_robots("User-agent: *\nDisallow : /*?print  # paper\nAllow: /").rules_for("FooBot")
-    assert rules.decided_by(f"{SITE}/x?print") == "Disallow : /*?print"
+def test_the_rule_that_decides_is_told_with_its_path_as_it_stands_in_the_file() -> None:
+    rules = read_robots("User-agent: *\nDisallow : /*?print  # paper\nAllow: /", "FooBot")
+    assert rules.decided_by(f"{SITE}/x?print") == "Disallow: /*?print"
     assert rules.decided_by(f"{SITE}/x") == "Allow: /"
-    assert parse_robots("").rules_for("FooBot").decided_by(f"{SITE}/x") is None
+    assert read_robots("", "FooBot").decided_by(f"{SITE}/x") is None
     with pytest.raises(InvalidInput, match="URL"):
         rules.allows("/x")
 
 
 def test_a_line_that_is_told_fits_on_a_terminal_and_does_nothing_there() -> None:
     hostile = "Disallow: /\x1b[2J\u202e\x00" + "x" * 10_000
-    line = (
-        parse_robots("User-agent: *\n" + hostile)
-        .rules_for("FooBot")
-        .decided_by(f"{SITE}/%1B[2J\u202e%00{'x' * 10_000}")
-    )
+    line = read_robots("User-agent: *\n" + hostile, "FooBot").decided_by(f"{SITE}/%1B[2J\u202e%00{'x' * 10_000}")
     assert line == "Disallow: / [2J  " + "x" * (200 - 17)
 
 
@@ -267,7 +276,7 @@ def test_a_line_that_the_limit_cuts_does_not_count() -> None:
     assert not allowed(f"{head}{padding}Allow: /public\n"[:MAX_ROBOTS_BYTES], "/other")
 
 
-# -- against another reader -------------------------------------------------------------------------
+# -- the library and what is ours around it ---------------------------------------------------------
 
 TOKENS = st.sampled_from(["FooBot", "foobot", "Other", "*", "FooBot/2.1"])
 PATHS = st.text("ab/~%é", max_size=8).map(lambda text: "/" + text.replace("%", "%61"))
@@ -282,15 +291,15 @@ GROUP = st.tuples(st.lists(TOKENS, min_size=1, max_size=3), st.lists(RULES, min_
 
 
 @given(st.lists(GROUP, max_size=4), st.lists(PATHS, min_size=1, max_size=6))
-def test_protego_reads_the_same(groups: list[tuple[list[str], list[str]]], paths: list[str]) -> None:
-    """What it reads otherwise is left out, as the RFC has it our way: it counts `?` as three octets and takes a final
-    `$` for a dollar sign as well, unescapes what is reserved, lets unknown lines end a list of robots, finds a robot's
-    name within others, keeps dot segments, and reads `Allow: /index.html` as `Allow: /$` too."""
+def test_the_line_that_is_told_is_the_one_by_which_protego_decides(
+    groups: list[tuple[list[str], list[str]]], paths: list[str]
+) -> None:
+    """protego tells no line, so ours is found in what it keeps: both must come to the same."""
     lines = [line for agents, rules in groups for line in [*(f"User-agent: {agent}" for agent in agents), *rules]]
-    ours, theirs = parse_robots("\n".join(lines)), Protego.parse("\n".join(lines).replace("FooBot/2.1", "FooBot"))
+    ours = read_robots("\n".join(lines), "FooBot")
+    theirs = Protego.parse("\n".join(lines).replace("FooBot/2.1", "FooBot"))
     for path in paths:
-        url = SITE + path
-        assert ours.rules_for("FooBot").allows(url) is theirs.can_fetch(url, "FooBot"), (lines, path)
+        assert ours.allows(SITE + path) is theirs.can_fetch(SITE + path, "FooBot"), (lines, path)
 
 
 # -- hostile files ----------------------------------------------------------------------------------
@@ -298,7 +307,7 @@ def test_protego_reads_the_same(groups: list[tuple[list[str], list[str]]], paths
 
 @given(st.binary(max_size=400) | st.text("user-agent:*\n\r alowdis/%$#é\ufeff2", max_size=400), st.text(max_size=50))
 def test_whatever_stands_in_a_file_it_is_read_and_judges(file: str | bytes, path: str) -> None:
-    rules = parse_robots(file).rules_for("FooBot")
+    rules = read_robots(file, "FooBot")
     rules.allows(f"{SITE}/{path}")
     assert rules.allows(f"{SITE}/robots.txt")
 
@@ -309,6 +318,16 @@ HOSTILE: dict[str, Callable[[int], tuple[str, str]]] = {
     "nearly the same": lambda n: (f"Disallow: *{'a' * n}b{'a' * n}", "/" + "a" * 2_000),
     "a long address": lambda n: ("Disallow: /*a*a*a*a*a*a*a*a*z", "/" + "a" * (4 * n)),
     "many robots, many rules": lambda n: ("\n".join(["User-agent: x"] * n + ["Disallow: /y"] * n), "/x"),
+    "many robots of one group": lambda n: (
+        "\n".join(
+            [f"User-agent: x{line}" for line in range(n // 8)] + [f"Disallow: /{line}" for line in range(n // 8)]
+        ),
+        "/x",
+    ),
+    "the same, written oddly": lambda n: (
+        "\n".join([f"\u3000user \u2003 agent x{line}" for line in range(n // 8)] + ["Disallow: /y"] * (n // 8)),
+        "/x",
+    ),
     "many groups": lambda n: ("\n".join(f"User-agent: *\nDisallow: /{line}" for line in range(n // 8)), "/x"),
     "delays": lambda n: ("\n".join(["Crawl-delay: 1", "User-agent: x"] * n), "/x"),
     "escapes": lambda n: ("Disallow: /" + "%2e" * n + "%" * n, "/" + "%2e" * 1_000),
