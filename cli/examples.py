@@ -126,6 +126,7 @@ EXAMPLES = (
     "migrate --dry-run",
     "prune --before 30d --dry-run",
     "init --path /etc/sluice/sluice.toml",
+    "config --changed",
     "doctor",
     "up --scale crawl=8",
     "worker crawl --concurrency 8",

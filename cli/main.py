@@ -139,6 +139,7 @@ COMMANDS = {
     "init": Entry(
         "instance.init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS
     ),
+    "config": Entry("instance.init:config", "Show each setting, its value, and where that comes from.", _PROCESS),
     "doctor": Entry("instance.doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
     "up": Entry("instance.processes:up", "Run every process: broker, workers, reconciler, HTTP interface.", _PROCESS),
     "worker": Entry("instance.processes:worker", "Run one worker of a stage.", _PROCESS),

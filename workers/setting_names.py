@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -142,3 +143,24 @@ def _names(settings: type[BaseModel]) -> Iterator[str]:
 def _is_below(name: str, known: frozenset[str]) -> bool:
     """Whether it sets a part of a setting that is a table, as `embed.corpora` is."""
     return any(name.startswith(f"{one}.") for one in known)
+
+
+def origins(settings: type[BaseModel], file: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return where each setting that is not at its default comes from: a variable's name, or `file`.
+
+    `file` holds the tables of `sluice.toml`. A variable counts before the file; one that holds a whole section as JSON
+    counts for each setting in it.
+    """
+    variables = {name.upper() for name in environment}
+    found = {}
+    for name in sorted(names_of(settings)):
+        section, _, field = name.rpartition(".")
+        table = file.get(section, {}) if section else file
+        named = [variable_of(name), *([variable_of(section)] if section else [])]
+        if set_by := next((one for one in named if one in variables), None):
+            found[name] = set_by
+        elif isinstance(table, Mapping) and field in table:
+            found[name] = "file"
+        elif any(one.startswith(variable_of(name) + "__") for one in variables):
+            found[name] = variable_of(name) + "__*"
+    return found

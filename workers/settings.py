@@ -1,7 +1,7 @@
 """All settings, built once, validated, frozen and passed on.
 
-Read from `sluice.toml` (in the working directory, or the file that `SLUICE_CONFIG` names), then
-overridden by `SLUICE_*` variables: `SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENABLED=true`.
+Read from `sluice.toml` (`workers/places.py` says where it is looked for), then overridden by `SLUICE_*` variables:
+`SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENABLED=true`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from sluice.otel.settings import TelemetrySettings
 from sluice.trust.settings import TrustSettings
 from sluice.workers.feature_variables import read_environment
 from sluice.workers.graph_variables import read_graph_server
+from sluice.workers.places import CONFIG_FILE, CONFIG_VARIABLE, config_file, default_data_dir
 from sluice.workers.setting_names import (
     MOVED,
     REMOVED,
@@ -52,7 +53,6 @@ from sluice.workers.setting_names import (
     variable_of,
 )
 
-CONFIG_FILE = "sluice.toml"
 BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
 """Of URLs that a Redis or Valkey is reached by: plain, with TLS, by a socket of this machine."""
 
@@ -102,6 +102,16 @@ class DeliverySettings(Value):
     to the exclusion of others."""
 
 
+class _SettingsFile(TomlConfigSettingsSource):
+    """The settings of `sluice.toml`; a relative data directory in it is one of the file's folder."""
+
+    def __call__(self) -> dict[str, Any]:
+        values = super().__call__()
+        if isinstance(named := values.get("data_dir"), str) and self.toml_file_path:
+            values["data_dir"] = str(Path(str(self.toml_file_path)).absolute().parent / Path(named).expanduser())
+        return values
+
+
 class Settings(BaseSettings):
     """Every setting of one Sluice instance."""
 
@@ -113,8 +123,10 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    data_dir: Path = Path("sluice-data")
-    """Everything this instance keeps: ledger, journal, blobs, snapshots, spans, models."""
+    data_dir: Path = Field(default_factory=default_data_dir)
+    """Everything this instance keeps: ledger, journal, blobs, snapshots, spans, models. A relative path belongs to the
+    folder of the file that names it. By default `sluice-data` in this folder or in one above, else
+    `~/.local/share/sluice`."""
     instance: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "sluice"
     """Prefix of every broker key, so that two instances can share one broker."""
     broker_url: str | None = None
@@ -196,9 +208,9 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments first, then the environment, then the file, then the variables that are named for Neo4j."""
-        path = Path(os.environ.get("SLUICE_CONFIG", CONFIG_FILE))
+        file = _SettingsFile(settings_cls, config_file())
         neo4j = InitSettingsSource(settings_cls, read_graph_server(os.environ))
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path), neo4j
+        return init_settings, env_settings, file, neo4j
 
     @property
     def ledger_location(self) -> str:
@@ -242,9 +254,9 @@ def load_settings(**overrides: Any) -> Settings:
         InvalidSetting: a value cannot be used or a name is none. Names each such setting and what would be right. Or a
             `FEATURE_*` variable is neither true nor false.
     """
-    config = os.environ.get("SLUICE_CONFIG")
+    config = os.environ.get(CONFIG_VARIABLE)
     if config and not Path(config).is_file():
-        raise InvalidSetting("SLUICE_CONFIG", f"no file {config}", "run `sluice init` to write one")
+        raise InvalidSetting(CONFIG_VARIABLE, f"no file {config}", "run `sluice init` to write one")
     read_environment(os.environ)
     known = names_of(Settings)
     wrong = {

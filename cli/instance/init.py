@@ -1,19 +1,24 @@
-"""`sluice init`: a `sluice.toml` to edit."""
+"""The settings: `sluice init` writes a file of them to edit, `sluice config` shows what holds."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
+import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sluice.cli.output import AsJson, console, errors_told, marked, print_json
+from sluice.cli.output import AsJson, console, errors_told, marked, print_json, print_table
 from sluice.contracts.errors import Conflict
-from sluice.workers.setting_names import names_of
-from sluice.workers.settings import CONFIG_FILE, Settings
+from sluice.otel.redact import redact
+from sluice.workers.places import CONFIG_FILE, CONFIG_VARIABLE, DATA_FOLDER, config_file
+from sluice.workers.setting_names import names_of, origins
+from sluice.workers.settings import Settings, load_settings
 
 
 def init(
@@ -25,18 +30,25 @@ def init(
 ) -> None:
     """Write a sluice.toml with every setting, its default and its reason."""
     with errors_told(as_json=as_json):
-        target = path or Path(os.environ.get("SLUICE_CONFIG", CONFIG_FILE))
-        _write(target, commented_settings(), replace=force)
+        target = path or Path(os.environ.get(CONFIG_VARIABLE, CONFIG_FILE))
+        _write(target, settings_for(target.absolute().parent), replace=force)
         count = len(names_of(Settings))
         if as_json:
             print_json({"path": str(target.absolute()), "settings": count})
         else:
             console.print(f"wrote {marked(target)} with {count} settings, all at their defaults")
+            console.print(f"its data will be in {marked(target.absolute().parent / DATA_FOLDER)}")
 
 
 def commented_settings() -> str:
     """The `sluice.toml` of this package: every setting with its meaning, commented out."""
-    return files("cli").joinpath(CONFIG_FILE).read_text("utf-8")
+    return files("sluice.cli").joinpath(CONFIG_FILE).read_text("utf-8")
+
+
+def settings_for(folder: Path) -> str:
+    """The same with the data directory of an instance in `folder`, absolute: commands find it from anywhere."""
+    placeholder = f'#data_dir = "{DATA_FOLDER}"'
+    return commented_settings().replace(placeholder, f"data_dir = {json.dumps(str(folder / DATA_FOLDER))}")
 
 
 def _write(target: Path, text: str, *, replace: bool) -> None:
@@ -57,3 +69,33 @@ def _write(target: Path, text: str, *, replace: bool) -> None:
         raise Conflict(f"{target} is there already; --force replaces it") from error
     finally:
         Path(partial).unlink(missing_ok=True)
+
+
+def config(
+    changed: Annotated[bool, typer.Option("--changed", help="Only what is not at its default.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show each setting, its value, and where that comes from.
+
+    A variable counts before the file, the file before the default. Keys and passwords are masked.
+    """
+    with errors_told(as_json=as_json):
+        settings, path = load_settings(), config_file()
+        file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+        origin = origins(Settings, file, os.environ)
+        rows = [
+            (name, redact(value, name), str(path) if origin.get(name) == "file" else origin.get(name, "default"))
+            for name, value in _values(settings)
+            if name in origin or not changed
+        ]
+        if as_json:
+            print_json([{"setting": name, "value": value, "from": source} for name, value, source in rows])
+        else:
+            print_table("settings", ("setting", "value", "from"), rows)
+
+
+def _values(settings: Settings) -> Iterator[tuple[str, object]]:
+    held = settings.model_dump(mode="json")
+    for name in sorted(names_of(Settings)):
+        section, _, field = name.rpartition(".")
+        yield name, (held[section] if section else held)[field]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import InvalidInput
-from sluice.workers.settings import CONFIG_FILE
+from sluice.workers.places import is_standing
 
 if TYPE_CHECKING:
     from sluice.cli.memory.folder_memory import FolderMemory
@@ -64,7 +64,7 @@ def _is_local(project: Path) -> bool:
 
 def _instance_configured() -> bool:
     named = ("SLUICE_CONFIG", "SLUICE_DATA_DIR")
-    return any(os.environ.get(name) for name in named) or Path(CONFIG_FILE).exists() or Path("sluice-data").is_dir()
+    return any(os.environ.get(name) for name in named) or is_standing()
 
 
 def _name_of(project: str) -> str:

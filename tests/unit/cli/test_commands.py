@@ -20,7 +20,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from sluice.cli.instance.checks import checks_of
-from sluice.cli.instance.init import commented_settings
+from sluice.cli.instance.init import settings_for
 from sluice.cli.main import COMMANDS, app
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from sluice.index.local.writer import IndexWriter
@@ -196,15 +196,33 @@ def test_init_writes_every_setting_once_and_will_not_overwrite(sluice: Sluice, t
     refused = sluice("init")
     assert (refused.exit_code, path.read_text()) == (5, "# mine\n")
     assert sluice("init", "--force").exit_code == 0
-    assert path.read_text() == commented_settings()
+    assert path.read_text() == settings_for(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
 
-def test_the_written_file_changes_nothing(sluice: Sluice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_written_file_changes_nothing_but_where_the_data_is(
+    sluice: Sluice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SLUICE_DATA_DIR")
     plain = load_settings()
     sluice("init")
-    assert load_settings() == plain
+    assert load_settings() == plain.model_copy(update={"data_dir": tmp_path / "sluice-data"})
+
+
+def test_config_shows_where_each_value_comes_from_and_no_key(
+    sluice: Sluice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sluice.toml").write_text('[crawl]\nmax_pages = 3\n[search]\nbrave_api_key = "s3cret-key"\n')
+    monkeypatch.setenv("SLUICE_CRAWL__MAX_DEPTH", "2")
+    shown = {row["setting"]: row for row in value(sluice("config", "--json"))}
+    assert shown.keys() == names_of(Settings)
+    assert shown["crawl.max_pages"] == {"setting": "crawl.max_pages", "value": 3, "from": str(tmp_path / "sluice.toml")}
+    assert (shown["crawl.max_depth"]["value"], shown["crawl.max_depth"]["from"]) == (2, "SLUICE_CRAWL__MAX_DEPTH")
+    assert shown["crawl.render"]["from"] == "default"
+    changed = sluice("config", "--changed").output
+    assert "crawl.max_pages" in changed
+    assert "s3cret-key" not in changed
+    assert "crawl.render" not in changed
 
 
 # -- doctor

@@ -94,3 +94,33 @@ def test_a_broker_that_is_no_redis_is_refused_with_the_remedy_and_without_its_pa
     with pytest.raises(InvalidSetting, match="redis://host:6379/0, or leave it out") as refused:
         load_settings()
     assert "secret" not in str(refused.value)
+
+
+def test_an_instance_is_found_from_a_folder_below_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sluice.toml").write_text('data_dir = "data"\nhttp_port = 8811\n')
+    below = folder / "docs" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert (load_settings().data_dir, load_settings().http_port) == (folder / "data", 8811)
+    (folder / "sluice.toml").write_text("http_port = 8811\n")
+    assert load_settings().data_dir == folder / "sluice-data", "as the file of an earlier release has it"
+
+
+def test_a_data_directory_without_a_file_is_found_above_and_else_the_users_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "home"))
+    (folder / "project" / "docs").mkdir(parents=True)
+    monkeypatch.chdir(folder / "project" / "docs")
+    assert load_settings().data_dir == folder / "home" / "sluice"
+    (folder / "project" / "sluice-data").mkdir()
+    assert load_settings().data_dir == folder / "project" / "sluice-data"
+    assert not (folder / "home").exists()
+
+
+def test_a_settings_file_of_another_user_above_does_not_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sluice.toml").write_text("http_port = 8811\n")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    monkeypatch.setattr("os.geteuid", lambda: os.lstat(folder).st_uid + 1)
+    assert (load_settings().http_port == 8811) == (os.lstat(folder).st_uid == 0)
