@@ -6,31 +6,56 @@ machine's is refused on loopback, so that a web page cannot reach the interface 
 
 An operator whose key lists corpora operates on what belongs to them (dead letters, replays). What the whole instance
 shares (stages, hosts, metrics) needs an operator of all corpora.
+
+`SameOriginOnly` refuses what a web page of another origin makes a browser send (cross-site request forgery). A browser
+lets any page post to any address, this machine's own included, and names the page in `Origin` (RFC 6454, section 7) and
+`Sec-Fetch-Site` (W3C Fetch Metadata). Programs send neither header, so they are not affected. Reading needs no such
+check: without CORS headers, of which there are none, a page cannot see a response.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from opentelemetry.trace import Span
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sluice.api.problems import problem
+from sluice.contracts.api import Problem
+from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import Forbidden
+from sluice.otel.context import span
 from sluice.workers.service.api_keys import KeyRecord, is_loopback
 from sluice.workers.service.caller import OWN_MACHINE, Caller
 from sluice.workers.service.instance import Instance
 
 _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys create`")
 
-
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
+OWN_SITES = frozenset({"same-origin", "none"})
+"""`Sec-Fetch-Site` of a page of this very origin, and of a person who typed the address."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def instance_of(request: Request) -> Instance:
     """The instance that a request is for."""
     instance: Instance = request.app.state.instance
     return instance
+
+
+def request_span(request: Request, name: str) -> AbstractContextManager[Span]:
+    """A server span that continues the request's `traceparent` header (W3C Trace Context)."""
+    return span(name, traceparent=request.headers.get("traceparent"), kind="server")
 
 
 async def caller_of(request: Request, credentials: Credentials = None) -> Caller:
@@ -85,6 +110,8 @@ AnyCaller = Annotated[Caller, Depends(caller_of)]
 Operator = Annotated[Caller, Depends(operator_of)]
 InstanceOperator = Annotated[Caller, Depends(instance_operator_of)]
 WholeCaller = Annotated[Caller | None, Depends(whole_caller_of)]
+Corpus = Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")]
+Note = Annotated[str, Query(max_length=1_000, description="Why, for the record")]
 
 
 def _caller(key: KeyRecord) -> Caller:
@@ -100,3 +127,37 @@ def _host_of(request: Request) -> str:
 
 def _unauthorized(message: str) -> HTTPException:
     return HTTPException(401, message, {"WWW-Authenticate": "Bearer"})
+
+
+class SameOriginOnly:
+    """Answers 403 to a request that changes something and comes from a page of another origin, body or not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or refuse it."""
+        if scope["type"] == "http" and scope["method"] not in READING and not is_own(Headers(scope=scope)):
+            message = "a web page of another origin may not change anything here"
+            body = Problem(code="forbidden", message=message, remedy="send it from a program, without an Origin header")
+            await problem(403, body)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def is_own(headers: Headers) -> bool:
+    """Whether no page of another origin sent it. Schemes are not compared: a proxy before us may speak TLS."""
+    site = headers.get("sec-fetch-site")
+    if site is not None and site not in OWN_SITES:
+        return False
+    origin = headers.get("origin")
+    return origin is None or _is_same_host(origin, headers.get("host", ""))
+
+
+def _is_same_host(origin: str, host: str) -> bool:
+    try:
+        page, own = urlsplit(origin), urlsplit(f"{urlsplit(origin).scheme}://{host}")
+        default = DEFAULT_PORTS.get(page.scheme)
+        return (page.hostname, page.port or default) == (own.hostname, own.port or default) and bool(page.hostname)
+    except ValueError:  # no origin at all
+        return False

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Request, Response
 from sluice.contracts.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
+ROUTERS = (router,)
 
 HEADERS = {
     "Content-Security-Policy": (

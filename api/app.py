@@ -11,27 +11,8 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sluice.api import (
-    api_docs,
-    dead_letters,
-    defences,
-    documents,
-    evaluation,
-    flags,
-    forget,
-    graph,
-    graph_health,
-    hosts,
-    memory,
-    operations,
-    problems,
-    quarantine,
-    retrieval,
-    rollouts,
-    runs,
-    stages,
-)
-from sluice.api.same_origin import SameOriginOnly
+from sluice.api import api_docs, dead_letters, documents, graph, learning, memory, operations, problems, runs
+from sluice.api.access import SameOriginOnly
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
@@ -71,26 +52,9 @@ def make_api(settings: Settings) -> FastAPI:
     problems.install(app)
     app.add_middleware(SameOriginOnly)
     app.add_middleware(Measured)
-    for module in (
-        api_docs,
-        runs,
-        retrieval,
-        documents,
-        memory,
-        graph,
-        forget,
-        dead_letters,
-        quarantine,
-        defences,
-        flags,
-        stages,
-        hosts,
-        evaluation,
-        operations,
-        graph_health,
-        rollouts,
-    ):
-        app.include_router(module.router)
+    for module in (api_docs, runs, documents, memory, graph, dead_letters, learning, operations):
+        for router in module.ROUTERS:
+            app.include_router(router)
     return app
 
 

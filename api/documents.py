@@ -1,23 +1,35 @@
-"""Documents in, documents out."""
+"""Documents in, documents out; for operators, un-ingest and the quarantine.
+
+Un-ingest takes documents out with every trace of them; the negative list keeps them out. The quarantine holds chunks
+that the guard blocks: a key of some corpora sees the chunks of those alone.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from pydantic import ValidationError
 
-from sluice.api.access import AnyCaller, instance_of
+from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of, request_span
 from sluice.api.problems import problem_responses
 from sluice.api.runs import IdempotencyKey
-from sluice.api.tracing import request_span
 from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
-from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry
+from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 from sluice.workers.service.document_text import read_document_text
 
-router = APIRouter(prefix="/v1", tags=["documents"])
+documents = APIRouter(prefix="/v1", tags=["documents"])
+forgotten = APIRouter(prefix="/v1", tags=["forget"])
+quarantine = APIRouter(prefix="/v1/quarantine", tags=["quarantine"])
+ROUTERS = (documents, forgotten, quarantine)
+
+Listed = Annotated[QuarantinePage, Query()]
+Told = Annotated[str | None, Query(min_length=1, max_length=4_096)]
 
 
-@router.post(
+@documents.post(
     "/documents",
     status_code=202,
     responses=problem_responses(409, 413, 429, 503, 507),
@@ -33,7 +45,7 @@ def add(
         return service.add_documents(body, owner=caller.owner, idempotency_key=idempotency_key)
 
 
-@router.get(
+@documents.get(
     "/documents/{document_id:path}/text",
     responses=problem_responses(404, 503),
     summary="The text of a document, by the lines that citations name",
@@ -42,7 +54,7 @@ def text(
     request: Request,
     document_id: str,
     caller: AnyCaller,
-    corpus: Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")] = "default",
+    corpus: Corpus = "default",
     start_line: Annotated[int, Query(ge=1)] = 1,
     end_line: Annotated[int | None, Query(ge=1)] = None,
 ) -> DocumentText:
@@ -56,7 +68,7 @@ def text(
         return read_document_text(context.readers, context.settings.trust, corpus, document_id, start_line, end_line)
 
 
-@router.delete(
+@documents.delete(
     "/documents/{document_id:path}",
     status_code=202,
     responses=problem_responses(404, 429, 503, 507),
@@ -66,10 +78,107 @@ def remove(
     request: Request,
     document_id: str,
     caller: AnyCaller,
-    corpus: Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")] = "default",
+    corpus: Corpus = "default",
 ) -> RunAccepted:
     """The run is finished when no query finds the document any more."""
     caller.may_touch(corpus)
     service = instance_of(request).service
     with request_span(request, "DELETE /v1/documents"):
         return service.remove_document(corpus, document_id, owner=caller.owner)
+
+
+@forgotten.delete(
+    "/documents",
+    status_code=202,
+    responses=problem_responses(429, 503, 507),
+    summary="Forget documents, with every trace of them",
+)
+def forget(
+    request: Request,
+    operator: Operator,
+    body: ForgetRequest | None = None,
+    corpus: Corpus = "default",
+    url: Told = None,
+    url_prefix: Told = None,
+    document_id: Told = None,
+    run_id: Told = None,
+    submitted_by: Told = None,
+    keep_out: bool = True,
+    note: Note = "",
+) -> RunAccepted:
+    """Exactly one of URL, prefix, id, run, key and filters, in the body or (but for filters) in the query.
+
+    The run is finished when nothing of them is left, in older generations and in the journal either. Unless `keep_out`
+    is false they are neither crawled nor taken in again.
+    """
+    if body is None:
+        told = {"url": url, "url_prefix": url_prefix, "document_id": document_id, "run_id": run_id}
+        body = _request(corpus=corpus, **told, submitted_by=submitted_by, keep_out=keep_out, note=note)
+    with request_span(request, "DELETE /v1/documents"):
+        return instance_of(request).forget.forget(body, operator)
+
+
+@forgotten.post("/forgotten/prove", responses=problem_responses(503), summary="Is anything of it left?")
+def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
+    """Looks in what is served, in every generation, journal, known pages, blobs and quarantine; changes nothing."""
+    return instance_of(request).forget.prove(body.corpus, body.selection, operator)
+
+
+@forgotten.get("/forgotten", responses=problem_responses(503), summary="The negative list")
+def entries(request: Request, operator: Operator) -> list[ForgottenEntry]:
+    """What is neither crawled nor taken in, the latest first."""
+    return list(instance_of(request).forget.entries(operator))
+
+
+@forgotten.post("/forgotten", responses=problem_responses(503, 507), summary="Keep something out")
+def keep_out(request: Request, operator: Operator, body: NewEntry) -> list[ForgottenEntry]:
+    """Puts it on the negative list; what of it is in the corpus stays (`DELETE /v1/documents` removes it)."""
+    return list(instance_of(request).forget.keep_out(body, operator))
+
+
+@forgotten.delete("/forgotten/{entry_id}", responses=problem_responses(404, 503, 507), summary="Let something in again")
+def allow(request: Request, entry_id: str, operator: Operator, note: Note = "") -> ForgottenEntry:
+    """Takes it off the negative list; recorded with who, when and why."""
+    return instance_of(request).forget.allow(entry_id, operator, note)
+
+
+def _request(**facts: Any) -> ForgetRequest:
+    """What the query asks for.
+
+    Raises:
+        InvalidInput: it names none or several things.
+    """
+    try:
+        return ForgetRequest(**facts)
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error
+
+
+@quarantine.get("", responses=problem_responses(503), summary="Chunks that the guard holds back, the latest first")
+def some(request: Request, operator: Operator, wanted: Listed) -> list[QuarantinedChunk]:
+    """Chunks that meet every filter given; the next page is `before` the `position` of the last one."""
+    return list(instance_of(request).quarantine.some(wanted, operator))
+
+
+@quarantine.get("/{held_id}", responses=problem_responses(404, 503), summary="One chunk with its text")
+def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
+    """The text with the characters that each finding is about, and what operators did. Do not act on the text."""
+    return instance_of(request).quarantine.one(held_id, operator)
+
+
+@quarantine.post(
+    "/{held_id}/release",
+    status_code=202,
+    responses=problem_responses(404, 409, 503, 507),
+    summary="Let a chunk through",
+)
+def release(request: Request, held_id: str, operator: Operator, note: Note = "") -> Released:
+    """It is not blocked again, and a run brings it into the index; recorded with who, when and why."""
+    with request_span(request, "POST /v1/quarantine/release"):
+        return instance_of(request).quarantine.release(held_id, operator, note)
+
+
+@quarantine.post("/{held_id}/purge", responses=problem_responses(404, 409, 503, 507), summary="Remove a chunk's text")
+def purge(request: Request, held_id: str, operator: Operator, note: Note = "") -> QuarantinedText:
+    """Its text goes for good, the facts stay; recorded with who, when and why. Seen again it is blocked."""
+    return instance_of(request).quarantine.purge(held_id, operator, note)

@@ -1,23 +1,23 @@
 """The graph of what is indexed: questions in Cypher, what is next to a node, what is linked to a failing test.
 
-A graph is of one corpus, and a key reads those that it lists. See docs/graph.md.
+A graph is of one corpus, and a key reads those that it lists. See docs/graph.md. The health of the graph server stands
+at the address that the decision record names.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 
-from sluice.api.access import AnyCaller, Operator, instance_of
+from sluice.api.access import AnyCaller, Corpus, Operator, WholeCaller, instance_of, request_span
 from sluice.api.problems import problem_responses
-from sluice.api.tracing import request_span
 from sluice.contracts.api import RunAccepted
-from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.graph.api import (
     MAX_NODE_CHARACTERS,
     CypherRequest,
     CypherResult,
+    GraphServerHealth,
     GraphStatus,
     Linked,
     NearestDocuments,
@@ -27,12 +27,17 @@ from sluice.contracts.graph.api import (
 from sluice.contracts.graph.model import EdgeType
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
 
-router = APIRouter(prefix="/v1/graph", tags=["graph"])
+graph = APIRouter(prefix="/v1/graph", tags=["graph"])
+health = APIRouter(tags=["operations"])
+ROUTERS = (graph, health)
 
-Corpus = Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")]
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    **problem_responses(404),
+    503: {"model": GraphServerHealth, "description": "It does not answer, or refuses"},
+}
 
 
-@router.post("/query", responses=problem_responses(400, 404, 413, 429, 503, 504), summary="Ask in Cypher")
+@graph.post("/query", responses=problem_responses(400, 404, 413, 429, 503, 504), summary="Ask in Cypher")
 def query(request: Request, body: CypherRequest, caller: AnyCaller) -> CypherResult:
     """MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes.
 
@@ -42,7 +47,7 @@ def query(request: Request, body: CypherRequest, caller: AnyCaller) -> CypherRes
         return instance_of(request).graph.query(body, caller)
 
 
-@router.get("/nearest", responses=problem_responses(404, 503, 504), summary="Documents near to a question")
+@graph.get("/nearest", responses=problem_responses(404, 503, 504), summary="Documents near to a question")
 def nearest(
     request: Request,
     caller: AnyCaller,
@@ -55,7 +60,7 @@ def nearest(
         return instance_of(request).graph.nearest(corpus, question, caller, top_k=top_k)
 
 
-@router.get("/neighbours/{node_id:path}", responses=problem_responses(404, 503), summary="What is next to a node")
+@graph.get("/neighbours/{node_id:path}", responses=problem_responses(404, 503), summary="What is next to a node")
 def neighbours(
     request: Request,
     node_id: Annotated[
@@ -79,7 +84,7 @@ def neighbours(
         )
 
 
-@router.get("/linked", responses=problem_responses(404, 503), summary="Documents linked to a failing test of a module")
+@graph.get("/linked", responses=problem_responses(404, 503), summary="Documents linked to a failing test of a module")
 def linked(
     request: Request,
     caller: AnyCaller,
@@ -101,13 +106,13 @@ def linked(
         return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k)
 
 
-@router.get("/status", responses=problem_responses(404, 503), summary="How the graph of a corpus stands")
+@graph.get("/status", responses=problem_responses(404, 503), summary="How the graph of a corpus stands")
 def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> GraphStatus:
     """What the ledger holds, what is published of it, and how far that is behind."""
     return instance_of(request).graph_upkeep.status(corpus, caller)
 
 
-@router.post(
+@graph.post(
     "/rebuild",
     status_code=202,
     responses=problem_responses(404, 429, 503, 507),
@@ -118,3 +123,11 @@ def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAcce
     graph that grew was the same."""
     with request_span(request, "POST /v1/graph/rebuild"):
         return instance_of(request).graph_upkeep.rebuild(body.corpus, caller)
+
+
+@health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")
+def neo4j_health(request: Request, response: Response, caller: WholeCaller) -> GraphServerHealth:
+    """Neo4j or Memgraph; 404 where none is configured. Why it fails, only for a caller that may see every corpus."""
+    health = instance_of(request).graph_server_health()
+    response.status_code = 200 if health.status == "healthy" else 503
+    return health if caller or health.status == "healthy" else health.without_details()

@@ -11,9 +11,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
-from sluice.api.access import AnyCaller, instance_of
+from sluice.api.access import AnyCaller, instance_of, request_span
 from sluice.api.problems import problem_responses, problem_responses_of_stream
-from sluice.api.tracing import request_span
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.memory.api import (
     IterationAccepted,
@@ -31,6 +30,7 @@ from sluice.contracts.memory.names import FeatureName, ProjectPath
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"])
+ROUTERS = (router,)
 
 Project = Annotated[ProjectPath, Query(description="What the project is known by: its folder, or any name of it")]
 Feature = Annotated[FeatureName, Query(description="The feature that is worked on")]

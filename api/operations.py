@@ -1,17 +1,27 @@
-"""Health and metrics."""
+"""Health and metrics; for operators of all corpora, the stages and the hosts.
+
+A stage shows what waits in it and whether it is paused, and is paused and resumed by hand. A host shows how often the
+crawl visits it, and with what success.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from sluice.api.access import InstanceOperator, WholeCaller, instance_of
-from sluice.api.problems import MEANINGS, problem_responses_of_stream
-from sluice.contracts.api import Health, Problem
+from sluice.api.problems import MEANINGS, problem_responses, problem_responses_of_stream
+from sluice.contracts.api import Health, Problem, StageView
+from sluice.contracts.event import Queue
+from sluice.contracts.operations.hosts import HostView
 from sluice.otel.metrics import negotiate_metrics
+from sluice.workers.service.instance import MOST_DAYS
 
-router = APIRouter(tags=["operations"])
+health = APIRouter(tags=["operations"])
+stages = APIRouter(prefix="/v1/stages", tags=["stages"])
+crawled = APIRouter(prefix="/v1/hosts", tags=["operations"])
+ROUTERS = (stages, crawled, health)
 
 HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
     500: {"model": Problem, "description": MEANINGS[500]},
@@ -19,7 +29,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
+@health.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
     """Broker, ledger, workers, embedder and snapshots. Details only for a caller that may see every corpus."""
     health = instance_of(request).health()
@@ -27,7 +37,7 @@ def healthz(request: Request, response: Response, caller: WholeCaller) -> Health
     return health if caller else health.without_facts()
 
 
-@router.get(
+@health.get(
     "/metrics",
     responses={
         200: {
@@ -42,3 +52,37 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
     """Prometheus' text format 0.0.4, or OpenMetrics with exemplars (trace ids) where `Accept` asks for it."""
     shown, content_type = negotiate_metrics(request.headers.get("accept", ""))
     return Response(shown, media_type=content_type)
+
+
+@stages.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
+def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
+    """In the order of the pipeline."""
+    return instance_of(request).stages()
+
+
+@stages.post("/{stage}/pause", responses=problem_responses(503, 507), summary="Stop handing out work of a stage")
+def pause(
+    request: Request,
+    stage: Queue,
+    operator: InstanceOperator,
+    why: Annotated[str, Query(min_length=1, max_length=1_000)],
+) -> list[StageView]:
+    """Its events stay ready until it is resumed; what is being handled is finished. Recorded with who and when."""
+    return instance_of(request).pause(stage, why, operator.owner)
+
+
+@stages.post("/{stage}/resume", responses=problem_responses(503, 507), summary="Go on with a stage")
+def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
+    """End a pause, the circuit breaker's too. Recorded with who and when."""
+    return instance_of(request).resume(stage, operator.owner)
+
+
+@crawled.get("", responses=problem_responses(503), summary="What the crawl did to each host")
+def hosts(
+    request: Request,
+    _operator: InstanceOperator,
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> list[HostView]:
+    """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
+    return instance_of(request).hosts(days, limit)

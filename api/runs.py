@@ -1,4 +1,4 @@
-"""Asking the gate, and following a run."""
+"""Asking: the gate and its runs, and direct queries, which search the corpus as it is."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
-from sluice.api.access import AnyCaller, instance_of
+from sluice.api.access import AnyCaller, instance_of, request_span
 from sluice.api.problems import problem_responses, problem_responses_of_stream
-from sluice.api.tracing import request_span
 from sluice.contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
 from sluice.contracts.errors import InvalidInput
+from sluice.contracts.retrieval import Query as DirectQuery
+from sluice.contracts.retrieval import Retrieval
+from sluice.otel.context import current_traceparent
 from sluice.workers.service.announcements import PATIENCE_SECONDS, news_or_patience
 from sluice.workers.service.instance import Instance
 from sluice.workers.service.runs import RunSummary
 
-router = APIRouter(prefix="/v1", tags=["runs"])
+runs = APIRouter(prefix="/v1", tags=["runs"])
+retrieval = APIRouter(prefix="/v1", tags=["retrieval"])
+ROUTERS = (runs, retrieval)
 
 GRACE_SECONDS = 5.0
 """How long past its deadline a waiting request is still held: the time an answer takes."""
@@ -48,7 +52,7 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-@router.post(
+@runs.post(
     "/gate",
     status_code=202,
     response_model=RunAccepted,
@@ -78,7 +82,7 @@ async def ask(
     return JSONResponse(accepted.model_dump(mode="json"), status_code=202)
 
 
-@router.get("/runs", responses=problem_responses(503), summary="Recent runs, newest first")
+@runs.get("/runs", responses=problem_responses(503), summary="Recent runs, newest first")
 def recent(
     request: Request,
     caller: AnyCaller,
@@ -91,13 +95,13 @@ def recent(
     return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
 
 
-@router.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
+@runs.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
 def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Status, decision, answer, what is missing and why, and what it cost."""
     return instance_of(request).runs.one(run_id, caller)
 
 
-@router.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503, 507), summary="Cancel a run")
+@runs.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503, 507), summary="Cancel a run")
 def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Stop what is still open, also what a worker has in hand. What was indexed stays indexed."""
     instance = instance_of(request)
@@ -122,7 +126,7 @@ def position_behind(
     return _sequence(last_event_id)
 
 
-@router.get(
+@runs.get(
     "/runs/{run_id}/events",
     response_class=EventStream,
     responses={
@@ -141,7 +145,7 @@ async def events(
     return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
 
 
-@router.post(
+@runs.post(
     "/feedback",
     status_code=202,
     responses=problem_responses(404, 409, 413, 503, 507),
@@ -200,3 +204,21 @@ def _sequence(last_event_id: str | None) -> int:
     if not _POSITION.fullmatch(last_event_id):
         raise InvalidInput("Last-Event-ID", "no id of an event", "send back the id of the last event received")
     return int(last_event_id)
+
+
+@retrieval.post(
+    "/query",
+    response_model=Retrieval,
+    responses=problem_responses(404, 409, 413, 503, 504),
+    summary="Search the corpus as it is",
+)
+async def query(request: Request, body: DirectQuery, caller: AnyCaller) -> Response:
+    """Ranked chunks with every score, rank and source, and the generation that they came from.
+
+    With `minimum_journal_offset` the reply waits until what is served covers that offset. An offset that the corpus's
+    journal does not have is refused at once (422).
+    """
+    caller.may_touch(body.corpus)
+    with request_span(request, "POST /v1/query"):
+        raw = await instance_of(request).query_pool.ask(body, current_traceparent())
+    return Response(raw, media_type="application/json")

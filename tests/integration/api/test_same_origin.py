@@ -6,7 +6,7 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
-from sluice.api.same_origin import is_own
+from sluice.api.access import is_own
 
 FOREIGN = [
     {"Origin": "https://evil.example"},

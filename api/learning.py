@@ -1,0 +1,112 @@
+"""How the gate's runs did, and what steers the gate: flags, steps back, models on their way.
+
+Everybody reads the flags. The rest is for operators of all corpora, as the gate is one for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, instance_of, request_span
+from sluice.api.problems import problem_responses
+from sluice.contracts.api import DefenceView
+from sluice.contracts.learning.control import DefenceName, FlagState
+from sluice.contracts.learning.flags import FlagRequest, FlagResult
+from sluice.contracts.learning.rollout import Rollout, RolloutRequest
+from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.workers.service.learning.evaluation import By, Evaluation
+from sluice.workers.service.learning.rollouts import AbReport
+
+flags = APIRouter(prefix="/v1/flags", tags=["flags"])
+outcomes = APIRouter(prefix="/v1/evaluation", tags=["operations"])
+defences = APIRouter(prefix="/v1/defences", tags=["defences"])
+rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
+ROUTERS = (defences, flags, outcomes, rollouts)
+
+SHOWN = timedelta(days=7)
+"""How far back runs are looked at where the caller does not say."""
+
+
+@flags.get("", responses=problem_responses(503), summary="Every flag, and who decides it")
+def every(request: Request, caller: AnyCaller) -> Sequence[FlagState]:
+    """Kill switch before policy before environment before stored value before default, as this server sees them."""
+    return instance_of(request).flags.states(caller)
+
+
+@flags.get("/{name}/history", responses=problem_responses(404, 503), summary="What operators did to a flag")
+def history(request: Request, name: str, operator: Operator) -> Sequence[OperatorAction]:
+    """Who, when, what and why, the first one first."""
+    return instance_of(request).flags.history(name)
+
+
+@flags.put("/{name}", responses=problem_responses(404, 409, 503), summary="Switch a flag on or off")
+def put(request: Request, name: str, body: FlagRequest, operator: Operator) -> FlagResult:
+    """Takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
+    with request_span(request, "PUT /v1/flags"):
+        return instance_of(request).flags.change(name, body.action, operator, body.note)
+
+
+@flags.delete("/{name}", responses=problem_responses(404, 503), summary="Take back what is stored of a flag")
+def reset(request: Request, name: str, operator: Operator, note: Note = "") -> FlagResult:
+    """Its kill switch and its stored value: environment or default decide then."""
+    with request_span(request, "DELETE /v1/flags"):
+        return instance_of(request).flags.change(name, "reset", operator, note)
+
+
+@outcomes.get("", responses=problem_responses(503), summary="How the runs did: satisfaction, cost, latency, freshness")
+def evaluation(
+    request: Request,
+    _operator: InstanceOperator,
+    since: Annotated[datetime | None, Query(description="Decided since then; without it, in the last 7 days")] = None,
+    by: Annotated[By, Query(description="What a row is of")] = "plan",
+    profile: Annotated[str | None, Query(max_length=32, description="Of one profile alone")] = None,
+) -> Evaluation:
+    """Counts, satisfaction, freshness gain, cost per successful task, latency and more, with intervals of 95 %."""
+    now = datetime.now(UTC)
+    begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
+    return instance_of(request).evaluation(begin, now, by, profile)
+
+
+@defences.get(
+    "",
+    name="every",
+    responses=problem_responses(503),
+    summary="Every defence of the gate, and whether it has stepped back",
+)
+def every_defence(request: Request, _operator: InstanceOperator) -> list[DefenceView]:
+    """By name and profile, with what their latest windows showed."""
+    return instance_of(request).defences()
+
+
+@defences.delete("/{name}", responses=problem_responses(404, 409, 503, 507), summary="End a step back before it heals")
+def lift(
+    request: Request,
+    name: DefenceName,
+    operator: InstanceOperator,
+    profile: Annotated[str | None, Query(max_length=32)] = None,
+    note: Annotated[str, Query(max_length=1_000)] = "",
+) -> list[DefenceView]:
+    """Of one profile, or of all. Its windows begin anew. Recorded with who, when and why."""
+    return instance_of(request).lift_defence(name, profile, note, operator.owner)
+
+
+@rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")
+def some(request: Request, operator: InstanceOperator) -> list[Rollout]:
+    """How each model stands, and each step that it took."""
+    return list(instance_of(request).rollouts.all())
+
+
+@rollouts.post("", responses=problem_responses(404, 409, 503), summary="Try a model, promote it, or end its part")
+def apply(request: Request, operator: InstanceOperator, body: RolloutRequest) -> Rollout:
+    """It counts from the next decision on; recorded with who, when and why."""
+    return instance_of(request).rollouts.apply(body, operator.owner)
+
+
+@rollouts.get("/{version}/report", responses=problem_responses(404, 503), summary="The A/B report on a model")
+def report(request: Request, operator: InstanceOperator, version: str) -> AbReport:
+    """The arms side by side since the model's trial began, and where its plans differ from those of the weights."""
+    return instance_of(request).rollouts.report(version)
