@@ -245,8 +245,8 @@ def _cypher(settings: Settings) -> Check:
     """Whether a question in Cypher can be locked up here, and by what."""
     if not (settings.graph.enabled and settings.graph.cypher):
         return Check("cypher", "ok", "off")
-    from sluice.graph.cypher.engine import find_layers
-    from sluice.graph.cypher.files import FILE
+    from sluice.graph.cypher.engine_file import FILE
+    from sluice.graph.cypher.run import find_layers
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / FILE).touch()  # the only thing that a question may read

@@ -1,8 +1,8 @@
-"""Runs one question in a process that lives for it alone. The standard library and the engine are all it needs.
+"""The program of a process that lives for one question alone. It needs the standard library and the engine only.
 
-It is forked from `fork_server`, locks itself up, opens the file for reading and writes what comes out as one JSON
-object to a pipe: `columns`, `rows`, `is_cut` (there are more rows) and `is_full` (they are too large), or `error` with
-its kind.
+It takes the question as JSON from standard input, loads the engine, locks itself up and opens the file for reading. On
+standard output it writes a line break when it is locked up, then one JSON object: `columns`, `rows`, `is_cut` (there
+are more rows) and `is_full` (they are too large), or `error` with its kind.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import base64
 import json
 import math
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sluice.graph.cypher.files import FILE
 from sluice.graph.cypher.jail import Limits, NoJail, close_in
 
 _BASE_BYTES = 512 << 20
@@ -26,46 +27,51 @@ _POOL_BYTES = 128 << 20
 _MEMORY_BYTES = 512 << 20
 """What a question may take beside the pool and the map of the file."""
 _LEAST_MAP_BYTES = 1 << 30
+_OUTPUT = 1
 
 
-def answer(request: dict[str, Any], pipe: int) -> None:
-    """Lock up, run `request`, write the result to the pipe and close it. Raises nothing."""
+def main() -> None:
+    """Lock up, run the request that standard input holds, and write the result. Raises nothing."""
+    request = json.load(sys.stdin)
     try:
-        told = _locked(request, pipe)
+        told = _locked(request)
     except NoJail as error:
         told = {"error": "no_jail", "message": str(error)}
     except MemoryError:
         told = {"error": "memory", "message": ""}
+    except ModuleNotFoundError as error:
+        told = {"error": "missing", "message": error.name or str(error)}
     except Exception as error:  # noqa: BLE001 - it is told over the pipe
         told = {"error": "engine", "message": f"{type(error).__name__}: {error}"}
-    _write(pipe, told)
-    os.close(pipe)
+    _write(json.dumps(told, ensure_ascii=False).encode(errors="replace"))
+    os._exit(0)
 
 
-def _locked(request: dict[str, Any], pipe: int) -> dict[str, Any]:
-    folder = request["folder"]
-    size = os.stat(os.path.join(folder, FILE)).st_size
+def _locked(request: dict[str, Any]) -> dict[str, Any]:
+    import ladybug._lbug  # before files are closed: it loads its library at the first use
+
+    folder, file = request["folder"], request["file"]
+    size = os.stat(os.path.join(folder, file)).st_size
     mapped = max(_LEAST_MAP_BYTES, 1 << (size * 4 - 1).bit_length())
     limits = Limits(
         cpu_seconds=math.ceil(request["timeout_seconds"]) + 1,
         address_space_bytes=_BASE_BYTES + _POOL_BYTES + _MEMORY_BYTES + mapped,
     )
-    closed = close_in(folder, limits, (pipe,), frozenset(request.get("without", ())))
+    closed = close_in(folder, limits, (_OUTPUT,), frozenset(request.get("without", ())))
+    _write(b"\n")
     if request.get("probe"):
         return {"layers": closed.layers, "missing": closed.missing}
     try:
-        os.close(os.open(FILE, os.O_RDONLY))
+        os.close(os.open(file, os.O_RDONLY))
     except OSError as error:
         return {"error": "closed", "message": error.strerror}
-    return _run(request, mapped)
+    return _run(ladybug, request, mapped)
 
 
-def _run(request: dict[str, Any], mapped: int) -> dict[str, Any]:
-    import ladybug
-
+def _run(ladybug: Any, request: dict[str, Any], mapped: int) -> dict[str, Any]:
     try:
         database = ladybug.Database(
-            FILE, buffer_pool_size=_POOL_BYTES, max_num_threads=1, max_db_size=mapped, read_only=True,
+            request["file"], buffer_pool_size=_POOL_BYTES, max_num_threads=1, max_db_size=mapped, read_only=True,
             auto_checkpoint=False,
         )  # fmt: skip
     except RuntimeError as error:
@@ -132,11 +138,9 @@ def _pairs(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, cell(inner)
 
 
-def _write(pipe: int, told: dict[str, Any]) -> None:
+def _write(written: bytes) -> None:
     # RLIMIT_FSIZE is about files; a pipe takes what it is given.
-    view = memoryview(json.dumps(told, ensure_ascii=False).encode(errors="replace"))
-    try:
+    view = memoryview(written)
+    with suppress(BrokenPipeError):
         while view:
-            view = view[os.write(pipe, view) :]
-    except BrokenPipeError:
-        pass
+            view = view[os.write(_OUTPUT, view) :]

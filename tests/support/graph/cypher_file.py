@@ -8,8 +8,7 @@ from pathlib import Path
 
 from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
 from sluice.contracts.graph.rows import CitationRow, DocumentRow
-from sluice.graph.cypher.build import build
-from sluice.graph.cypher.rows import DocumentFacts
+from sluice.graph.cypher.build import DocumentFacts, build
 from sluice.graph.generations.publish import publish
 
 

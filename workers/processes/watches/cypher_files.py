@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from sluice.contracts.errors import SluiceError
-from sluice.graph.cypher.build import build_in_child
-from sluice.graph.cypher.files import CypherFile, newest_files
-from sluice.graph.cypher.rows import DocumentFacts
+from sluice.graph.cypher.build import DocumentFacts, build_in_child
+from sluice.graph.cypher.engine_file import CypherFile, newest_files
 from sluice.otel import metrics
 from sluice.workers.wiring.graph.directives import is_graphed
 from sluice.workers.wiring.graph.lag import published_in

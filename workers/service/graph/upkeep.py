@@ -9,7 +9,7 @@ from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.api import GraphProof, GraphStatus
 from sluice.contracts.outcome import Next
-from sluice.graph.cypher.files import newest_files
+from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.extract.extract import parser_version
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256

@@ -33,7 +33,7 @@ class GraphArms:
 
     def discard_cypher(self, corpus: str) -> None:
         """Have the file for Cypher written anew: what it copies from the index is of another time. Seconds without."""
-        from sluice.graph.cypher.files import discard, newest_files
+        from sluice.graph.cypher.engine_file import discard, newest_files
 
         for written in newest_files(self.folder(corpus)):
             discard(written.folder.parent)

@@ -15,8 +15,7 @@ from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.contracts.graph.api import CypherRequest
 from sluice.contracts.graph.model import EdgeType, NodeLabel
 from sluice.graph.cypher.build import LOCK, build_in_child
-from sluice.graph.cypher.engine_file import EdgeRow, NodeRow, write_file
-from sluice.graph.cypher.files import FILE, file_of, newest_files
+from sluice.graph.cypher.engine_file import FILE, EdgeRow, NodeRow, file_of, newest_files, write_file
 from sluice.graph.cypher.guard import guard
 from sluice.graph.cypher.run import run_cypher
 from tests.support.graph.cypher_file import FACTS, publish_shop, shop_with_cypher

@@ -13,7 +13,7 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.model import EdgeType, NodeLabel
 from sluice.graph.cypher.dialects import FUNCTIONS, LADYBUG, NEO4J
 from sluice.graph.cypher.guard import guard
-from sluice.graph.cypher.question.parse import parse
+from sluice.graph.cypher.parse import parse
 from tests.support.graph.hostile_cypher import BOUNDED, REFUSED
 
 WORDS = sorted(

@@ -10,9 +10,8 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput, SluiceError, TimedOut
 from sluice.contracts.graph.api import CypherRequest
-from sluice.graph.cypher.engine import MAX_RESULT_BYTES, find_layers, run_text
-from sluice.graph.cypher.files import newest_files
-from sluice.graph.cypher.run import run_cypher
+from sluice.graph.cypher.engine_file import newest_files
+from sluice.graph.cypher.run import MAX_RESULT_BYTES, find_layers, run_cypher, run_text
 from tests.support.graph.cypher_file import shop_with_cypher
 from tests.support.graph.hostile_cypher import BOUNDED, REFUSED
 

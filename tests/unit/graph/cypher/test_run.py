@@ -9,7 +9,7 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
 from sluice.contracts.graph.api import CypherRequest, CypherResult
-from sluice.graph.cypher.files import newest_files
+from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.cypher.run import run_cypher
 from tests.support.graph.cypher_file import publish_shop, shop_with_cypher
 

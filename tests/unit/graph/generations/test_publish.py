@@ -15,7 +15,7 @@ from sluice.contracts.errors import Corrupted, Unavailable
 from sluice.contracts.graph.retrieval import GraphHit
 from sluice.contracts.graph.rows import CitationRow, DocumentRow
 from sluice.graph.arm import DAMAGED, NO_GRAPH, Arm
-from sluice.graph.cypher.files import FOLDER
+from sluice.graph.cypher.engine_file import FOLDER
 from sluice.graph.generations.publish import (
     BESIDE,
     FILE,

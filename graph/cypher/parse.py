@@ -1,17 +1,69 @@
-"""From text to the words and signs that the grammar can read.
+"""From text to trees by the grammar of openCypher, with the position of the first error.
 
 The grammar (`antlr4_cypher`) lacks some of what people write to Neo4j. It is helped here, word by word and before it
 reads any: what it gets never says more than what stands in the question, and all that it makes of it is checked later.
+Its lexer skips what it does not know; here that is an error, as everything is that an engine might read differently.
+The trees are all that is used further on, never the text.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from sluice.contracts.errors import InvalidInput
-from sluice.graph.cypher.question.refusals import refuse, refuse_at, shown
+
+MAX_SHOWN = 40
+
+
+def refuse_at(node: Any, problem: str, remedy: str = "") -> NoReturn:
+    """Raise InvalidInput that names where in the text the node or token begins."""
+    token = node.start if hasattr(node, "parser") else getattr(node, "symbol", node)
+    refuse(token.line, token.column, problem, remedy)
+
+
+def refuse(line: int, column: int, problem: str, remedy: str = "") -> NoReturn:
+    """Raise InvalidInput for a line from 1 and a column from 0."""
+    raise InvalidInput("query", f"line {line}, column {column + 1}: {problem}", remedy)
+
+
+def shown(text: str) -> str:
+    """Some words of the question as they may stand in an error."""
+    text = " ".join(text.split())
+    return repr(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
+
+
+_one_at_a_time = threading.Lock()
+
+
+class Branch(NamedTuple):
+    """One of the questions that UNION joins: trees that stand one after the other, each but the last up to a WITH."""
+
+    joined_by: str
+    """`UNION`, `UNION ALL`, or nothing before the first."""
+    trees: list[Any]
+    """Each is of the rule `script` of the grammar."""
+
+
+def parse(query: str) -> list[Branch]:
+    """The question as trees. Raises InvalidInput of `query` with line and column, both from 1."""
+    with _one_at_a_time:  # lexers and parsers share what they learn
+        tokens = read_tokens(query)
+        return [Branch(part.joined_by, [_tree(clause, query) for clause in part.clauses]) for part in split(tokens)]
+
+
+def _tree(tokens: list[Any], query: str) -> Any:
+    from antlr4 import CommonTokenStream
+    from antlr4.ListTokenSource import ListTokenSource
+    from antlr4_cypher import CypherParser
+
+    parser = CypherParser(CommonTokenStream(ListTokenSource(tokens)))
+    parser.removeErrorListeners()
+    parser.addErrorListener(first_error(query))
+    return parser.script()
+
 
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_000

@@ -6,8 +6,8 @@ from typing import Any
 
 from sluice.contracts.graph.model import EdgeType, NodeLabel
 from sluice.graph.cypher.dialects import Dialect
-from sluice.graph.cypher.question.refusals import refuse_at, shown
-from sluice.graph.cypher.question.walk import Walk, listed, one_of
+from sluice.graph.cypher.parse import refuse_at, shown
+from sluice.graph.cypher.walk import Walk, listed, one_of
 from sluice.graph.schema import EDGE_PROPERTIES, PROPERTIES
 
 MAX_HOPS = 5
