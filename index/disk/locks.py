@@ -10,7 +10,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from sluice.contracts.errors import Corrupted, Fenced, NotFound, Unavailable
-from sluice.index.disk.durable import is_shortage, replace_file
+from sluice.disk.durable import is_shortage, replace_file
 from sluice.index.disk.layout import CorpusLayout
 
 

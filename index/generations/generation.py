@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.index.disk.durable import is_shortage
+from sluice.disk.durable import is_shortage
 from sluice.index.disk.locks import Pin
 from sluice.index.generations.manifest import MANIFEST, Manifest, SegmentEntry
 from sluice.index.generations.view import Coverage, Part, View

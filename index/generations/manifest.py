@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
-from sluice.index.disk.durable import is_shortage
+from sluice.disk.durable import is_shortage
 
 MANIFEST = "manifest.json"
 FORMAT = 3

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
-from sluice.index.disk.durable import (
+from sluice.disk.durable import (
     StrPath,
     fsync_meanwhile,
     fsync_path,

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.index.disk.durable import fsync_path
+from sluice.disk.durable import fsync_path
 from sluice.index.journal.files import JournalFile, list_files, read_file
 from sluice.index.journal.frames import encode_frame
 from sluice.index.journal.records import Kind, encode_end, encode_pin

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sluice.contracts.errors import Corrupted
-from sluice.index.disk.durable import fsync_path
+from sluice.disk.durable import fsync_path
 from sluice.index.journal.frames import Frame, contains_frame, encode_frame, read_frame, read_frames
 from sluice.index.journal.records import Kind, decode_end, decode_pin, encode_end
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from sluice.contracts.errors import Unavailable
-from sluice.index.disk.durable import fsync_path
+from sluice.disk.durable import fsync_path
 from sluice.index.journal.files import create_segment, remove_leftovers, repair_segment
 from sluice.index.journal.frames import encode_frame
 from sluice.index.journal.records import Kind

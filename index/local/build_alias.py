@@ -24,7 +24,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from sluice.contracts.errors import Conflict
-from sluice.index.disk.durable import fsync_path, replace_file
+from sluice.disk.durable import fsync_path, replace_file
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import Pin
 from sluice.index.generations.manifest import MANIFEST, parse_generation_number

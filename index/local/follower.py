@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
-from sluice.index.disk.durable import is_shortage
+from sluice.disk.durable import is_shortage
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.generation import OpenGeneration
 from sluice.index.generations.manifest import load_manifest, parse_generation_number

@@ -24,10 +24,10 @@ import numpy as np
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
 from sluice.contracts.errors import Conflict, Corrupted, NotFound, Unavailable
+from sluice.disk.swap import require_swap, swap
 from sluice.index.disk.handover import take_over
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import WriterLock
-from sluice.index.disk.swap import require_swap, swap
 from sluice.index.generations.publish import Generation
 from sluice.index.journal.files import OPEN_END, read_pinned_model
 from sluice.index.journal.journal import Journal

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.index.disk.durable import link_or_copy
+from sluice.disk.durable import link_or_copy
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.generation import read_dead
 from sluice.index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry

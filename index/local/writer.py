@@ -23,7 +23,7 @@ from typing import Self
 
 from sluice.contracts.document import ChunkBatch
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
-from sluice.index.disk.durable import FLUSHING_THREADS, replace_pointer
+from sluice.disk.durable import FLUSHING_THREADS, replace_pointer
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import WriterLock
 from sluice.index.generations.manifest import (

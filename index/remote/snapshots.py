@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
-from sluice.index.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
+from sluice.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import Pin, WriterLock
 from sluice.index.generations.manifest import MANIFEST, FileEntry, Manifest, load_manifest

@@ -10,6 +10,7 @@ PACKAGES = (
     "api",
     "cli",
     "contracts",
+    "disk",
     "evaluation",
     "gate",
     "index",
@@ -18,6 +19,7 @@ PACKAGES = (
     "graph",
     "memory",
     "otel",
+    "text",
     "trust",
     "workers",
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
-from sluice.index.disk.durable import replace_file
+from sluice.disk.durable import replace_file
 
 if TYPE_CHECKING:
     from sluice.memory.memory import Memory

@@ -6,10 +6,12 @@ import errno
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 StrPath = str | os.PathLike[str]
 """A path. A generation has dozens of files, and joining text takes a tenth of the time that joining `Path`s does."""
@@ -68,14 +70,38 @@ def fsync_meanwhile(paths: Iterable[StrPath], threads: Executor) -> Iterator[Non
         flush.result()
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path` atomically and durably: temporary file, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+def write_file(path: StrPath, content: bytes) -> None:
+    """Write a file in place and flush it. For files in a folder that nobody reads yet; others need `replace_file`."""
+    with open(path, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Put `content` at `path` atomically and durably. `mode` is that of `replacing`."""
+    with replacing(path, mode) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Yield a file that takes the place of `path`, atomically and durably, when the block ends without an error.
+
+    Its permissions are `mode` without what the umask forbids. After an error `path` is as it was and nothing is left
+    behind; a process that is killed leaves a hidden file `.NAME.….tmp`. Any number of threads and processes may
+    replace the same path at once: one of them wins, whole.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident():x}.tmp")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     fsync_path(path.parent)
 
 

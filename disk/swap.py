@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from sluice.contracts.errors import InvalidInput
-from sluice.index.disk.durable import fsync_path
+from sluice.disk.durable import fsync_path
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
