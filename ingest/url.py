@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from base64 import b64encode
+from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import unquote, urlsplit
 
 import ada_url
 from publicsuffixlist import PublicSuffixList
@@ -135,6 +138,40 @@ def within_domains(host: str, domains: tuple[str, ...]) -> bool:
     """Whether `host` is one of `domains` or below one of them."""
     name = host.strip("[]").rstrip(".").lower()
     return any(name == domain or name.endswith("." + domain) for domain in (_bare(entry) for entry in domains))
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyAddress:
+    """Where a proxy listens, and as whom it is asked."""
+
+    host: str
+    port: int
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    @classmethod
+    def at(cls, url: str, *, default_port: int | None = None) -> ProxyAddress:
+        """Read `http://user:password@host:port`.
+
+        Raises:
+            InvalidInput: it is no such address. Does not show it, as it may hold a password.
+        """
+        parts = urlsplit(url)
+        try:
+            host, port = parts.hostname, parts.port or default_port
+        except ValueError:
+            host, port = None, None
+        if parts.scheme != "http" or not host or not port or parts.path not in ("", "/"):
+            raise InvalidInput("proxy_url", "is not the address of a proxy", "http://user:password@host:port")
+        return cls(host, port, unquote(parts.username or ""), unquote(parts.password or ""))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header that presents the credentials (RFC 7617); none where there are none."""
+        if not self.username:
+            return {}
+        credentials = b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return {"Proxy-Authorization": f"Basic {credentials}"}
 
 
 def _bare(domain: str) -> str:

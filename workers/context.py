@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from sluice.ingest.embed.port import Embedder, Vectors
     from sluice.ingest.embed.with_breaker import BreakingEmbedder
     from sluice.ingest.http.fetch import Fetcher
-    from sluice.ingest.politeness.host_rendering import HostMemory
-    from sluice.ingest.politeness.host_stats import HostStats
+    from sluice.ingest.politeness.hosts import HostMemory, HostStats
     from sluice.ingest.settings import Purpose
     from sluice.memory.ports import AskModel, Sanitise, SearchIndex
     from sluice.workers.broker.cancellation import Cancellations
@@ -246,7 +245,7 @@ class Context:
     @lazy
     def host_stats(self) -> HostStats:
         """What the crawl did to each host, counted in the broker."""
-        from sluice.ingest.politeness.host_stats import HostStats
+        from sluice.ingest.politeness.hosts import HostStats
         from sluice.workers.wiring.observers import utc_now
 
         stats = HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
@@ -256,7 +255,7 @@ class Context:
     @lazy
     def host_memory(self) -> HostMemory:
         """Which hosts build their pages by scripts, learned in the broker."""
-        from sluice.ingest.politeness.host_rendering import HostMemory
+        from sluice.ingest.politeness.hosts import HostMemory
 
         memory = HostMemory(self.settings.broker_location, key_prefix=self.settings.instance)
         self._closing.callback(memory.close)

@@ -10,7 +10,7 @@ import typer
 from sluice.cli.output import AsJson, print_json, print_table
 from sluice.cli.session import session
 from sluice.contracts.operations.hosts import HostView
-from sluice.ingest.politeness.host_stats import MOST_DAYS
+from sluice.ingest.politeness.hosts import MOST_DAYS
 
 COLUMNS = (
     "host",

@@ -11,53 +11,19 @@ The egress proxy carries one plain request or one tunnel per connection, so that
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import cast
-from urllib.parse import unquote, urlsplit
 
-from sluice.contracts.errors import InvalidInput, Overloaded
+from sluice.contracts.errors import Overloaded
+from sluice.ingest.url import ProxyAddress
 
 DIAL_SECONDS = 10.0
 """How long the proxy may take to accept; it listens on this machine."""
 MAX_FIRST_LINE_BYTES = 65_536
 LAST_ADDRESS = 254
 """Of 127.0.0.0/24: pages that one browser can tell apart at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyAddress:
-    """An egress proxy and what it wants to see."""
-
-    scheme: str
-    host: str
-    port: int
-    username: str
-    password: str
-
-    @classmethod
-    def of(cls, proxy_url: str) -> ProxyAddress:
-        """The parts of `http://user:password@host:port`.
-
-        Raises:
-            InvalidInput: there is no host or port in it.
-        """
-        parts = urlsplit(proxy_url)
-        if not parts.hostname or not parts.port:
-            raise InvalidInput("proxy_url", "has no host and port", "for instance http://user:password@127.0.0.1:8888")
-        username, password = unquote(parts.username or ""), unquote(parts.password or "")
-        return cls(parts.scheme, parts.hostname, parts.port, username, password)
-
-    @property
-    def authorization(self) -> bytes:
-        """The header line that presents the credentials (RFC 9110, 11.7.2); empty where there are none."""
-        if not self.username:
-            return b""
-        credentials = base64.b64encode(f"{self.username}:{self.password}".encode())
-        return b"Proxy-Authorization: Basic " + credentials + b"\r\n"
 
 
 class EgressGrant:
@@ -103,9 +69,9 @@ class EgressGrant:
         """The reserved `address` leads to the proxy until the block ends; then all its connections are cut.
 
         Raises:
-            InvalidInput: there is no host or port in `proxy_url`.
+            InvalidInput: `proxy_url` is not the address of a proxy.
         """
-        self._pages[address] = ProxyAddress.of(proxy_url)
+        self._pages[address] = ProxyAddress.at(proxy_url)
         try:
             yield
         finally:
@@ -218,6 +184,7 @@ class _FromBrowser(_End):
             return
         other.other, self.other = self, other
         line, _, rest = self._first.partition(b"\r\n")
-        other.transport.write(line + b"\r\n" + proxy.authorization + rest)
+        ours = "".join(f"{name}: {value}\r\n" for name, value in proxy.headers.items())
+        other.transport.write(line + b"\r\n" + ours.encode() + rest)
         self._first = b""
         self.transport.resume_reading()

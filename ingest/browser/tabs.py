@@ -19,9 +19,9 @@ from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings
 from playwright.async_api import Error as PlaywrightError
 
 from sluice.ingest.browser.page import RenderRequest
-from sluice.ingest.browser.relay import EgressGrant, ProxyAddress
+from sluice.ingest.browser.relay import EgressGrant
 from sluice.ingest.browser.switches import Guards
-from sluice.ingest.url import origin_of
+from sluice.ingest.url import ProxyAddress, origin_of
 
 CLOSE_SECONDS = 5.0
 """How long a healthy browser may take to drop a context; it needs milliseconds."""
@@ -218,9 +218,9 @@ def proxy_settings(proxy_url: str) -> ProxySettings:
     Raises:
         InvalidInput: there is no host or port in it.
     """
-    proxy = ProxyAddress.of(proxy_url)
+    proxy = ProxyAddress.at(proxy_url)
     host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
-    settings = ProxySettings(server=f"{proxy.scheme}://{host}:{proxy.port}", bypass="<-loopback>")
+    settings = ProxySettings(server=f"http://{host}:{proxy.port}", bypass="<-loopback>")
     if proxy.username:
         settings |= ProxySettings(server=settings["server"], username=proxy.username, password=proxy.password)
     return settings

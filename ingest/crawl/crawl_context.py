@@ -12,8 +12,7 @@ from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.crawl.crawled_page import Egress, Renderer
 from sluice.ingest.crawl.sitemap_cache import SiteMaps
 from sluice.ingest.http.fetch import Fetcher
-from sluice.ingest.politeness.host_rendering import HostMemory
-from sluice.ingest.politeness.host_stats import HostStats
+from sluice.ingest.politeness.hosts import HostMemory, HostStats
 from sluice.ingest.politeness.rate_limit import HostRateLimit
 from sluice.ingest.politeness.robots import RobotsCache
 from sluice.ingest.settings import CrawlSettings

@@ -23,7 +23,7 @@ from sluice.ingest.crawl.page_visit import PageVisit, ReadPage
 from sluice.ingest.crawl.sitemap import SitemapUrl
 from sluice.ingest.http.fetch import NotModified
 from sluice.ingest.politeness.robots import product_token
-from sluice.ingest.politeness.robots_meta import read_directives
+from sluice.ingest.politeness.robots_rules import read_directives
 from sluice.ingest.url import host_of
 
 

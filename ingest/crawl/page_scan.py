@@ -1,7 +1,7 @@
 """What an HTML page says to a crawler: where it leads, what it forbids, and whether it needs a browser.
 
 One parse serves all three, and takes time in proportion to the page (`ingest.extract.html.tree`). What the directives
-of `<meta name="robots">` mean is `ingest.politeness.robots_meta`'s to say.
+of `<meta name="robots">` mean is `ingest.politeness.robots_rules`'s to say.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PageFacts:
 
     anchors: tuple[PageLink, ...] = ()
     meta_robots: tuple[tuple[str, str], ...] = ()
-    """Name, in lower case, and content of its `<meta>` elements for robots: see `ingest.politeness.robots_meta`."""
+    """Name, in lower case, and content of its `<meta>` elements for robots: see `ingest.politeness.robots_rules`."""
     canonical_url: str | None = None
     """The address under which it wants to be known, within its own registered domain: see `ingest.url.canonical_of`.
 

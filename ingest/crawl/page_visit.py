@@ -19,11 +19,10 @@ from sluice.ingest.crawl.crawled_page import CrawledPage, EgressGrant, Note
 from sluice.ingest.crawl.page_scan import PageFacts, read_page
 from sluice.ingest.crawl.withdrawal import GONE, NoIndex, PageGone
 from sluice.ingest.deadline import Deadline
-from sluice.ingest.politeness.host_attempt import HostAttempt
-from sluice.ingest.politeness.host_counters import HostCounters
+from sluice.ingest.politeness.hosts import HostAttempt, HostCounters
 from sluice.ingest.politeness.response_verdict import judge_status, retry_after_seconds
 from sluice.ingest.politeness.robots import product_token
-from sluice.ingest.politeness.robots_meta import Directives, read_directives
+from sluice.ingest.politeness.robots_rules import Directives, read_directives
 from sluice.ingest.url import host_of, normalise_url
 
 

@@ -7,6 +7,8 @@ addresses is dialled, through the owner's proxy where there is one. Promises:
    has caps, a name keeps its first answer.
 2. No slot is held while a name is looked up. It is given back when the connection ends, or fails.
 3. The look-up and the connection share one limit of time; waiting for a slot has the same for itself.
+4. The owner's proxy is asked for a tunnel (CONNECT, RFC 9110, 9.3.6) to an address that was judged here, and never for
+   a name: what it dials is what was checked. Its password stands in no error.
 """
 
 from __future__ import annotations
@@ -17,15 +19,58 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from types import TracebackType
 
-from sluice.ingest.egress.crawl_account import Account
-from sluice.ingest.egress.fair_slots import FairSlots
-from sluice.ingest.egress.http_heads import Failed, Refused, Target
-from sluice.ingest.egress.limits import USUAL_LIMITS, EgressLimits, beyond
-from sluice.ingest.egress.resolver import BoundedResolver, Resolver
+from sluice.contracts.errors import InvalidInput, InvalidSetting
+from sluice.ingest.egress.crawl_account import USUAL_LIMITS, Account, EgressLimits, beyond
+from sluice.ingest.egress.http_heads import BadHead, Failed, Refused, Target, parse_response
+from sluice.ingest.egress.resolver import BoundedResolver, FairSlots, Resolver
 from sluice.ingest.egress.rules import EgressRules, canonical_host
 from sluice.ingest.egress.side import Side, dial
-from sluice.ingest.egress.upstream import Upstream, read_upstream
 from sluice.ingest.settings import EgressSettings
+from sluice.ingest.url import ProxyAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The proxy of the owner's network, where nothing leaves but through it."""
+
+    address: ProxyAddress
+
+    async def open_tunnel(self, proxy: Side, address: str, port: int, limit_seconds: float) -> Side:
+        """Ask for a tunnel over a connection to the proxy. Returns that connection, which from now on is the site's.
+
+        Raises:
+            Failed: it refuses, breaks off, or speaks no HTTP. TimeoutError: it does not answer in time.
+        """
+        authority = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        fields = (f"{name}: {value}" for name, value in self.address.headers.items())
+        lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}", *fields]
+        proxy.write("\r\n".join([*lines, "", ""]).encode("ascii"))
+        try:
+            async with asyncio.timeout(limit_seconds):
+                raw = await proxy.read_head()
+            status = parse_response(raw).status if raw is not None else 0
+        except (BadHead, ConnectionError) as error:
+            raise self.failed(str(error) or type(error).__name__) from error
+        if not 200 <= status < 300:
+            raise self.failed(f"answers {status}" if status else "closes the connection")
+        return proxy
+
+    def failed(self, why: str) -> Failed:
+        """The failure of this proxy, by its address."""
+        return Failed(502, f"upstream proxy {self.address.host}:{self.address.port}: {why}")
+
+
+def read_upstream(url: str) -> Upstream:
+    """The proxy of a URL, `http://user:password@proxy.corp:3128`.
+
+    Raises:
+        InvalidSetting: it is not such a URL. What it says is not repeated, as it may hold a password.
+    """
+    try:
+        return Upstream(ProxyAddress.at(url, default_port=3128))
+    except InvalidInput:
+        remedy = "for instance http://user:password@proxy.corp:3128"
+        raise InvalidSetting("egress.upstream_proxy_url", "is not the http:// address of a proxy", remedy) from None
 
 
 @dataclass(eq=False, slots=True)
@@ -162,8 +207,10 @@ class Dialler:
     async def _dial_upstream(self, upstream: Upstream, address: str, port: int, limit_seconds: float) -> Side:
         try:
             async with asyncio.timeout(limit_seconds):
-                proxies = await self._names.look_up(upstream.host, upstream.port, asker=upstream, absolute=False)
-                side = await dial(proxies, upstream.port, limit_seconds)
+                proxies = await self._names.look_up(
+                    upstream.address.host, upstream.address.port, asker=upstream, absolute=False
+                )
+                side = await dial(proxies, upstream.address.port, limit_seconds)
         except TimeoutError as error:
             raise upstream.failed("connect timeout") from error
         except OSError as error:

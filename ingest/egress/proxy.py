@@ -13,7 +13,7 @@ silence and time. Promises:
 3. A failure answers 502, a time limit 504, too many connections 503, each with `X-Sluice-Failed: <why>`.
 4. Every crawl has a token of its own (`open`), with caps, that is worth nothing once closed. Clients that live as
    long as the process have a secret for each purpose (`url_for`). The exceptions of `egress.allow` are by purpose.
-5. Connections are shared fairly (`ingest.egress.fair_slots`), and names are looked up before a slot is taken: a
+5. Connections are shared fairly (`ingest.egress.resolver`), and names are looked up before a slot is taken: a
 crawl that
    takes all it can, or whose names nobody answers for, leaves the others theirs.
 6. Those who show no secret are few: the oldest make way. `stop` ends every connection.
@@ -40,13 +40,11 @@ from collections.abc import Callable
 from types import TracebackType
 
 from sluice.contracts.errors import Unavailable
-from sluice.ingest.egress.connections import Client, Clients
-from sluice.ingest.egress.crawl_account import Account, EgressAccount, EgressReport, caps_of
+from sluice.ingest.egress.crawl_account import USUAL_LIMITS, Account, EgressAccount, EgressLimits, EgressReport, caps_of
 from sluice.ingest.egress.dial import Dialler
-from sluice.ingest.egress.limits import USUAL_LIMITS, EgressLimits
 from sluice.ingest.egress.resolver import Resolver
 from sluice.ingest.egress.rules import EgressRules, Refusal, check_address, require_open
-from sluice.ingest.egress.serve_client import RequestServer
+from sluice.ingest.egress.serve_client import Client, Clients, RequestServer
 from sluice.ingest.egress.side import Side
 from sluice.ingest.settings import PURPOSES, EgressSettings, Purpose
 

@@ -3,7 +3,8 @@
 The client shows its secret → its request is counted → host and port are read → the site is reached
 (`ingest.egress.dial`) → bytes are relayed both ways. Promises:
 
-1. Nothing that a client asks for is looked at before it has shown a right secret.
+1. Nothing that a client asks for is looked at before it has shown a right secret. Connections without one are few: one
+   too many ends the oldest, so that a client that may not use the proxy cannot use up its sockets.
 2. What goes wrong on the way to a site has an answer of ours. What goes wrong once the site's is on its way breaks the
    connection off, so that no client takes a part for the whole.
 3. Where a tunnel may lead to one site alone, nothing of it reaches the site before its handshake has named that site.
@@ -14,15 +15,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from sluice.ingest.egress.connections import Client, Clients
-from sluice.ingest.egress.crawl_account import Account
+from sluice.ingest.egress.crawl_account import Account, EgressLimits, beyond
 from sluice.ingest.egress.dial import Dialler, literal
 from sluice.ingest.egress.http_heads import (
     MALFORMED_RESPONSE,
+    RECORD_HEADER_BYTES,
     BadHead,
     CutShort,
     Failed,
     Head,
+    NoHello,
     Refused,
     Target,
     answer,
@@ -30,15 +32,80 @@ from sluice.ingest.egress.http_heads import (
     parse_request,
     parse_response,
     read_target,
+    record_length,
     request_body_length,
     request_head,
     response_head,
+    server_name,
 )
-from sluice.ingest.egress.limits import EgressLimits, beyond
 from sluice.ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits
 from sluice.ingest.egress.rules import EgressRules, Refusal, canonical_host
 from sluice.ingest.egress.side import Side
-from sluice.ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
+
+MAX_UNAUTHENTICATED = 128
+"""Connections that have shown no secret; clients of ours do so within milliseconds."""
+
+
+class Client:
+    """A connection to the proxy, and the task that serves it."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self.task: asyncio.Task[None] | None = None
+        self.account: Account | None = None
+        self.is_answered = False
+        """Whether a site's answer is on its way, so that one of ours would come too late."""
+
+    def cut(self) -> None:
+        """End it, and what was opened for it."""
+        if self.task is not None:
+            self.task.cancel()
+        self.side.break_off()
+
+    def leave(self) -> None:
+        """The other end has gone: no answer is waited for."""
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Clients:
+    """All that are connected."""
+
+    def __init__(self) -> None:
+        self._clients: set[Client] = set()
+        self._unauthenticated: dict[Client, None] = {}
+
+    def add(self, client: Client) -> None:
+        """One more, which has shown no secret yet."""
+        self._clients.add(client)
+        self._unauthenticated[client] = None
+        if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
+            oldest = next(iter(self._unauthenticated))
+            del self._unauthenticated[oldest]
+            oldest.cut()
+
+    def recognise(self, client: Client) -> None:
+        """It has shown a right secret."""
+        self._unauthenticated.pop(client, None)
+
+    def remove(self, client: Client) -> None:
+        """It has been served."""
+        self._unauthenticated.pop(client, None)
+        self._clients.discard(client)
+
+    def of(self, account: Account) -> list[Client]:
+        """Those that an account's secret was shown by."""
+        return [client for client in self._clients if client.account is account]
+
+    def tasks(self) -> set[asyncio.Task[None] | None]:
+        """What serves them."""
+        return {client.task for client in self._clients}
+
+    def cut(self) -> None:
+        """End them all."""
+        for client in tuple(self._clients):
+            client.cut()
+
 
 REALM = "sluice"
 MAX_INTERIM_ANSWERS = 8

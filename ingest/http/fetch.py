@@ -26,9 +26,8 @@ from sluice.ingest.deadline import Deadline
 from sluice.ingest.extract.media_types import bare, charset_of
 from sluice.ingest.http.connection import Connection
 from sluice.ingest.http.decompress import Inflater, UnknownEncoding
-from sluice.ingest.http.request import ProxyAddress, Request, is_field_value
-from sluice.ingest.http.response import Malformed, Response
-from sluice.ingest.url import normalise_url
+from sluice.ingest.http.message import Malformed, Request, Response, is_field_value
+from sluice.ingest.url import ProxyAddress, normalise_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"

@@ -11,7 +11,7 @@ import json
 import math
 from typing import Protocol
 
-from sluice.ingest.politeness.optional_redis import LenientBroker
+from sluice.ingest.politeness.hosts import LenientBroker
 from sluice.ingest.search.port import SearchQuery
 
 EMPTY_SECONDS = 600.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy, Refusal
 from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.settings import EgressSettings

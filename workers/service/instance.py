@@ -9,7 +9,7 @@ from sluice.contracts.event import Queue
 from sluice.contracts.graph.api import GraphServerHealth
 from sluice.contracts.learning.control import DefenceName
 from sluice.contracts.operations.hosts import HostView
-from sluice.ingest.politeness.host_stats import MOST_DAYS
+from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context

@@ -14,11 +14,9 @@ from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from sluice.ingest.crawl.sitemap_cache import SiteMaps
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher
-from sluice.ingest.politeness.host_rendering import HostMemory
-from sluice.ingest.politeness.host_stats import HostStats
+from sluice.ingest.politeness.hosts import HostMemory, HostStats
 from sluice.ingest.politeness.rate_limit import HostRateLimit
-from sluice.ingest.politeness.robots import RobotsCache
-from sluice.ingest.politeness.robots_cache import BrokerRobotsStore
+from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsCache
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.observers import count_circuit_opened, utc_now

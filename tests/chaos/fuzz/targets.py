@@ -20,7 +20,7 @@ from sluice.ingest.egress.rules import canonical_host, check_address
 from sluice.ingest.extract.charset import decode
 from sluice.ingest.extract.extract import extract
 from sluice.ingest.extract.pdf import extract_pdf
-from sluice.ingest.politeness.robots_txt import read_robots as robots_rules
+from sluice.ingest.politeness.robots_rules import read_robots as robots_rules
 from sluice.ingest.url import canonical_of, host_of, normalise_url, origin_of, registered_domain, same_site
 from tests.chaos.fuzz import inputs
 

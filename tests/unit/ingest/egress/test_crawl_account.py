@@ -17,11 +17,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from sluice.contracts.errors import Unavailable
-from sluice.ingest.egress.connections import MAX_UNAUTHENTICATED
-from sluice.ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE, EgressLimits
 from sluice.ingest.egress.proxy import EgressAccount, EgressProxy, Refusal
-from sluice.ingest.egress.serve_client import MAX_CHALLENGES
+from sluice.ingest.egress.serve_client import MAX_CHALLENGES, MAX_UNAUTHENTICATED
 from sluice.ingest.settings import EgressSettings
 from tests.support.waiting import until
 

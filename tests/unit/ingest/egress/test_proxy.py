@@ -22,7 +22,7 @@ import pytest
 from pydantic import ValidationError
 
 from sluice.contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy, EgressRules, Refusal, check_address
 from sluice.ingest.egress.rules import canonical_host
 from sluice.ingest.egress.side import Side

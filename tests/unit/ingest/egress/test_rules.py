@@ -16,9 +16,15 @@ import pytest
 from pydantic import ValidationError
 
 from sluice.contracts.errors import PolicyRefused
-from sluice.ingest.egress.local_networks import FRESH_SECONDS, OwnNetworks
 from sluice.ingest.egress.proxy import EgressProxy, EgressRules
-from sluice.ingest.egress.rules import canonical_host, check_address, is_special_name, require_open
+from sluice.ingest.egress.rules import (
+    FRESH_SECONDS,
+    OwnNetworks,
+    canonical_host,
+    check_address,
+    is_special_name,
+    require_open,
+)
 from sluice.ingest.settings import EgressSettings
 
 
@@ -198,7 +204,7 @@ class TestOwnNetworks:
             " && ip addr add 93.184.216.34/24 dev v0 && ip -6 addr add 2606:4700::5/64 dev v0 nodad"
         )
         ask = (
-            "from ipaddress import ip_address as a; from sluice.ingest.egress.local_networks import OwnNetworks; o = OwnNetworks();"
+            "from ipaddress import ip_address as a; from sluice.ingest.egress.rules import OwnNetworks; o = OwnNetworks();"
             "print([bool(o.holding(a(t))) for t in ('93.184.216.34', '93.184.216.7', '93.184.217.7', '127.9.9.9',"
             " '2606:4700::5', '2606:4700::77', '2606:4700:0:1::1')])"
         )

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.ingest.egress.crawl_account import EgressAccount
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import EgressAccount, EgressLimits
+from sluice.ingest.egress.http_heads import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 from sluice.ingest.egress.proxy import EgressProxy, Refusal
 from sluice.ingest.egress.side import Side, dial
-from sluice.ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 from sluice.ingest.settings import EgressSettings
 
 

@@ -10,16 +10,15 @@ import ssl
 import threading
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from pydantic import SecretStr
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import EgressLimits
+from sluice.ingest.egress.dial import read_upstream
 from sluice.ingest.egress.proxy import EgressProxy
-from sluice.ingest.egress.upstream import read_upstream
 from sluice.ingest.settings import EgressSettings
 
 PASSWORD = "s3cr3t p@ss"
@@ -198,6 +197,5 @@ def test_what_is_no_proxy_of_that_kind_is_a_wrong_setting(url: str) -> None:
 
 
 def test_the_port_and_the_password_may_be_left_out() -> None:
-    upstream = read_upstream("http://proxy.corp/")
-    assert (upstream.host, upstream.port, upstream.credentials) == ("proxy.corp", 3128, None)
-    assert urlsplit("http://proxy.corp/").hostname == upstream.host
+    address = read_upstream("http://proxy.corp/").address
+    assert (address.host, address.port, address.headers) == ("proxy.corp", 3128, {})

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy, Refusal
 from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from sluice.ingest.settings import EgressSettings

@@ -20,10 +20,10 @@ import pytest
 import zstandard
 
 from sluice.contracts.errors import PolicyRefused, SluiceError, TimedOut, Unavailable
-from sluice.ingest.egress.limits import EgressLimits
+from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
-from sluice.ingest.http.response import MAX_FRAMING_BYTES
+from sluice.ingest.http.message import MAX_FRAMING_BYTES
 from sluice.ingest.settings import EgressSettings
 
 LIMITS = FetchLimits(timeout_seconds=5.0, max_bytes=1_000_000)

