@@ -18,9 +18,7 @@ from typing import Any
 from sluice.ingest.repository.manifests import parse_manifest
 from sluice.trust.code.policy import judge_code
 from sluice.trust.marketing.channels import classify_channel
-from sluice.trust.marketing.claims import find_claims
-from sluice.trust.marketing.disclosures import check_disclosure
-from sluice.trust.marketing.sentiment import read_sentiment
+from sluice.trust.marketing.claims import check_disclosure, find_claims, read_sentiment
 from sluice.workers.steps.trust.question import find_site
 
 SETS = Path(__file__).parents[1] / "evaluation" / "sets"

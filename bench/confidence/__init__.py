@@ -1,1 +1,1 @@
-"""Whether "70 %" is right seven times of ten: the fit of `trust.confidence.formula`, and what it is worth elsewhere."""
+"""Whether "70 %" is right seven times of ten: the fit of `trust.confidence`, and what it is worth elsewhere."""

@@ -2,7 +2,7 @@
 
     python -m bench.confidence DATA_DIR [--work DIR] [--write docs/decisions/0019-confidence.md]
 
-What is printed first is for a person to write into `trust.confidence.formula`. The tables below it judge each
+What is printed first is for a person to write into `trust.confidence`. The tables below it judge each
 collection by a formula that was fitted on the others. With `--write` they replace what stands between the two marks of
 that file. Embeddings are kept in the work directory: the first run takes minutes, later ones two.
 """

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.confidence.cases import Case
 from bench.gate.measures import Floats, logistic
-from sluice.trust.confidence.formula import Formula
+from sluice.trust.confidence import Formula
 
 SHARES = {"covered": 2.0, "near": 0.5, "unanswerable": 0.5, "far": 0.5, "stranger": 0.5}
 """Assumed of the questions that a corpus meets: half are covered, and of the others half miss the topic and half the

@@ -19,8 +19,7 @@ from bench.confidence.fit import (
     weigh,
 )
 from bench.gate.measures import Floats, area_under_curve, calibration_error, reliability
-from sluice.trust.confidence.formula import BY_MEANING, BY_WORDS, Formula
-from sluice.trust.confidence.limits import LIMITED_BELOW
+from sluice.trust.confidence import BY_MEANING, BY_WORDS, LIMITED_BELOW, Formula
 
 ONE_TOPIC = "climate_fever_sent"
 """Every document is about the climate, and of the sentences that support a claim few are marked: nothing is fitted

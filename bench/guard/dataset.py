@@ -17,9 +17,9 @@ from bench.guard.benign import Chunker, benign_sets
 from sluice.contracts.document import ChunkedDocument
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm.model import MiniLM
-from sluice.trust.guard.candidates import Candidate, find_candidates
 from sluice.trust.guard.guard import RuleGuard, is_example
 from sluice.trust.guard.model import Embed, inputs_of
+from sluice.trust.guard.windows import Candidate, find_candidates
 from tests.support.repository import MODELS
 
 NEUTRAL = "injecagent-neutral"

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bench.guard.attacked import QUESTIONS_OUT_OF_CONTEXT
 from bench.guard.dataset import NEUTRAL, Text
-from sluice.trust.guard.features import COUNTED, NAMES
 from sluice.trust.guard.model import WindowModel
+from sluice.trust.guard.windows import COUNTED, NAMES
 
 Floats = NDArray[np.float64]
 RIDGE = 0.003

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bench.guard.dataset import Text, load_texts
 from bench.guard.fit import fit
-from sluice.trust.guard.features import COUNTED, NAMES
 from sluice.trust.guard.model import WEIGHTS_FILE
+from sluice.trust.guard.windows import COUNTED, NAMES
 
 THRESHOLD = 0.65
 """The lowest, in steps of .05, at which manuals, documentation and letters to people have at most 2 % of their chunks

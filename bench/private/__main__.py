@@ -18,7 +18,8 @@ from pathlib import Path
 from bench.private.generated import NEGATIVE, POSITIVE, negatives, positives
 from bench.private.made_up import SECRETS
 from sluice.contracts.trust import PrivateSpan
-from sluice.trust.private.finder import PatternFinder, PrivateDataFinder
+from sluice.trust.private.finder import PrivateDataFinder
+from sluice.trust.private.patterns import PatternFinder
 
 KINDS = {
     "CREDIT_CARD": "card",

@@ -12,7 +12,7 @@ from sluice.cli.agent.answers import describe_check
 from sluice.cli.output import AsJson, Corpus, console, marked, print_json, print_table
 from sluice.cli.session import session
 from sluice.contracts.errors import InvalidInput, NotFound
-from sluice.trust.report import GuardReport, summarise, write_evidence
+from sluice.trust.gates import GuardReport, summarise, write_evidence
 from sluice.workers.service.trust.guard import judge_questions, judge_runs
 
 

@@ -33,7 +33,7 @@ def find_commands(text: str) -> Sequence[GuardSpan]:
     from sluice.contracts.trust import Verdict
     from sluice.trust.guard.guard import find_by_rule
     from sluice.trust.guard.mention import is_about_attacks
-    from sluice.trust.guard.verdict import decide
+    from sluice.trust.guard.rules import decide
 
     findings = find_by_rule(text)
     if not findings:
@@ -45,8 +45,8 @@ def find_commands(text: str) -> Sequence[GuardSpan]:
 
 def mask_private(text: str) -> tuple[str, Mapping[str, int]]:
     """The text with placeholders for secrets and private data, and how many of each kind there were."""
-    from sluice.trust.private.finder import PatternFinder
     from sluice.trust.private.mask import is_masked, mask
+    from sluice.trust.private.patterns import PatternFinder
 
     spans = PatternFinder().find(text)
     found = Counter("secret" if span.is_secret else span.kind for span in spans if is_masked(span, MASKED))

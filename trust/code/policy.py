@@ -25,48 +25,13 @@ from pydantic import BeforeValidator, ConfigDict
 from sluice.contracts.base import Value
 from sluice.contracts.profiles.insights import CodeSample
 
-RULES_FILE = Path(__file__).parent / "rules.toml"
 MOST_CHARACTERS = 100_000
 """Of one sample: what is longer is no sample, and is not parsed."""
 MOST_SHOWN_CHARACTERS = 80
 _PARSED = frozenset({"python"})
-_SPELLINGS = {
-    "py": "python",
-    "python3": "python",
-    "pycon": "python",
-    "js": "javascript",
-    "ts": "typescript",
-    "sh": "bash",
-    "shell": "bash",
-    "console": "bash",
-    "zsh": "bash",
-    "golang": "go",
-    "rs": "rust",
-    "ps1": "powershell",
-    "pwsh": "powershell",
-    "c++": "cpp",
-    "yml": "yaml",
-}
-_NOT_CODE = frozenset(
-    {
-        "json",
-        "yaml",
-        "toml",
-        "ini",
-        "xml",
-        "html",
-        "css",
-        "markdown",
-        "md",
-        "text",
-        "txt",
-        "diff",
-        "csv",
-        "plain",
-        "output",
-    }
-)
-"""Languages of data and of marked text: nothing of it runs by itself."""
+_FILE = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
+_SPELLINGS: dict[str, str] = _FILE["languages"]["spellings"]
+_NOT_CODE = frozenset(_FILE["languages"]["not_code"])
 _NO_PARSER = "cannot be parsed here, and rules on words alone do not clear code"
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.) ?", re.MULTILINE)
 _MODES = re.compile(r"[wax+]")
@@ -107,8 +72,7 @@ def judge_code(code: str, language: str | None) -> CodeSample | None:
 @lru_cache(maxsize=1)
 def rules() -> tuple[Rule, ...]:
     """The rules, in the order of the file."""
-    found = tomllib.loads(RULES_FILE.read_text("utf-8"))["rules"]
-    return tuple(Rule.model_validate(one) for one in found)
+    return tuple(Rule.model_validate(one) for one in _FILE["rules"])
 
 
 def _meet(rule: Rule, code: str) -> str | None:
@@ -199,3 +163,28 @@ def _writes(call: ast.Call, given: list[ast.expr]) -> bool:
     modes = [*given, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
     texts = [one.value for one in modes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     return any(len(text) <= 4 and _MODES.search(text) for text in texts)
+
+
+_FENCE = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,}) *(?P<info>[^\n`]*)\n(?P<code>.*?)(?:^ {0,3}(?P=fence)|\Z)", re.M | re.S
+)
+_STRICTNESS: tuple[Literal["allowed", "needs_approval", "denied"], ...] = ("allowed", "needs_approval", "denied")
+
+
+def find_code(text: str, language: str | None, *, is_code: bool) -> CodeSample | None:
+    """What a tool must know of the code in a passage; None where there is none.
+
+    `language` is that of a file of code (`is_code`). Of several fenced blocks the strictest policy counts, with the
+    reasons of all.
+    """
+    if is_code:
+        return judge_code(text, language)
+    blocks = [
+        (match["info"].split()[0].strip("{}.").lower() if match["info"].strip() else None, match["code"])
+        for match in _FENCE.finditer(text)
+    ]
+    judged = [sample for named, code in blocks if (sample := judge_code(code, named)) is not None]
+    if not judged:
+        return None
+    strictest = max(judged, key=lambda sample: _STRICTNESS.index(sample.policy))
+    return strictest.model_copy(update={"why": tuple(dict.fromkeys(why for sample in judged for why in sample.why))})

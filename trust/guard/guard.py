@@ -12,7 +12,6 @@ from pathlib import Path
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.trust import Finding, Verdict
 from sluice.trust.guard.decode import texts_within
-from sluice.trust.guard.features import is_candidate
 from sluice.trust.guard.mention import (
     Topic,
     is_about_attacks,
@@ -23,8 +22,8 @@ from sluice.trust.guard.mention import (
 )
 from sluice.trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
 from sluice.trust.guard.normalise import Reading, normalise
-from sluice.trust.guard.rules import Match, find_matches
-from sluice.trust.guard.verdict import decide
+from sluice.trust.guard.rules import Match, decide, find_matches
+from sluice.trust.guard.windows import is_candidate
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters that have no other use than to hide a text."""
@@ -160,8 +159,8 @@ def _headings(document: ChunkedDocument) -> str:
 
 @cache
 def _hash_of_sources() -> str:
-    """Of this package, weights and all: a changed rule is another version, without a number to be kept in step."""
+    """Of this package, its rules and weights: what changes any of them makes another version."""
     digest = hashlib.sha256()
-    for path in sorted((*Path(__file__).parent.glob("*.py"), WEIGHTS_FILE)):
+    for path in sorted((*Path(__file__).parent.glob("*.py"), *Path(__file__).parent.glob("*.toml"), WEIGHTS_FILE)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-_REPORTING = re.compile(
-    r"\b(?:such as|phrases?|like|say|says|said|saying|reads?|writes?|wrote|written|e\.g\.|i\.e\.|for example|for instance|examples?|"
-    r"asks?|asked|asking|tells?|telling|told|instruct(?:s|ed|ing)?|contain(?:s|ed|ing)?|attempt(?:s|ed|ing)?|try|tries|tried|trying|"
-    r"attack(?:s|er|ers|ing)?|injection|injected|injects?|payloads?|jailbreaks?|adversar\w+|malicious|convinc\w+|trick(?:s|ed|ing)?|"
-    r"caus(?:e|es|ed|ing)|mak(?:e|es|ing) (?:the|a|an) (?:model|llm|assistant|agent|ai|chatbot)|get(?:s|ting)? (?:the|a|an) (?:model|llm|assistant|agent|ai)|"
-    r"words?|string|strings|sentences?|called|known as|variants?|patterns?|match(?:es|ed)?|detects?|flags?|blocks?|blocked|refus\w+|"
-    r"wie|beispielsweise|zum beispiel|etwa|comme|par exemple|como|por ejemplo|ejemplo|por exemplo|come|ad esempio|zoals|например|если|когда|"
-    r"例如|比如|という|などの)\b[^.!?\n]{0,80}$"
-)
-"""Words that announce somebody else's words, in the sentence before them."""
+from sluice.trust.pattern_file import PatternFile
 
-_REPORTED = re.compile(
-    r"\b(?:such as|phrases? like|e\.g\.|for example|for instance|saying|says|said|attack(?:s|er|ers|ing)?|inject(?:s|ed|ion|ions|ing)|payloads?|"
-    r"jailbreaks?|adversar\w+|malicious|(?:told|asked|ordered|instructed|tells|asks) (?:\w+ ){1,4}to|(?:tell(?:s|ing)?|told|ask(?:s|ed|ing)?|instruct(?:s|ed|ing)?|trick(?:s|ed|ing)?|convinc(?:e|es|ed|ing)|"
-    r"caus(?:e|es|ed|ing)|mak(?:e|es|ing)|get(?:s|ting)?|persuad\w+|forc\w+|command\w*|order(?:s|ed|ing)) (?:\w+ ){0,2}(?:models?|llms?|assistants?|agents?|ai|chatbots?|it|them|systems?|bots?)|"
-    r"(?:attempt|try|tries|trying|tried|want|wants|whether|if|when|how|why|might|may|could|would|not|never) (?:\w+ ){0,3}(?:to|it|they|models?|someone|agents?|users?|people|text|page|document))\b[^.!?:;,\n]{0,60}$"
-)
-"""The same without quotation marks: who is told, or that it is an attack, without a stop in between."""
-
-_QUOTES_SOMEBODY = re.compile(
-    r"\b(?:says?|saying|said|such as|phrases?|examples?|writes?|wrote|words?|text|sentence) (?:\w+ )?[\"“«„`]"
-)
-_LEAD_IN = re.compile(
-    r"(?:examples?|phrases?|payloads?|attacks?|prompts?|injections?|strings?|patterns?|such as|as follows|following|this|like|e\.g\.|text|"
-    r"message|says?|reads?|beispiele?|exemples?|ejemplos?|esempi|exemplos?)\b[^.\n]{0,60}:\W*$"
-)
-"""The end of a line that announces what stands below it."""
-
-_ATTACKS_ON_MODELS = re.compile(
-    r"prompt[ -]?(?:injections?|leak(?:ing|age)?|hacking)|indirect injections?|injection (?:attack|pattern|payload)s?|jailbreak\w*|\battackers?\b|\badversar\w+|"
-    r"\bred[ -]?team\w*|\bguardrails?\b|\bllm01\b|\bover-?defen[cs]e|\bguard models?\b|\bexfiltrat\w+|"
-    r"\bangreifer\w*|\battaquants?\b|\batacantes?\b|\baggressor\w+|\bатак\w*|攻击|注入|攻撃"
-)
-_SECURITY = re.compile(
-    r"\battack(?:s|ed|ing)?\b|\bmalicious\w*|\bexploit\w*|\bvulnerab\w+|\bthreats?\b|\bdefen[cs](?:es?|ive)\b|\bpayloads?\b|\bpoison\w*|\bmitigat\w+|"
-    r"\buntrusted\b|\bhijack\w*|\binject(?:ed|s|ion|ions)?\b|\bsaniti[sz]\w+|\bfalse positives?\b|\bdetect(?:s|ed|or|ors|ion)\b|\bfilter(?:s|ed)?\b|\bclassifier\w*|"
-    r"\bsecurity\b|\bbypass(?:es|ed|ing)?\b|\blanguage models?\b|\bllms?\b|\bsystem prompts?\b|\brefus\w+"
+_FILE = PatternFile(Path(__file__).with_name("mention.toml"))
+_REPORTING, _REPORTED, _QUOTES_SOMEBODY, _LEAD_IN, _ATTACKS_ON_MODELS, _SECURITY = (
+    _FILE.compiled(_FILE.tables[name])
+    for name in ("reporting", "reported", "quotes_somebody", "lead_in", "attacks_on_models", "security")
 )
 _ENOUGH_TERMS = 2
 """Different words of the trade, one of them about attacks on models, that make a text one about attacks."""
@@ -124,9 +94,10 @@ def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
 
 
 def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool:
-    """As `is_mentioned`, for a window that the linear model found: it sees less than a rule, so less has to speak for it.
+    """As `is_mentioned`, for a window that the linear model found.
 
-    A text that uses words about attacks on models, or announces the window as an example, speaks about it.
+    The model sees less than a rule, so less has to speak for it. A text that uses words about attacks on
+    models, or announces the window as an example, speaks about it.
     """
     lowered = text.lower()
     if _QUOTES_SOMEBODY.search(lowered, start, end):

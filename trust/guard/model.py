@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.trust import Finding
-from sluice.trust.guard.candidates import Candidate, find_candidates, texts_to_embed
-from sluice.trust.guard.features import COUNTED, NAMES, with_likeness
-from sluice.trust.guard.verdict import MODEL
+from sluice.trust.guard.rules import MODEL
+from sluice.trust.guard.windows import COUNTED, NAMES, Candidate, find_candidates, texts_to_embed, with_likeness
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]

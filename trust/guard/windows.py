@@ -1,12 +1,24 @@
-"""Cuts a text into the windows that the model scores: sentences of 60 to 320 characters, code fences whole.
+"""Cuts a text into the windows that the model scores, and counts what marks a window that addresses somebody.
 
-A command of fifteen words drowns in the vector of a page of two hundred; in a sentence of its own it does not.
+Windows are sentences of 60 to 320 characters, code fences whole: a command of fifteen words drowns in the vector of a
+page of two hundred, and in a sentence of its own it does not. The features say whom a window addresses, how, and how it
+stands on its page; their patterns are data (`features.toml`). A window that passes the cheap prefilter is a candidate.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.contracts.document import ChunkedDocument, embedding_text
+from sluice.trust.guard.normalise import normalise
+from sluice.trust.pattern_file import PatternFile
 
 SHORTEST = 60
 LONGEST = 320
@@ -99,3 +111,118 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[Window]:
     high = end - (len(body) - len(body.rstrip()))
     if high > low:
         yield low, high
+
+
+_FILE = PatternFile(Path(__file__).with_name("features.toml"))
+_PATTERNS = _FILE.table("counted", re.MULTILINE)
+_CANDIDATE = _FILE.compiled(_FILE.tables["candidate"]["pattern"], re.MULTILINE)
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
+_MOST_OF_CHUNK = 0.6
+"""A window of more than this share of its chunk is like it in any case."""
+_MOST = 3
+"""Counts above this say no more."""
+_SHAPE = (
+    "length",
+    "upper",
+    "digits",
+    "punctuation",
+    "share_of_chunk",
+    "begins_chunk",
+    "ends_chunk",
+    "words_of_chunk",
+    "words_of_page",
+)
+_LIKENESS = ("likeness", "is_most_of_chunk")
+COUNTED: tuple[str, ...] = (*_PATTERNS, *_SHAPE)
+"""The features that need no vector."""
+NAMES: tuple[str, ...] = (*COUNTED, *_LIKENESS)
+Numbers = NDArray[np.float32]
+
+
+def is_candidate(lowered: str) -> bool:
+    """Whether a window might address somebody: the cheap test before its vector is computed."""
+    return bool(_CANDIDATE.search(lowered))
+
+
+def content_words(lowered: str) -> Counter[str]:
+    """How often each longer word stands in a text."""
+    return Counter(_LONG_WORD.findall(lowered))
+
+
+def count_features(
+    chunk: str, lowered: str, start: int, end: int, words: Counter[str], page_words: Counter[str]
+) -> list[float]:
+    """The counts of a window (`chunk[start:end]`, normalised `lowered`), in the order of `COUNTED`.
+
+    `words` and `page_words` are those of its chunk and its whole document, the window's own among them.
+    """
+    original = chunk[start:end]
+    size = max(len(original), 1)
+    letters = max(sum(map(str.isalpha, original)), 1)
+    own = content_words(lowered)
+    return [
+        *(float(min(len(pattern.findall(lowered)), _MOST)) for pattern in _PATTERNS.values()),
+        min(size, 400) / 400,
+        sum(map(str.isupper, original)) / letters,
+        sum(map(str.isdigit, original)) / size,
+        sum(not one.isalnum() and not one.isspace() for one in original) / size,
+        size / max(len(chunk), 1),
+        float(not chunk[:start].strip()),
+        float(not chunk[end:].strip()),
+        _share_elsewhere(own, words),
+        _share_elsewhere(own, page_words),
+    ]
+
+
+def _share_elsewhere(own: Counter[str], words: Counter[str]) -> float:
+    """The share of a window's words that stand outside of it, too."""
+    return sum(words[word] > count for word, count in own.items()) / len(own) if own else 0.0
+
+
+def with_likeness(counts: Sequence[Sequence[float]], vectors: Numbers, chunk_vectors: Numbers) -> Numbers:
+    """Features (windows, len(NAMES)): the counts, and how like each window's vector is to its chunk's (row by row)."""
+    table = np.asarray(counts, dtype=np.float32)
+    likeness = np.einsum("ij,ij->i", vectors, chunk_vectors)
+    is_most = table[:, NAMES.index("share_of_chunk")] > _MOST_OF_CHUNK
+    return np.column_stack((table, np.where(is_most, 0.0, likeness), is_most)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A window (`chunk.text[start:end]` of chunk number `chunk`), as it is embedded, and its counts."""
+
+    chunk: int
+    start: int
+    end: int
+    text: str
+    counts: Sequence[float]
+
+
+def find_candidates(document: ChunkedDocument) -> Iterator[Candidate]:
+    """Every window that passes the prefilter, in order."""
+    page_words: Counter[str] | None = None
+    for number, chunk in enumerate(document.chunks):
+        words: Counter[str] | None = None
+        for start, end in windows(chunk.text):
+            lowered = normalise(chunk.text[start:end]).text
+            if not is_candidate(lowered):
+                continue
+            words = content_words(chunk.text.lower()) if words is None else words
+            page_words = _page_words(document, words) if page_words is None else page_words
+            counts = count_features(chunk.text, lowered, start, end, words, page_words)
+            yield Candidate(number, start, end, lowered, counts)
+
+
+def _page_words(document: ChunkedDocument, words: Counter[str]) -> Counter[str]:
+    if len(document.chunks) == 1:
+        return words
+    return content_words("\n".join(chunk.text for chunk in document.chunks).lower())
+
+
+def texts_to_embed(document: ChunkedDocument, candidates: Sequence[Candidate]) -> list[str]:
+    """The windows, then the chunks that they stand in, as the index embeds those: a cache makes these free."""
+    chunks = dict.fromkeys(candidate.chunk for candidate in candidates)
+    return [
+        *(candidate.text for candidate in candidates),
+        *(embedding_text(document.title, document.chunks[number]) for number in chunks),
+    ]

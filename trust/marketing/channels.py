@@ -1,17 +1,17 @@
-"""The kind of a passage's source, and how varied the sources of some passages are."""
+"""Where passages were published and whom they name: kinds of sources, how varied they are, and share of voice."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 from urllib.parse import urlsplit
 
-from sluice.contracts.profiles.insights import Channel, Channels
+from sluice.contracts.profiles.insights import Channel, Channels, Voice
 from sluice.contracts.retrieval import RetrievedChunk
-from sluice.trust.marketing.rules_file import channel_rules
+from sluice.trust.marketing.claims import channel_rules
 
 SiteOf = Callable[[str], str | None]
 """The registered domain of a URL; None where it has none."""
@@ -78,3 +78,43 @@ def _evenness(counts: Sequence[int]) -> float:
 
 def _plain(name: str) -> str:
     return _NOT_NAME.sub("", name.casefold())
+
+
+def count_voices(brands: Sequence[str], passages: Iterable[tuple[RetrievedChunk, Channel]]) -> tuple[Voice, ...]:
+    """How often each brand is named, in the order of `brands`; none where fewer than two brands or no passage count.
+
+    A passage that names a brand more than once counts once, and one that names several counts for each. A text that
+    stands in several documents counts each time: it was heard so often.
+    """
+    named = [(chunk, channel, names_in(f"{chunk.title or ''}\n{chunk.text}", brands)) for chunk, channel in passages]
+    total = sum(len(names) for _, _, names in named)
+    if not total:
+        return ()
+    voices = []
+    for brand in brands:
+        own = [(chunk, channel) for chunk, channel, names in named if brand in names]
+        voices.append(
+            Voice(
+                brand=brand,
+                passages=len(own),
+                documents=len({chunk.document_id for chunk, _ in own}),
+                share=round(len(own) / total, DECIMALS),
+                channels=dict(sorted(Counter(channel for _, channel in own).items())),
+            )
+        )
+    return tuple(voices)
+
+
+def names_in(text: str, brands: Sequence[str]) -> frozenset[str]:
+    """Those of the brands that a text names, as whole words, in the capitals they have or in capitals throughout.
+
+    `apple` is no brand, `Apple`, `APPLE` and `Apple's` are.
+    """
+    return frozenset(brand for brand in brands if _pattern(brand).search(text))
+
+
+def _pattern(brand: str) -> re.Pattern[str]:
+    spellings = dict.fromkeys(
+        (brand, brand.upper(), f"#{brand.replace(' ', '')}", f"@{brand.replace(' ', '').lower()}")
+    )
+    return re.compile(rf"(?<![\w@#])(?:{'|'.join(map(re.escape, spellings))})(?!\w)")

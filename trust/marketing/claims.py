@@ -1,15 +1,115 @@
-"""Words of a passage that need proof before they may be repeated as true.
+"""What a passage says for a brand: claims that need proof, disclosures, and its tone. All of it is for English texts.
 
-A sentence that denies a claim, asks for it or reports that an authority objected to it makes none. The rules say which
-words regulators ask proof for; whether there is proof is not known here.
+Rules are data files in `trust/marketing/rules`, each with its source. A sentence that denies a claim, asks for it or
+reports that an authority objected to it makes none; whether there is proof is not known here.
+
+A passage that speaks for a brand says so by a clear mark (`#ad`, "sponsored by"). Without one, a sign that the passage
+advertises (a promotion code, an affiliate link, a tie it tells of) means that the disclosure is missing, or unclear
+where only an ambiguous mark is there. A passage is a part of a page: a disclosure elsewhere on the page is not seen, so
+`missing` says "look there".
+
+The tone is by the VADER lexicon (Hutto and Gilbert, ICWSM 2014): no model, no network. Each sentence has its compound
+score in [-1, 1]; a passage has the mean of those that are not neutral, so that its length does not count.
+`docs/profiles/marketing.md` tells how well it agrees with labels.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sluice.contracts.profiles.insights import Claim
-from sluice.trust.marketing.rules_file import claim_rules
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from sluice.contracts.base import Value
+from sluice.contracts.profiles.insights import Claim, Disclosure, Sentiment
+
+if TYPE_CHECKING:
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+
+RULES_DIR = Path(__file__).parent / "rules"
+
+
+def _compile(pattern: object) -> object:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE) if isinstance(pattern, str) else pattern
+
+
+Pattern = Annotated[re.Pattern[str], BeforeValidator(_compile)]
+
+
+class _Rules(Value):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+
+class Sign(_Rules):
+    """Words to look for. `clear` says of a mark whether regulators take it as clear."""
+
+    rule: str
+    pattern: Pattern
+    source: str
+    clear: bool = True
+    needs: str = ""
+
+
+class Disclosures(_Rules):
+    """Marks of a disclosure, and signs that one is due."""
+
+    sources: dict[str, str]
+    marks: tuple[Sign, ...]
+    signs: tuple[Sign, ...]
+
+
+class Single(_Rules):
+    """One pattern."""
+
+    pattern: Pattern
+
+
+class Claims(_Rules):
+    """Claims, what shows that a sentence reports or denies one, and what refers to a study."""
+
+    sources: dict[str, str]
+    claims: tuple[Sign, ...]
+    reported: Single
+    denied: Single
+    evidence: Single
+
+
+class ChannelRules(_Rules):
+    """Registered domains of each kind of source, and patterns of addresses."""
+
+    news: frozenset[str]
+    press_release: frozenset[str]
+    social: frozenset[str]
+    forum: frozenset[str]
+    addresses: Annotated[dict[str, Pattern], Field(default_factory=dict)]
+
+
+@lru_cache(maxsize=1)
+def disclosure_rules() -> Disclosures:
+    """The rules of disclosures."""
+    return Disclosures.model_validate(_read("disclosures"))
+
+
+@lru_cache(maxsize=1)
+def claim_rules() -> Claims:
+    """The rules of claims."""
+    return Claims.model_validate(_read("claims"))
+
+
+@lru_cache(maxsize=1)
+def channel_rules() -> ChannelRules:
+    """The rules of channels."""
+    return ChannelRules.model_validate(_read("channels"))
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((RULES_DIR / f"{name}.toml").read_text("utf-8"))
+
 
 MOST_CLAIMS = 10
 """Of one passage: more say no more."""
@@ -36,3 +136,56 @@ def find_claims(text: str) -> tuple[Claim, ...]:
                 )
             )
     return tuple(found[:MOST_CLAIMS])
+
+
+MOST_SHOWN_CHARACTERS = 120
+
+
+def check_disclosure(text: str) -> Disclosure | None:
+    """The disclosure of a passage; None where nothing shows that it speaks for a brand."""
+    rules = disclosure_rules()
+    clear = _first(text, [mark for mark in rules.marks if mark.clear])
+    if clear:
+        return _disclosure("marked", *clear)
+    ambiguous = _first(text, [mark for mark in rules.marks if not mark.clear])
+    sign = _first(text, rules.signs)
+    if ambiguous:
+        return _disclosure("unclear", *ambiguous)
+    return _disclosure("missing", *sign) if sign else None
+
+
+def _first(text: str, signs: list[Sign] | tuple[Sign, ...]) -> tuple[Sign, re.Match[str]] | None:
+    return next(((sign, match) for sign in signs if (match := sign.pattern.search(text))), None)
+
+
+def _disclosure(status: str, sign: Sign, match: re.Match[str]) -> Disclosure:
+    shown = " ".join(match[0].split())[:MOST_SHOWN_CHARACTERS]
+    source = disclosure_rules().sources[sign.source]
+    return Disclosure.model_validate({"status": status, "text": shown, "rule": sign.rule, "source": source})
+
+
+CLEAR = 0.05
+"""From here a compound score is positive, as its authors recommend; below the negative of it, negative."""
+MOST_SENTENCES = 40
+"""Read of one passage: it has seldom more than twenty."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def read_sentiment(text: str) -> Sentiment | None:
+    """The tone of an English text; None for one without words."""
+    sentences = [part for part in _SENTENCE_END.split(text) if any(map(str.isalpha, part))][:MOST_SENTENCES]
+    if not sentences:
+        return None
+    scores = [float(_analyser().polarity_scores(sentence)["compound"]) for sentence in sentences]
+    toned = [score for score in scores if abs(score) >= CLEAR]
+    score = round(math.fsum(toned) / len(toned), 4) if toned else 0.0
+    if score >= CLEAR:
+        return Sentiment(score=score, label="positive")
+    return Sentiment(score=score, label="negative" if score <= -CLEAR else "neutral")
+
+
+@lru_cache(maxsize=1)
+def _analyser() -> SentimentIntensityAnalyzer:
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    return SentimentIntensityAnalyzer()

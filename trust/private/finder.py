@@ -1,29 +1,31 @@
-"""Finds private data and secrets in a text: kinds and places, never a copy of a value.
+"""The finder of private data that an instance uses: our patterns, or these and presidio's national recognisers.
 
-Where two finds overlap, the more telling kind stays (a secret before an e-mail address in it), then the longer one.
+The latter find tax, health and bank numbers of some twenty countries, and need the extra `private`. A NoOp engine
+stands in for a language model, so only recognisers by pattern and check digit are asked, and names of persons are not
+looked for. Nothing goes to the network: `tldextract`, which presidio brings and which would fetch its list of suffixes
+at first use, is kept to the list that comes with it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-from collections.abc import Callable, Hashable, Iterator
+import threading
+from collections.abc import Callable, Hashable
 from functools import cache
-from typing import Protocol
+from importlib.metadata import version
+from typing import Any, Protocol
 
+from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.trust import PrivateSpan
-from sluice.trust.private import addresses, cards, ibans, identity_numbers, labels, phones, secret_rules
+from sluice.trust.private.patterns import PatternFinder, keep_apart
 from sluice.trust.settings import TrustSettings
 
-KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
-    "email": addresses.find_emails,
-    "iban": ibans.find_ibans,
-    "card": cards.find_cards,
-    "ssn": identity_numbers.find_ssns,
-    "ip": addresses.find_ip_addresses,
-    "phone": phones.find_phones,
-}
-"""Kinds of private data, the one that wins an overlap first."""
+LEAST_SCORE = 1.0
+"""Of a find, from 0 to 1: that of one whose check digit is right."""
+_FOUND_BY_PATTERNS = ["CREDIT_CARD", "EMAIL_ADDRESS", "IBAN_CODE", "IP_ADDRESS", "PHONE_NUMBER", "US_SSN"]
+_NOT_PRIVATE = ["CRYPTO", "DATE_TIME", "URL"]
+_WITHOUT_CHECK_DIGIT = ["TR_LICENSE_PLATE", "UK_VEHICLE_REGISTRATION"]
+"""Found in one abstract of twenty; what is checked is their form."""
+_LEFT_OUT = frozenset([*_FOUND_BY_PATTERNS, *_NOT_PRIVATE, *_WITHOUT_CHECK_DIGIT])
 
 
 class PrivateDataFinder(Hashable, Protocol):
@@ -39,17 +41,30 @@ class PrivateDataFinder(Hashable, Protocol):
         ...
 
 
-class PatternFinder:
-    """Finds cards, accounts, addresses, numbers and secrets by patterns and their check digits."""
+class PresidioFinder:
+    """Our own patterns and presidio's national recognisers. Loaded at the first text (some 3 s); safe for threads."""
+
+    def __init__(self, patterns: PatternFinder) -> None:
+        self._patterns = patterns
+        self._lock = threading.Lock()
 
     @property
     def version(self) -> str:
-        """A hash of the rule files and of the code that applies them."""
-        return patterns_version()
+        """Of the patterns and of presidio."""
+        return f"{self._patterns.version}-presidio-{presidio_version()}"
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """The spans, in order, none overlapping another."""
-        return keep_apart([*find_secrets(text), *_find_kinds(text)])
+        """The spans, in order, none overlapping another. Kinds of presidio are its own in lower case: `uk_nhs`.
+
+        Raises InvalidSetting where presidio is not installed.
+        """
+        own = self._patterns.find(text)
+        if not any(character.isdigit() for character in text):
+            return own
+        with self._lock:
+            found = load_recognisers()(text)
+        national = (PrivateSpan(kind=kind.lower(), start=start, end=end) for kind, start, end in found)
+        return keep_apart([*own, *national])
 
 
 _PATTERNS = PatternFinder()
@@ -62,44 +77,45 @@ def build_finder(settings: TrustSettings) -> PrivateDataFinder:
 
 @cache
 def _presidio() -> PrivateDataFinder:
-    from sluice.trust.private.presidio import PresidioFinder
-
     return PresidioFinder(_PATTERNS)
 
 
-def find_secrets(text: str) -> Iterator[PrivateSpan]:
-    """Every secret, in the order of the rules; a form that two rules know comes twice."""
-    for rule in secret_rules.keyword_index().rules_for(text):
-        for start, end in rule.find(text):
-            yield PrivateSpan(kind=f"secret.{rule.id}", start=start, end=end)
-
-
-def _find_kinds(text: str) -> Iterator[PrivateSpan]:
-    for kind, find in KINDS.items():
-        for start, end in find(text):
-            yield PrivateSpan(kind=kind, start=start, end=end)
-
-
-def keep_apart(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
-    """Of spans that overlap the most telling; all others, in the order of the text."""
-    kept: list[PrivateSpan] = []
-    for span in sorted(spans, key=_rank):
-        if span.end > span.start and all(span.end <= one.start or one.end <= span.start for one in kept):
-            kept.append(span)
-    return tuple(sorted(kept, key=lambda span: span.start))
-
-
-def _rank(span: PrivateSpan) -> tuple[int, int]:
-    order = list(KINDS)
-    if span.is_secret:
-        return (1 if span.kind == "secret.generic-api-key" else 0), span.start - span.end
-    return (2 + order.index(span.kind) if span.kind in order else 2 + len(order)), span.start - span.end
+@cache
+def presidio_version() -> str:
+    """Of the package. Raises InvalidSetting where it is not installed."""
+    try:
+        return version("presidio-analyzer")
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(
+            "trust.recognisers", "presidio is not installed", "install the extra `private`, or set it to own"
+        ) from error
 
 
 @cache
-def patterns_version() -> str:
-    """Hex SHA-256, shortened to 12 digits, of the rules and of the modules that apply them."""
-    digest = hashlib.sha256(secret_rules.rules_version().encode())
-    for module in (addresses, cards, ibans, identity_numbers, labels, phones, secret_rules):
-        digest.update(inspect.getsource(module).encode())
-    return digest.hexdigest()[:12]
+def load_recognisers() -> Callable[[str], list[tuple[str, int, int]]]:
+    """What finds (kind, start, end) in a text. Loads presidio, and first keeps `tldextract` from the network."""
+    presidio_version()
+    import tldextract
+
+    tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+    from presidio_analyzer import AnalyzerEngine, PatternRecognizer, RecognizerRegistry, predefined_recognizers
+    from presidio_analyzer.nlp_engine import NoOpNlpEngine
+
+    kinds = [getattr(predefined_recognizers, name) for name in predefined_recognizers.__all__]
+    by_check_digit: list[Any] = [
+        one
+        for one in kinds
+        if isinstance(one, type)
+        and issubclass(one, PatternRecognizer)
+        and getattr(one, "validate_result", None) is not PatternRecognizer.validate_result
+    ]
+    registry = RecognizerRegistry([one(supported_language="en") for one in by_check_digit], supported_languages=["en"])
+    no_model = NoOpNlpEngine(models=[{"lang_code": "en", "model_name": "none"}])
+    engine: Any = AnalyzerEngine(registry=registry, nlp_engine=no_model, supported_languages=["en"])
+    wanted = sorted(kind for kind in engine.get_supported_entities("en") if kind not in _LEFT_OUT)
+
+    def find(text: str) -> list[tuple[str, int, int]]:
+        found = engine.analyze(text, language="en", entities=wanted, score_threshold=LEAST_SCORE)
+        return [(one.entity_type, one.start, one.end) for one in found]
+
+    return find

@@ -16,8 +16,8 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.index import Answer
 from sluice.ingest.extract.media_types import media_type_for
 from sluice.ingest.url import normalise_url
-from sluice.trust.origin import is_derived_id, submission_id_for
 from sluice.trust.signature import problem_with
+from sluice.trust.source_trust import is_derived_id, submission_id_for
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""

@@ -24,7 +24,7 @@ from sluice.index.settings import RerankSettings
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
-from sluice.trust.confidence.judge import Asked
+from sluice.trust.confidence import Asked
 from sluice.trust.prompts.catalogue import template_named
 from sluice.trust.settings import TrustSettings
 from sluice.workers.broker.direct_query import good_reply

@@ -12,12 +12,9 @@ from sluice.gate.domains.wanted import InsightSettings
 from sluice.gate.entities import extract_brands
 from sluice.gate.profile import Profile
 from sluice.otel import metrics
-from sluice.trust.code.samples import find_code
-from sluice.trust.marketing.channels import classify_channel, measure_channels
-from sluice.trust.marketing.claims import find_claims
-from sluice.trust.marketing.disclosures import check_disclosure
-from sluice.trust.marketing.sentiment import read_sentiment
-from sluice.trust.marketing.voices import count_voices
+from sluice.trust.code.policy import find_code
+from sluice.trust.marketing.channels import classify_channel, count_voices, measure_channels
+from sluice.trust.marketing.claims import check_disclosure, find_claims, read_sentiment
 from sluice.workers.steps.gate.domain_probe import WordSearch, is_code
 from sluice.workers.steps.trust.question import find_site, may_be_english
 from sluice.workers.wiring.corpora import CorpusReaders

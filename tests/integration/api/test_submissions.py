@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from sluice.contracts.document import Document, DocumentBatch, document_id_for
 from sluice.contracts.ingest import DocumentsSubmitted
-from sluice.trust.origin import submission_id_for
+from sluice.trust.source_trust import submission_id_for
 from sluice.workers.service.api_keys import ApiKeys
 
 URL = "https://docs.python.org/3/library/asyncio.html"

@@ -15,8 +15,8 @@ from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
 from sluice.index.search.compose_answer import compose_answer
-from sluice.trust.origin import submission_id_for
 from sluice.trust.signature import make_key, sign
+from sluice.trust.source_trust import submission_id_for
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site

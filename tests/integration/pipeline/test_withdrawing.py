@@ -14,7 +14,7 @@ from sluice.contracts.index import DocumentIndexed
 from sluice.contracts.ingest import CrawlDirected, PageWithdrawn, SearchCompleted, SearchResult
 from sluice.contracts.outcome import Done, Outcome
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.trust.origin import submission_id_for
+from sluice.trust.source_trust import submission_id_for
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.wiring.observers import utc_now
 from tests.support.in_process import Instance, MakeInstance

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 from sluice.contracts.document import Provenance
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import TrustFactors, TrustScore
-from sluice.trust.confidence.adjust import weigh_model_opinion
-from sluice.trust.confidence.coverage import CoverageMeter
-from sluice.trust.confidence.formula import BY_MEANING, BY_WORDS, Formula, probability
-from sluice.trust.confidence.judge import Asked, judge
-from sluice.trust.confidence.limits import describe_limits
+from sluice.trust.confidence import (
+    BY_MEANING,
+    BY_WORDS,
+    Asked,
+    CoverageMeter,
+    Formula,
+    describe_limits,
+    judge,
+    probability,
+    weigh_model_opinion,
+)
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 
 RARE, COMMON = 6.0, 1.0

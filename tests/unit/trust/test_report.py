@@ -10,8 +10,7 @@ import pytest
 
 from sluice.contracts.document import Provenance
 from sluice.contracts.trust import Inspection, TrustFactors, TrustScore, Verdict
-from sluice.trust.gates import check_poisoning, check_source_trust
-from sluice.trust.report import JudgedRetrieval, summarise, write_evidence
+from sluice.trust.gates import JudgedRetrieval, check_poisoning, check_source_trust, summarise, write_evidence
 from tests.support.retrieved import retrieved
 
 

@@ -10,7 +10,7 @@ from sluice.contracts.errors import SluiceError
 from sluice.graph.tools.ask import list_tools
 from sluice.graph.tools.documents import tools_text, tools_title
 from sluice.graph.tools.servers import ToolServer
-from sluice.trust.origin import submission_id_for
+from sluice.trust.source_trust import submission_id_for
 from sluice.workers.context import Context
 
 OnFailure = Callable[[ToolServer, SluiceError], None]

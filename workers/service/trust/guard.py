@@ -14,8 +14,7 @@ from sluice.contracts.document import Chunk, ChunkedDocument
 from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk
 from sluice.contracts.trust import Verdict
 from sluice.otel.context import current_traceparent
-from sluice.trust.gates import check_poisoning, check_source_trust
-from sluice.trust.report import JudgedRetrieval
+from sluice.trust.gates import JudgedRetrieval, check_poisoning, check_source_trust
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.broker.direct_query import ask_query_pool
 

@@ -27,7 +27,7 @@ from sluice.ingest.repository.facts import (
     read_failing_tests,
 )
 from sluice.ingest.repository.manifests import is_manifest
-from sluice.trust.marketing.voices import names_in
+from sluice.trust.marketing.channels import names_in
 
 MENTIONS = 200
 """Passages that name a brand, the best first, whose documents are counted: as many as one search gives."""

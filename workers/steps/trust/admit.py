@@ -11,7 +11,7 @@ import numpy as np
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, document_id_for
 from sluice.contracts.event import Gap
-from sluice.trust.origin import refusal_to_replace, submission_id_for
+from sluice.trust.source_trust import refusal_to_replace, submission_id_for
 
 if TYPE_CHECKING:
     from sluice.index.journal.records import Vectors

@@ -14,7 +14,7 @@ from sluice.index.search.filters import has_conditions
 from sluice.index.terms.analysis import ENGLISH, LANGUAGES, analysis_language, is_function_word, passage_terms
 from sluice.index.terms.bm25 import inverse_document_frequency
 from sluice.ingest.url import site_of
-from sluice.trust.confidence.judge import Asked
+from sluice.trust.confidence import Asked
 
 CountChunks = Callable[[Sequence[str]], Mapping[str, int]]
 LAST_LATIN_LETTER = "\u024f"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
 from sluice.contracts.errors import NotFound, Unavailable
 from sluice.contracts.trust import Finding, Inspection
-from sluice.trust.confidence.formula import is_calibrated
+from sluice.trust.confidence import is_calibrated
 from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
 
 if TYPE_CHECKING:

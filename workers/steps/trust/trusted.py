@@ -11,7 +11,7 @@ from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, Retr
 from sluice.contracts.trust import Verdict
 from sluice.index.search.nosnippet import hide_nosnippet_texts
 from sluice.otel import metrics
-from sluice.trust.confidence.judge import Asked, judge
+from sluice.trust.confidence import Asked, judge
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from sluice.trust.private.finder import build_finder
 from sluice.trust.private.mask import mask_retrieval

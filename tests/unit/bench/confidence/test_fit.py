@@ -9,7 +9,7 @@ from bench.confidence.__main__ import BEGIN, END, replace_tables
 from bench.confidence.cases import Case
 from bench.confidence.fit import fit_formula, fit_isotonic, log_odds_of_answers, weigh
 from bench.confidence.report import judge_left_out, table_of_calibration
-from sluice.trust.confidence.formula import BY_MEANING, Formula, probability
+from sluice.trust.confidence import BY_MEANING, Formula, probability
 
 TRUE = Formula(bias=-3.0, cosine=6.0, coverage=2.0, chunks=0.2)
 

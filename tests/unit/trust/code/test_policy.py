@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.trust.code.policy import judge_code
-from sluice.trust.code.samples import find_code
+from sluice.trust.code.policy import find_code, judge_code
 
 
 def policy(code: str, language: str | None = "python") -> str | None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.trust.marketing.channels import classify_channel
-from sluice.trust.marketing.claims import find_claims
-from sluice.trust.marketing.disclosures import check_disclosure
-from sluice.trust.marketing.sentiment import read_sentiment
-from sluice.trust.marketing.voices import names_in
+from sluice.trust.marketing.channels import classify_channel, names_in
+from sluice.trust.marketing.claims import check_disclosure, find_claims, read_sentiment
 from sluice.workers.steps.trust.question import find_site
 
 

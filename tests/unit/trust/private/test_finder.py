@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from bench.private.made_up import SECRETS
-from sluice.trust.private.finder import PatternFinder
-from sluice.trust.private.ibans import LENGTHS, has_iban_digits
+from sluice.trust.private.numbers import LENGTHS, has_iban_digits
+from sluice.trust.private.patterns import PatternFinder
 
 FINDER = PatternFinder()
 

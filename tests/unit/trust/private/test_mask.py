@@ -9,8 +9,8 @@ import pytest
 from bench.private.made_up import SECRETS
 from sluice.contracts.document import Provenance
 from sluice.contracts.trust import Finding, Inspection, PrivateSpan, Verdict
-from sluice.trust.private.finder import PatternFinder
 from sluice.trust.private.mask import mask, mask_chunk, mask_retrieval
+from sluice.trust.private.patterns import PatternFinder
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 
 FINDER = PatternFinder()

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.trust.private.finder import KINDS, PatternFinder
-from sluice.trust.private.secret_rules import SecretRule, load_rules
+from sluice.trust.private.patterns import KINDS, PatternFinder, SecretRule, load_rules
 
 CHARACTERS = 4_000
 MOST_SECONDS = 5.0

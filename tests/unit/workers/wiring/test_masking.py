@@ -16,8 +16,8 @@ from bench.private.made_up import SECRETS
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Inspection
-from sluice.trust.private.finder import PatternFinder
 from sluice.trust.private.mask import is_current
+from sluice.trust.private.patterns import PatternFinder
 from sluice.workers.context import Context
 from sluice.workers.service.document_text import read_document_text
 from sluice.workers.settings import Settings

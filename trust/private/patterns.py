@@ -1,7 +1,10 @@
-"""Rules for secrets, read from the two files in `rules/`: those of gitleaks and our own.
+"""Finds private data and secrets in a text by patterns and check digits: kinds and places, never a copy of a value.
 
-A rule is searched for in texts that hold one of its keywords. A match is a secret unless its entropy is at or below the
-rule's floor, or a list of the rule or of its file allows it (placeholders, words, variables).
+Where two finds overlap, the more telling kind stays (a secret before an e-mail address in it), then the longer one.
+
+Rules for secrets are read from the two files in `rules/`: those of gitleaks and our own. A rule is searched for in
+texts that hold one of its keywords. A match is a secret unless its entropy is at or below the rule's floor, or a list
+of the rule or of its file allows it (placeholders, words, variables).
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sluice.contracts.trust import PrivateSpan
+from sluice.trust.private.addresses import find_emails, find_ip_addresses
+from sluice.trust.private.numbers import find_cards, find_ibans, find_phones, find_ssns
 
 RULE_FILES = ("gitleaks.toml", "own.toml")
 _LEAD_CHARACTERS = 50
@@ -167,4 +174,66 @@ def _compiled(expressions: list[str]) -> tuple[re.Pattern[str], ...]:
 
 
 def _read(name: str) -> bytes:
-    return files("sluice.trust.private").joinpath("rules", name).read_bytes()
+    return (Path(__file__).parent / "rules" / name).read_bytes()
+
+
+KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
+    "email": find_emails,
+    "iban": find_ibans,
+    "card": find_cards,
+    "ssn": find_ssns,
+    "ip": find_ip_addresses,
+    "phone": find_phones,
+}
+"""Kinds of private data, the one that wins an overlap first."""
+
+
+class PatternFinder:
+    """Finds cards, accounts, addresses, numbers and secrets by patterns and their check digits."""
+
+    @property
+    def version(self) -> str:
+        """A hash of the rule files and of the code that applies them."""
+        return patterns_version()
+
+    def find(self, text: str) -> tuple[PrivateSpan, ...]:
+        """The spans, in order, none overlapping another."""
+        return keep_apart([*find_secrets(text), *_find_kinds(text)])
+
+
+def find_secrets(text: str) -> Iterator[PrivateSpan]:
+    """Every secret, in the order of the rules; a form that two rules know comes twice."""
+    for rule in keyword_index().rules_for(text):
+        for start, end in rule.find(text):
+            yield PrivateSpan(kind=f"secret.{rule.id}", start=start, end=end)
+
+
+def _find_kinds(text: str) -> Iterator[PrivateSpan]:
+    for kind, find in KINDS.items():
+        for start, end in find(text):
+            yield PrivateSpan(kind=kind, start=start, end=end)
+
+
+def keep_apart(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
+    """Of spans that overlap the most telling; all others, in the order of the text."""
+    kept: list[PrivateSpan] = []
+    for span in sorted(spans, key=_rank):
+        if span.end > span.start and all(span.end <= one.start or one.end <= span.start for one in kept):
+            kept.append(span)
+    return tuple(sorted(kept, key=lambda span: span.start))
+
+
+def _rank(span: PrivateSpan) -> tuple[int, int]:
+    order = list(KINDS)
+    if span.is_secret:
+        return (1 if span.kind == "secret.generic-api-key" else 0), span.start - span.end
+    return (2 + order.index(span.kind) if span.kind in order else 2 + len(order)), span.start - span.end
+
+
+@cache
+def patterns_version() -> str:
+    """Hex SHA-256, shortened to 12 digits, of the rules and of the modules that apply them."""
+    digest = hashlib.sha256(rules_version().encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,291 @@
+"""How probably a passage answers a question, and what to say where that is not much.
+
+    log-odds = bias + cosine · c + coverage · s - chunks · ln N
+
+c is the cosine of question and passage, s the share of the question's words that the passage holds (by rarity), N the
+number of chunks in the corpus: among more chunks, chance alone finds a nearer one. It rises with c and s and falls with
+N. An answer is as confident as its best passage.
+
+The formula is fitted by `python -m bench.confidence` on questions whose passage is there, was taken out, or whose topic
+was taken out; docs/decisions/0019-confidence.md has what was measured, and what was tried and left out (gaps to the
+following hits, standing against the candidates, BM25, agreement of the retrievers, number of words).
+
+What no labelled collection shows (trust, age, independent sources, a language model's own word) moves the log-odds by
+bounded shifts, which are chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where
+nothing is known. Each is monotone. `judge` puts all of it over a retrieval and drops passages below the floor;
+`limits` is the sentence for an answer of low confidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+
+CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
+"""Beginnings of the fingerprints of the models whose cosines the formula knows; those of others are another scale."""
+
+
+def is_calibrated(model_fingerprint: str | None) -> bool:
+    """Whether the formula knows the cosines of a model's vectors; not where there is no vector."""
+    return model_fingerprint is not None and model_fingerprint.startswith(CALIBRATED_MODELS)
+
+
+class Formula(NamedTuple):
+    """The weights of one formula."""
+
+    bias: float
+    cosine: float
+    coverage: float
+    chunks: float
+
+    def log_odds(self, cosine: float, coverage: float, chunk_count: int) -> float:
+        """The log-odds that a passage with these figures answers, in a corpus of so many chunks."""
+        return self.bias + self.cosine * cosine + self.coverage * coverage - self.chunks * math.log(max(1, chunk_count))
+
+
+BY_MEANING = Formula(bias=-3.87, cosine=6.98, coverage=2.86, chunks=0.24)
+"""For cosines of a calibrated model."""
+BY_WORDS = Formula(bias=-1.74, cosine=0.0, coverage=4.27, chunks=0.13)
+"""For a question without a vector, or vectors of another model: by its words alone."""
+
+
+def probability(log_odds: float) -> float:
+    """The probability of log-odds, of which nothing beyond ±30 matters."""
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
+
+
+def log_odds_of(chance: float) -> float:
+    """The log-odds of a probability strictly between 0 and 1."""
+    return math.log(chance / (1.0 - chance))
+
+
+RARE_WORDS_ENOUGH = 4.0
+"""A passage that holds the rarity of so many words, each of which one chunk alone has, holds enough of any question: no
+passage repeats every word of a question of thirty words. The gate bounds its sentences alike (`gate.sentences`)."""
+
+Analyse = Callable[[str, str | None], Collection[str]]
+"""The terms of a text in a language (None: unknown), as the index has them: lower case, stemmed."""
+
+
+class CoverageMeter:
+    """Measures how much of one question the passages hold.
+
+    `words` are the question's content words with their inverse document frequency in the corpus, `rarest` that of a
+    word which one chunk alone has.
+    """
+
+    def __init__(self, words: Mapping[str, float], rarest: float, analyse: Analyse) -> None:
+        self._words = words
+        self._analyse = analyse
+        self._enough = min(math.fsum(words.values()), RARE_WORDS_ENOUGH * rarest)
+        self._terms_of: dict[str | None, dict[str, frozenset[str]]] = {}
+
+    def share(self, passage: RetrievedChunk) -> float:
+        """The share that text and headings of a passage hold, in [0, 1]; 1 for a question without words."""
+        if self._enough <= 0:
+            return 1.0
+        parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
+        text = "\n".join(part for part in parts if part)
+        held = frozenset(self._analyse(text, passage.language))
+        terms_of = self._in_language(passage.language)
+        mass = sum([rarity for word, rarity in self._words.items() if terms_of[word] and terms_of[word] <= held])
+        return min(1.0, mass / self._enough)
+
+    def _in_language(self, language: str | None) -> Mapping[str, frozenset[str]]:
+        """Each word's terms in the analysis of a language."""
+        if language not in self._terms_of:
+            self._terms_of[language] = {word: frozenset(self._analyse(word, language)) for word in self._words}
+        return self._terms_of[language]
+
+
+UNTRUSTED = 0.4
+"""The trust below which a source counts against its passage: that of today's submission for which nothing speaks."""
+TRUST_SHIFT = 0.5
+AGE_SHIFT = 0.2
+OLDEST_FRESHNESS = 0.7
+"""The freshness of a text of a year ago or more (`TrustFactors.time_freshness`)."""
+SOURCE_SHIFT = 0.25
+"""For each further registrable domain with a passage that probably answers as well."""
+MOST_SOURCES = 2
+MODEL_SHARE = 0.3
+"""How much a language model's own word counts: less than half, as models are surer than they are right."""
+_MODEL_AT_MOST = 0.95
+
+
+def shift_by_trust(trust: float) -> float:
+    """0 for a source that is trusted at least `UNTRUSTED`, falling to -`TRUST_SHIFT` for one that is not at all."""
+    return -TRUST_SHIFT * max(0.0, UNTRUSTED - trust) / UNTRUSTED
+
+
+def shift_by_age(freshness: float) -> float:
+    """0 for a text of today, falling to -`AGE_SHIFT` for one of a year ago or more."""
+    return -AGE_SHIFT * min(1.0, max(0.0, (1.0 - freshness) / (1.0 - OLDEST_FRESHNESS)))
+
+
+def shift_by_sources(others: int) -> float:
+    """Rises with the number of other independent sources that probably answer too, up to `MOST_SOURCES`."""
+    return SOURCE_SHIFT * min(MOST_SOURCES, others)
+
+
+def weigh_model_opinion(log_odds: float, model_says: float | None) -> float:
+    """The log-odds with a language model's own confidence, in [0, 1], weighed in; unchanged for None."""
+    if model_says is None:
+        return log_odds
+    said = log_odds_of(min(_MODEL_AT_MOST, max(1.0 - _MODEL_AT_MOST, model_says)))
+    return (1.0 - MODEL_SHARE) * log_odds + MODEL_SHARE * said
+
+
+LIMITED_BELOW = 0.7
+"""The confidence below which an answer states its limits (ADR Retrieval-Augmented Generation, section 3)."""
+EVEN, UNLIKELY = 0.4, 0.2
+"""Below the one the answer is probably not there, below the other the topic is probably not there either."""
+
+
+def describe_limits(confidence: float | None, *, is_by_words: bool) -> str | None:
+    """What the reader should know of an answer with this confidence; None where there is nothing to say.
+
+    A confidence of None was not calculated, as question or passages are not in English. `is_by_words` says that it
+    rests on words alone.
+    """
+    if confidence is None:
+        return "Confidence not known: question or passages seem not to be in English, for which alone it is calibrated."
+    if confidence >= LIMITED_BELOW:
+        return None
+    ground = " by the question's words alone" if is_by_words else ""
+    return f"Confidence {math.floor(100 * confidence)} %{ground}: {_reason(confidence)}."
+
+
+def _reason(confidence: float) -> str:
+    if confidence >= EVEN:
+        return "the corpus holds the topic, and perhaps not the answer"
+    if confidence >= UNLIKELY:
+        return "the corpus holds something related, and probably not the answer"
+    return "the corpus holds nothing that is likely to answer"
+
+
+PROBABLE = 0.5
+"""The confidence from which a passage of another domain counts as one more source."""
+DECIMALS = 4
+ENGLISH = "en"
+READ_CHARACTERS = 400
+"""Of a passage, to see whether it is English."""
+
+
+class Basis(Enum):
+    """What a confidence rests on."""
+
+    MEANING = auto()
+    """The vectors of a calibrated model, and words."""
+    WORDS = auto()
+    """Words alone: the question has no vector, or one of a model whose cosines are of a scale that the formula does not
+    know. Nothing is dropped, as the right passage may say it in other words."""
+    NONE = auto()
+    """The question is in a language that neither model nor formula knows: nothing is judged, nothing is dropped. So it
+    is with single passages in another language, whatever the question's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as one corpus sees it."""
+
+    words: Mapping[str, float]
+    """Its content words, with their inverse document frequency in the corpus."""
+    rarest: float
+    """The inverse document frequency of a word that one chunk alone has."""
+    chunk_count: int
+    """How many chunks were searched."""
+    analyse: Analyse
+    model_fingerprint: str | None
+    """The embedding model of the corpus's vectors; None where the question has none."""
+    is_english: bool
+    """Whether the question may be English, the language that the calibrated model knows."""
+    may_be_english: Callable[[str], bool]
+    """Whether a text may be English, for passages whose document is of another language."""
+    site_of: Callable[[str], str | None]
+    """The registrable domain of a URL; None for one without."""
+
+    @property
+    def basis(self) -> Basis:
+        """What its confidence rests on."""
+        if not self.is_english:
+            return Basis.NONE
+        return Basis.MEANING if is_calibrated(self.model_fingerprint) else Basis.WORDS
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether the formula knows the question well enough for passages of low confidence to be left out."""
+        return self.basis is Basis.MEANING
+
+
+def judge(found: Retrieval, asked: Asked, *, model_says: float | None = None) -> Retrieval:
+    """The retrieval with a confidence for each passage and for the whole, and the sentence on its limits.
+
+    `model_says` is a language model's own word, in [0, 1], on whether the question is answered; it is weighed into
+    every confidence (`trust.confidence`).
+    """
+    if not found.chunks:
+        return found
+    basis = asked.basis
+    chunks = found.chunks if basis is Basis.NONE else _judge_passages(found, asked, basis, model_says)
+    best = max((chunk.confidence for chunk in chunks if chunk.confidence is not None), default=None)
+    limits = describe_limits(best, is_by_words=basis is not Basis.MEANING)
+    metadata = found.metadata.model_copy(update={"confidence": best, "limits": limits})
+    return found.model_copy(update={"chunks": chunks, "metadata": metadata})
+
+
+def _judge_passages(
+    found: Retrieval, asked: Asked, basis: Basis, model_says: float | None
+) -> tuple[RetrievedChunk, ...]:
+    """The passages with their confidence: first each by itself, then with the independent sources beside it.
+
+    A passage in another language has none.
+    """
+    meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
+    freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
+    odds_of = {
+        chunk.chunk_id: _log_odds(chunk, meter.share(chunk), asked.chunk_count, basis)
+        + shift_by_trust(chunk.trust)
+        + shift_by_age(freshness.get(chunk.chunk_id, 1.0))
+        for chunk in found.chunks
+        if not _is_foreign(chunk, asked)
+    }
+    sites = [_site(chunk, asked) for chunk in found.chunks]
+    probable = {
+        site
+        for chunk, site in zip(found.chunks, sites, strict=True)
+        if site and chunk.chunk_id in odds_of and probability(odds_of[chunk.chunk_id]) >= PROBABLE
+    }
+    judged = []
+    for chunk, site in zip(found.chunks, sites, strict=True):
+        if chunk.chunk_id in odds_of:
+            odds = odds_of[chunk.chunk_id] + shift_by_sources(len(probable - {site}) if site else 0)
+            chance = round(probability(weigh_model_opinion(odds, model_says)), DECIMALS)
+            judged.append(chunk.model_copy(update={"confidence": chance}))
+        else:
+            judged.append(chunk)
+    return tuple(judged)
+
+
+def _log_odds(chunk: RetrievedChunk, coverage: float, chunk_count: int, basis: Basis) -> float:
+    """A passage without a vector is judged by its words."""
+    if basis is Basis.WORDS or chunk.dense_distance is None:
+        return BY_WORDS.log_odds(0.0, coverage, chunk_count)
+    return BY_MEANING.log_odds(1.0 - chunk.dense_distance, coverage, chunk_count)
+
+
+def _is_foreign(chunk: RetrievedChunk, asked: Asked) -> bool:
+    """Whether a passage is in another natural language, by the document's recorded one and by its own beginning."""
+    code = (chunk.language or ENGLISH).partition("-")[0].lower()
+    is_natural = len(code) == len(ENGLISH)  # the names of programming languages are longer
+    return is_natural and code != ENGLISH and not asked.may_be_english(chunk.text[:READ_CHARACTERS])
+
+
+def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:
+    """The domain that a passage was fetched from; None for what was handed in, whose URL is only claimed."""
+    fetched = chunk.url if chunk.provenance.source in ("crawl", "search") else None
+    return asked.site_of(fetched) if fetched else None
