@@ -22,7 +22,7 @@ from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 from sluice.disk.locks import lock_file
 from sluice.graph.cypher.engine_file import CypherFile, EdgeRow, NodeRow, file_of, write_file
-from sluice.graph.generations.found import How
+from sluice.graph.generations.definitions import How
 from sluice.graph.generations.publish import current, open_generation
 from sluice.graph.generations.view import GraphView
 from sluice.graph.schema import named

@@ -1,19 +1,15 @@
-"""The addresses of a document, and what a link in it leads to.
-
-A document answers to its whole path, to every end of it of two parts or more (prose writes `workers/handlers.py` for
-`main/workers/handlers.py`), to its file's name in an unknown folder, and to its URL. What stands for a folder, like
-its README, answers to the folder too, and prose to its path without the suffix, as documentation links to it.
-"""
+"""Which addresses a document answers to, and which it links to."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urlsplit
 
 import ada_url
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+from sluice.graph.extract.prose import Kind, Piece, bare_urls
 
 PATH = "path:"
 UNKNOWN_FOLDER = "path:?/"
@@ -119,3 +115,36 @@ def _ends(path: str) -> Iterator[tuple[Node, str]]:
 
 def _normal(path: str) -> str:
     return posixpath.normpath(path.replace("\\", "/")).strip("/")
+
+
+_LABEL = "label:"
+
+
+def link_edges(document: GraphDocument, pieces: Iterable[Piece]) -> Iterator[Edge]:
+    """LINKS_TO edges of the document's links and of those among `pieces`, with their words.
+
+    RESOLVES_TO edges from the labels that it has itself.
+
+    A relative address is resolved against the document's path, or else its URL. Fragments are dropped, queries kept.
+    """
+    source = document_node(document.document_id)
+    for line, url, words in document.links:
+        if (target := link_target(document, url)) is not None:
+            yield Edge(EdgeType.LINKS_TO, source, target, Origin.LINK, (line,), words)
+    for piece in pieces:
+        if piece.kind is Kind.LINK:
+            target = link_target(document, piece.address)
+            if target is not None:
+                yield Edge(EdgeType.LINKS_TO, source, target, Origin.LINK, (piece.line,), piece.text)
+        elif piece.kind is Kind.WORDS:
+            for url in bare_urls(piece.text):
+                if (target := web_address(url)) is not None:
+                    yield Edge(EdgeType.LINKS_TO, source, target, Origin.LINK, (piece.line,))
+        elif piece.kind is Kind.LABEL:
+            yield Edge(EdgeType.LINKS_TO, source, _label(piece.address), Origin.LINK, (piece.line,), piece.text)
+        elif piece.kind is Kind.OWN_LABEL:
+            yield Edge(EdgeType.RESOLVES_TO, _label(piece.address), source, Origin.DEFINITION, (piece.line,), "label")
+
+
+def _label(name: str) -> Node:
+    return Node(NodeLabel.URL, _LABEL + name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
 from itertools import chain
@@ -12,22 +13,16 @@ from pathlib import PurePosixPath
 from tree_sitter import Tree
 
 from sluice.contracts.grammar import has_grammar, parse
-from sluice.contracts.graph.model import Edge, GraphDocument
-from sluice.graph.extract.addresses import own_addresses
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.graph.extract.addresses import link_edges, own_addresses
 from sluice.graph.extract.languages.edges import tagged_edges
-from sluice.graph.extract.languages.table import RULES
-from sluice.graph.extract.links import link_edges
+from sluice.graph.extract.languages.reading import RULES
+from sluice.graph.extract.markdown import read_comments, read_markdown
 from sluice.graph.extract.mentions import languages_of, mention_edges
-from sluice.graph.extract.prose.comments import read_comments
-from sluice.graph.extract.prose.lines import read_lines
-from sluice.graph.extract.prose.markdown import read_markdown
-from sluice.graph.extract.prose.pieces import Piece
-from sluice.graph.extract.prose.restructured import is_restructured, read_restructured
+from sluice.graph.extract.prose import Kind, Piece, is_restructured, read_lines, read_restructured
 from sluice.graph.extract.python.edges import python_edges
-from sluice.graph.extract.samples import sample_edges
 from sluice.graph.extract.statements import put_together
-from sluice.graph.extract.test_reports import failing_test_edges, is_test_report
-from sluice.graph.extract.tool_lists import may_list_tools, tool_list_edges
+from sluice.graph.extract.tool_lists import failing_test_edges, is_test_report, may_list_tools, tool_list_edges
 
 _RULES = 3
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
@@ -97,3 +92,36 @@ def _pieces(document: GraphDocument, tree: Tree | None) -> Iterator[Piece]:
 def _suffix(document: GraphDocument) -> str:
     name = document.path or (document.url or "").partition("?")[0].partition("#")[0]
     return PurePosixPath(name).suffix.lower()
+
+
+_PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.) ?", re.MULTILINE)
+_IMPORTS = re.compile(r"^[ \t]*(?:>>> ?)?(?:from [\w.]+ import|import \w)", re.MULTILINE)
+_PYTHON = frozenset({"", "python", "py", "python3", "pycon", "ipython", "doctest"})
+MOST_SAMPLES = 500
+"""Of one text."""
+MOST_CHARACTERS = 50_000
+"""Of one sample: longer ones are no examples."""
+
+
+def sample_edges(document: GraphDocument, pieces: Iterable[Piece]) -> Iterator[Edge]:
+    """REFERS_TO edges of the names that code blocks import and use, as mentions."""
+    samples = [piece for piece in pieces if piece.kind is Kind.BLOCK and _is_python(piece)]
+    for sample in samples[:MOST_SAMPLES]:
+        text = _PROMPT.sub("", sample.text) if ">>>" in sample.text else _dedented(sample.text)
+        read = GraphDocument(document.document_id, None, None, None, "python", text, {})
+        for edge in python_edges(read):
+            if edge.type is EdgeType.REFERS_TO and edge.origin is Origin.IMPORT:
+                lines = tuple(line + sample.line - 1 for line in edge.lines)
+                yield edge._replace(origin=Origin.MENTION, lines=lines)
+
+
+def _is_python(sample: Piece) -> bool:
+    is_short = len(sample.text) <= MOST_CHARACTERS
+    return is_short and sample.address in _PYTHON and _IMPORTS.search(sample.text) is not None
+
+
+def _dedented(text: str) -> str:
+    """Without the indentation of its first line that is not blank."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    indent = first[: len(first) - len(first.lstrip())]
+    return "\n".join(line.removeprefix(indent) for line in text.split("\n"))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
 from sluice.graph.extract.addresses import name_address, path_address, path_beside
-from sluice.graph.extract.prose.pieces import Kind, Piece
+from sluice.graph.extract.prose import Kind, Piece
 
 _NAME = re.compile(r"[@&*]?(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*)(?P<call>\(.*\))?[;,]?", re.DOTALL)
 _IMPORT = re.compile(r"(?:from\s+(?P<module>[\w.]+)\s+)?import\s+(?P<name>[\w.]+)")

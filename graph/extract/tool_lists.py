@@ -1,9 +1,4 @@
-"""Tools of MCP servers, in JSON: what a server answers to `tools/list`, and the configuration files of clients.
-
-A listed tool is `server/tool`. A client's configuration (`.mcp.json`, `claude_desktop_config.json`, `.vscode/mcp.json`)
-names servers but not their tools: each server is `server/*` there, so that a question for the server finds the file.
-Commands, addresses and secrets of a configuration are not read into the graph.
-"""
+"""Tools that servers and configurations of clients list, and the failing tests that a report names."""
 
 from __future__ import annotations
 
@@ -13,8 +8,70 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
-from sluice.graph.extract.json_text import read_json
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node, symbol
+from sluice.graph.extract.addresses import path_address
+
+_TEXT = r'(?P<text>"(?:[^"\\\n]|\\.)*")'
+_COMMENT = re.compile(_TEXT + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])")
+
+
+def read_json(text: str) -> Any:
+    """The value that a text holds. Raises ValueError, or RecursionError, where it is no JSON even so."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(_LAST_COMMA.sub(_kept, _COMMENT.sub(_kept, text)))
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found["text"] or ""
+
+
+FACTS_KEY, TESTS = "repository_facts", "tests"
+"""As ingest marks such a document (`ingest.repository.facts`)."""
+_FAILED = re.compile(r"FAILED (?P<path>[^\s:]+)(?P<names>(?:::\S*)?)")
+_PARAMETERS = re.compile(r"\[.*\Z", re.DOTALL)
+_DETAIL = "failing test"
+_LANGUAGES = {
+    ".py": "python",
+    **dict.fromkeys((".js", ".ts", ".tsx"), "javascript"),
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+}
+
+
+def is_test_report(document: GraphDocument) -> bool:
+    """Whether the document is one of failing tests."""
+    return document.metadata.get(FACTS_KEY) == TESTS
+
+
+def failing_test_edges(document: GraphDocument) -> Iterator[Edge]:
+    """Of each failing test REFERS_TO the symbol of the test, and LINKS_TO its file."""
+    source = document_node(document.document_id)
+    for number, line in enumerate(document.text.split("\n"), 1):
+        found = _FAILED.match(line)
+        if found is None:
+            continue
+        path, names = found["path"].strip("/"), _PARAMETERS.sub("", found["names"]).split("::")
+        suffix = next((suffix for suffix in _LANGUAGES if path.endswith(suffix)), "")
+        module = path.removesuffix(suffix).replace("/", ".")
+        name = ".".join(part for part in (module, *names) if part)
+        test = symbol(_LANGUAGES.get(suffix, "python"), name)
+        yield Edge(EdgeType.REFERS_TO, source, test, Origin.TEST, (number,), _DETAIL)
+        yield Edge(EdgeType.LINKS_TO, source, path_address(_file(path, suffix)), Origin.TEST, (number,), _DETAIL)
+
+
+def _file(path: str, suffix: str) -> str:
+    """The file of a test; a report that tells no files has the dotted name of a module, and maybe of a class in it."""
+    if suffix:
+        return path
+    parts = path.split("/")
+    while len(parts) > 1 and parts[-1][:1].isupper():
+        parts.pop()
+    return "/".join(parts) + ".py"
+
 
 MOST_CHARACTERS = 2_000_000
 """Of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""

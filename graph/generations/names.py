@@ -13,10 +13,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from sluice.contracts.graph.model import ANY, DECORATED, RESULT, UNKNOWN, NodeLabel
-from sluice.graph.generations.definitions import CLASS, METHOD, MODULE, Definition, is_unknown
-from sluice.graph.generations.found import Bond, Found, How, by_source
-from sluice.graph.generations.linearisation import linearise
-from sluice.graph.generations.nearness import folder_of, nearest
+from sluice.graph.generations.definitions import (
+    CLASS,
+    METHOD,
+    MODULE,
+    Bond,
+    Definition,
+    Found,
+    How,
+    by_source,
+    is_unknown,
+)
+from sluice.graph.generations.order import folder_of, linearise, nearest
 
 
 class Names:

@@ -1,4 +1,4 @@
-"""The nodes of a graph, and its edges as documents state them, as arrays."""
+"""The nodes of a graph, and its edges as documents state them, as arrays of numbers and packed texts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,78 @@ from numpy.typing import NDArray
 
 from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
 from sluice.contracts.graph.rows import CitationRow, DocumentRow
-from sluice.graph.generations.codes import LABEL_CODES, ORIGIN_CODES, TYPE_CODES
-from sluice.graph.generations.strings import packed
+
+LABELS = (NodeLabel.DOCUMENT, NodeLabel.SYMBOL, NodeLabel.URL, NodeLabel.TOOL, NodeLabel.CONVERSATION)
+TYPES = (
+    EdgeType.REFERS_TO,
+    EdgeType.LINKS_TO,
+    EdgeType.DEFINED_IN,
+    EdgeType.CITED_BY,
+    EdgeType.RESOLVES_TO,
+    EdgeType.ALIAS_OF,
+    EdgeType.INHERITS,
+    EdgeType.HAS_TYPE,
+)
+ORIGINS = (
+    Origin.SCOPE,
+    Origin.IMPORT,
+    Origin.SELF,
+    Origin.DEFINITION,
+    Origin.LINK,
+    Origin.TOOL,
+    Origin.RUN,
+    Origin.TEST,
+    Origin.NAME,
+    Origin.MENTION,
+)
+
+LABEL_CODES = {label: code for code, label in enumerate(LABELS)}
+TYPE_CODES = {kind: code for code, kind in enumerate(TYPES)}
+ORIGIN_CODES = {origin: code for code, origin in enumerate(ORIGINS)}
+
+
+def packed(texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each text begins (one more than there are texts), and the UTF-8 bytes of all."""
+    encoded = [text.encode(errors="replace") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(encoded), np.uint8)
+
+
+class Texts(Sequence[str]):
+    """Texts that lie in two arrays. An entry is decoded when it is asked for."""
+
+    def __init__(self, offsets: NDArray[np.int64], content: NDArray[np.uint8]) -> None:
+        self._offsets = offsets
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        return self.raw(place).decode()
+
+    def raw(self, place: int) -> bytes:
+        """The UTF-8 bytes of an entry."""
+        return self._content[int(self._offsets[place]) : int(self._offsets[place + 1])].tobytes()
+
+    def place(self, wanted: bytes, first: int, end: int) -> int:
+        """Where bytes stand or would stand between two places, where entries ascend by their bytes."""
+        low, high = first, end
+        while low < high:
+            middle = (low + high) // 2
+            if self.raw(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def find(self, text: str, first: int, end: int) -> int | None:
+        """The place of a text between two places, where entries ascend; None: it is not there."""
+        wanted = text.encode(errors="replace")
+        found = self.place(wanted, first, end)
+        return found if found < end and self.raw(found) == wanted else None
+
 
 Arrays = dict[str, NDArray[Any]]
 

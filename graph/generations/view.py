@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel, Origin
-from sluice.graph.generations.codes import LABEL_CODES, LABELS, ORIGINS, TYPES
-from sluice.graph.generations.definitions import name_of
-from sluice.graph.generations.found import How
-from sluice.graph.generations.stated import Arrays
-from sluice.graph.generations.steps import REVERSE
-from sluice.graph.generations.strings import Texts
+from sluice.graph.generations.definitions import How, name_of
+from sluice.graph.generations.fold import REVERSE
+from sluice.graph.generations.stated import LABEL_CODES, LABELS, ORIGINS, TYPES, Arrays, Texts
 
 Numbers = NDArray[np.int32]
 

@@ -1,14 +1,14 @@
-"""What is known of a corpus as a whole on a graph server: up to where it was fed, which documents, who cites them."""
+"""Up to where a server was fed, and the rows that it is fed with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sluice.contracts.graph.model import EdgeType, Node, NodeLabel, Origin
+from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin
 from sluice.contracts.graph.rows import CitationRow
+from sluice.graph.schema import named
 from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, dicts, portions, run_rows
-from sluice.graph.servers.rows import ends
 from sluice.graph.servers.statements import (
     CREATE_EDGES,
     DELETE_CITATIONS,
@@ -22,6 +22,75 @@ from sluice.graph.servers.statements import (
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
+
+
+class ServerDocument(NamedTuple):
+    """A document as a graph server gets it."""
+
+    document_id: str
+    as_of: int
+    """The journal offset of the index that it was read from."""
+    sha256: str
+    """Of its row in the ledger: equal rows are not fed again."""
+    path: str | None
+    url: str | None
+    title: str | None
+    language: str | None
+    content_hash: str
+    updated_at: str
+    """When its row was written, in ISO 8601 and UTC."""
+    edges: tuple[Edge, ...]
+    embedding_version: str | None = None
+    """The model of `embedding`."""
+    embedding: tuple[float, ...] | None = None
+    """Of length 1."""
+
+
+def document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
+    """A document of `MERGE_DOCUMENTS`."""
+    properties = {
+        "corpus": corpus,
+        "id": document.document_id,
+        "as_of": document.as_of,
+        "sha256": document.sha256,
+        "path": document.path,
+        "url": document.url,
+        "title": document.title,
+        "language": document.language,
+        "updated_at": document.updated_at,
+        "content_hash": document.content_hash,
+        "embedding_version": document.embedding_version,
+        "embedding": list(document.embedding) if document.embedding else None,
+    }
+    return {
+        "id": document.document_id,
+        "as_of": document.as_of,
+        "properties": {name: value for name, value in properties.items() if value is not None},
+    }
+
+
+def edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
+    """An edge of `CREATE_EDGES`."""
+    properties = {
+        "corpus": corpus,
+        "owner": owner,
+        "origin": edge.origin.value,
+        "lines": list(edge.lines),
+        "detail": edge.detail,
+        **({"line": edge.lines[0]} if edge.lines else {}),
+    }
+    return {**ends(edge.source, edge.target), "properties": properties}
+
+
+def ends(source: Node, target: Node) -> dict[str, Any]:
+    """Between which nodes an edge is, and what their ids say."""
+    return {
+        "source": source.key,
+        "target": target.key,
+        "source_named": named(source),
+        "target_named": named(target),
+    }
+
 
 STANDING_PAGE = 5_000
 

@@ -2,20 +2,148 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+import structlog
+
+from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.contracts.graph.rows import CitationRow
 from sluice.graph.servers import feed, search, upsert
-from sluice.graph.servers.client import BoltClient, CheckAddress, Rows
-from sluice.graph.servers.event_loop import LoopThread
-from sluice.graph.servers.feed import Feed
-from sluice.graph.servers.rows import ServerDocument
-from sluice.graph.servers.schema import SchemaReport, prepare
+from sluice.graph.servers.client import BoltClient, CheckAddress, Rows, dicts
+from sluice.graph.servers.dialect import VECTOR_INDEX
+from sluice.graph.servers.feed import Feed, ServerDocument
 from sluice.graph.servers.search import Retrieved
 from sluice.graph.servers.upsert import Fed
 from sluice.graph.settings import GraphSettings
+
+log = structlog.get_logger(__name__)
+
+_MANY = 100
+
+
+class SchemaReport(NamedTuple):
+    """What was found or made."""
+
+    dimension: int | None
+    """Of the vectors that the server's vector index takes; None where there is no such index."""
+    refused: tuple[str, ...] = ()
+    """What the server refused, in its own words."""
+
+
+async def prepare(client: BoltClient, dimension: int | None) -> SchemaReport:
+    """Make what is missing. A vector index for `dimension` is made where there is none of its name yet.
+
+    One that is there with another dimension stays: an index is dropped by its owner alone.
+
+    Raises what `BoltClient.ping` does, `Unavailable` only where the server is away.
+    """
+    await client.ping()
+    dialect = await client.dialect()
+    refused = [problem for statement in dialect.schema if (problem := await _refusal(client, statement))]
+    found = await _index_dimension(client, dialect.vector_index_info)
+    if found is None and dimension is not None:
+        problems = []
+        for way in dialect.vector_index:
+            problem = await _refusal(client, way.replace("{dimension}", str(int(dimension))))
+            if problem is None:
+                break
+            problems.append(problem)
+        found = await _index_dimension(client, dialect.vector_index_info)
+        refused += problems if found is None else []
+    if refused:
+        log.warning("graph_server_schema_incomplete", server=client.place, refused=refused)
+    return SchemaReport(found, tuple(refused))
+
+
+async def _refusal(client: BoltClient, statement: str) -> str | None:
+    """Run a statement of the schema; what the server says against it. That it is there already is no refusal."""
+    try:
+        await client.command(statement)
+    except Unavailable as error:
+        await client.ping()  # away, and not against the statement
+        told = str(error)
+        return None if "already exist" in told.lower() or "equivalent" in told.lower() else told
+    return None
+
+
+async def _index_dimension(client: BoltClient, info: str) -> int | None:
+    try:
+        rows = dicts(await client.read(info, {}, _MANY))
+    except Unavailable:
+        await client.ping()
+        return None
+    return next((int(row["dimension"]) for row in rows if row["name"] == VECTOR_INDEX), None)
+
+
+Given = TypeVar("Given")
+
+
+class LoopThread:
+    """Runs coroutines for other threads. Starts at the first; safe for threads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._guard = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def run(self, work: Coroutine[Any, Any, Given], timeout_seconds: float) -> Given:
+        """What the coroutine gives. It is cancelled at the time limit.
+
+        Raises:
+            TimedOut: it took longer than that.
+            Unavailable: the loop was closed.
+        """
+        try:
+            loop = self._running()
+        except Unavailable:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result(timeout_seconds)
+        except concurrent.futures.TimeoutError as error:
+            if future.done():  # it was the work's own time-out
+                raise
+            future.cancel()
+            raise TimedOut(f"the graph server did not answer within {timeout_seconds:g} s") from error
+
+    def close(self, last: Coroutine[Any, Any, None], timeout_seconds: float) -> None:
+        """Run the last coroutine, then end the thread."""
+        with self._guard:
+            self._is_closed = True
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            last.close()
+            return
+        future = asyncio.run_coroutine_threadsafe(last, loop)
+        concurrent.futures.wait([future], timeout_seconds)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout_seconds)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._guard:
+            if self._is_closed:
+                raise Unavailable("the connection to the graph server was closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name=self._name, daemon=True)
+                self._thread.start()
+            return self._loop
+
+    @staticmethod
+    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
 
 CLOSE_SECONDS = 5.0
 _LONG_SECONDS = 3_600.0

@@ -19,7 +19,7 @@ import structlog
 from sluice.contracts.graph.model import Edge, Node, NodeLabel
 from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, portions, run_rows
 from sluice.graph.servers.dialect import NAMED, Dialect
-from sluice.graph.servers.rows import ServerDocument, document_row, edge_row
+from sluice.graph.servers.feed import ServerDocument, document_row, edge_row
 from sluice.graph.servers.statements import (
     CREATE_EDGES,
     DELETE_DOCUMENTS,

@@ -179,3 +179,22 @@ def _likely(server: ToolServer, error: BaseException) -> str:
     if server.url is None:
         return "the process ended, or does not speak MCP: run it by hand to see what it says"
     return f'it does not answer as an MCP server does, or egress forbids it: egress.allow = ["mcp={server.place}"]'
+
+
+def tools_text(listing: Listing) -> str:
+    """The tools as JSON, in one order: the same tools give the same text."""
+    tools = [{**tool, **{key: _sorted(tool[key]) for key in tool if key != "name"}} for tool in listing.tools]
+    info = {"name": listing.name, "version": listing.version}
+    text = json.dumps({"serverInfo": info, "tools": tools}, indent=2, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode() + "\n"
+
+
+def tools_title(listing: Listing) -> str:
+    """The title of the document."""
+    return f"Tools of the MCP server {listing.name}"
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value

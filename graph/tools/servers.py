@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sluice.contracts.errors import InvalidInput
-from sluice.graph.extract.json_text import read_json
+from sluice.graph.extract.tool_lists import read_json
 
 _KEYS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>\w+)(?::-(?P<otherwise>[^}]*))?\}")

@@ -10,11 +10,11 @@ import numpy as np
 from sluice.contracts.graph.model import NodeLabel
 from sluice.contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.kinds import Kind, document_of, kind_of
+from sluice.graph.walk.nodes import Kind, document_of, kind_of
+from sluice.graph.walk.paths import Passage, Trails
 from sluice.graph.walk.push import RESTART, RESTART_IF_FAR, Walked, push
+from sluice.graph.walk.question import Wanted, wanted_by
 from sluice.graph.walk.seeds import seeds_of
-from sluice.graph.walk.trails import Passage, Trails
-from sluice.graph.walk.wanted import Wanted, wanted_by
 
 MOST_CANDIDATES = 20
 OTHER_KIND = 0.2

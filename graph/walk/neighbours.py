@@ -7,10 +7,9 @@ from typing import Literal
 
 from sluice.contracts.graph.api import Neighbours, NeighbourView
 from sluice.contracts.graph.model import EdgeType
-from sluice.graph.generations.codes import ORIGINS
+from sluice.graph.generations.stated import ORIGINS
 from sluice.graph.generations.view import GraphView, StatedEdge
-from sluice.graph.walk.lookup import find_node
-from sluice.graph.walk.nodes import node_view
+from sluice.graph.walk.nodes import find_node, node_view
 
 MOST_NEIGHBOURS = 1_000
 

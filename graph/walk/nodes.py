@@ -1,11 +1,52 @@
-"""Nodes as interfaces show them."""
+"""Nodes as people and interfaces know them: what they are called, of what kind they are, and how a name finds them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.graph.api import NodeView
-from sluice.contracts.graph.model import Node, NodeLabel
+from sluice.contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel
 from sluice.graph.generations.view import GraphView, short_name
-from sluice.graph.walk.paths import document_name
+
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$|(?:_test|_spec|\.test|\.spec|Tests?)\.\w+$"
+)
+_PAGE_FILE = re.compile(r"\.(?:md|mdx|rst|txt|html?|adoc|ipynb|pdf)$", re.IGNORECASE)
+
+
+class Kind(Enum):
+    """What a document is: of tests, of prose, or other code."""
+
+    TEST = "test"
+    PAGE = "page"
+    CODE = "code"
+
+
+def kind_of(view: GraphView, vertex: int) -> Kind | None:
+    """What the document is in which a vertex stands; None: it stands in none."""
+    document = document_of(view, vertex)
+    if document is None:
+        return None
+    path = view.path(document)
+    if path is None or _PAGE_FILE.search(path):
+        return Kind.PAGE
+    return Kind.TEST if _TEST_FILE.search(path) else Kind.CODE
+
+
+def document_of(view: GraphView, vertex: int) -> int | None:
+    """The place of the document in which a vertex stands."""
+    if vertex >= view.nodes:
+        return view.definition(vertex).document
+    return vertex if vertex < view.documents else None
+
+
+def is_test(view: GraphView, vertex: int) -> bool:
+    """Whether a vertex stands in a file of tests."""
+    document = document_of(view, vertex)
+    return document is not None and _TEST_FILE.search(view.path(document) or "") is not None
 
 
 def node_id(node: Node) -> str:
@@ -26,3 +67,77 @@ def node_view(view: GraphView, place: int) -> NodeView:
         url=view.url(place),
         title=view.title(place),
     )
+
+
+def document_name(view: GraphView, document: int) -> str:
+    """What people know a document by."""
+    return view.path(document) or view.title(document) or view.url(document) or view.node(document).key
+
+
+MOST_NAMED = 10
+"""Nodes that are listed where a name means several."""
+_MOST_LOOKED_AT = 512
+
+
+def find_node(view: GraphView, text: str, field: str = "id") -> int:
+    """The node that a text names: label and key; a key alone; a document's path; the end of a symbol's or tool's name.
+
+    Raises:
+        NotFound: the graph has none.
+        InvalidInput: several bear that name; the remedy lists them.
+    """
+    found = _by_id(view, text) or _by_key(view, text) or _by_path(view, text) or _by_name(view, text)
+    if not found:
+        raise NotFound(f"the graph has no node {text!r}: name its label and key, as Symbol:python:shop.cart.Cart")
+    if len(found) > 1:
+        listed = ", ".join(sorted(_shown(view, place) for place in found)[:MOST_NAMED])
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise InvalidInput(field, f"{text!r} names {len(found)} nodes", f"one of {listed}{more}")
+    return found[0]
+
+
+def _by_id(view: GraphView, text: str) -> list[int]:
+    label, _, key = text.partition(":")
+    return _found(view, [NodeLabel(label)], key) if label in set(NodeLabel) else []
+
+
+def _by_key(view: GraphView, text: str) -> list[int]:
+    return _found(view, NodeLabel, text)
+
+
+def _by_path(view: GraphView, text: str) -> list[int]:
+    """The document at a path; else those whose path ends so, or with that file name."""
+    for key in (f"path:{text}", f"path:{UNKNOWN}/{text}"):
+        for place in _found(view, [NodeLabel.URL], key):
+            edges = map(view.edge, view.edges_from(place))
+            if at := {edge.target for edge in edges if edge.type is EdgeType.RESOLVES_TO}:
+                return sorted(at)
+    return []
+
+
+def _by_name(view: GraphView, text: str) -> list[int]:
+    """Symbols and tools whose name is or ends with the text; those that are defined before those that are only used."""
+    last = text.replace("/", ".").rpartition(".")[2]
+    ending = [place for place in view.named(last, _MOST_LOOKED_AT) if _ends(view.node(place), text)]
+    whole = [place for place in ending if short_name(view.node(place)) == text]
+    known = [place for place in ending if f":{UNKNOWN}." not in view.node(place).key]
+    defined = [place for place in known if view.definitions_of(place)]
+    plain = [place for place in whole if place in defined]
+    return plain or defined or known or ending
+
+
+def _shown(view: GraphView, place: int) -> str:
+    """What names the node and means something to a person."""
+    node = view.node(place)
+    return (view.path(place) if node.label is NodeLabel.DOCUMENT else None) or node_id(node)
+
+
+def _found(view: GraphView, labels: Iterable[NodeLabel], key: str) -> list[int]:
+    places = (view.find(label, key) for label in labels)
+    return [place for place in places if place is not None]
+
+
+def _ends(node: Node, text: str) -> bool:
+    separator = "/" if node.label is NodeLabel.TOOL else "."
+    name = node.key if node.label is NodeLabel.TOOL else node.key.partition(":")[2]
+    return name == text or name.endswith(f"{separator}{text}")

@@ -1,11 +1,17 @@
-"""Tells by which edges a vertex was reached."""
+"""Tells by which edges a vertex was reached, and to which passage it leads."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 from sluice.contracts.graph.retrieval import GraphPath, PathStep
-from sluice.graph.generations.found import How
+from sluice.graph.generations.definitions import How
+from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView, Step, short_name
+from sluice.graph.walk.nodes import document_name
+from sluice.graph.walk.push import Walked
+from sluice.graph.walk.seeds import Begun
 
 _BY_RULE = {How.ALIAS: EdgeType.ALIAS_OF, How.INHERITED: EdgeType.INHERITS}
 
@@ -94,6 +100,101 @@ def _to_document(
     )
 
 
-def document_name(view: GraphView, document: int) -> str:
-    """What people know a document by."""
-    return view.path(document) or view.title(document) or view.url(document) or view.node(document).key
+class Passage(NamedTuple):
+    """A line of a document (its place); None: the document as a whole."""
+
+    document: int
+    line: int | None
+
+
+class Trails:
+    """The ways of one walk."""
+
+    def __init__(self, view: GraphView, begun: Begun, walked: Walked) -> None:
+        self._view = view
+        self._starts = begun.starts
+        self._walked = walked
+        self._seeds: dict[int, tuple[int, int]] = {}
+        self._told: dict[int, list[PathStep]] = {}
+        weights: dict[int, float] = {}
+        seeds = begun.seeds
+        for vertex, weight, step, origin in zip(
+            seeds.vertices.tolist(),
+            seeds.weights.tolist(),
+            seeds.entered_by.tolist(),
+            seeds.origins.tolist(),
+            strict=True,
+        ):
+            if weight > weights.get(vertex, -1.0):
+                weights[vertex] = weight
+                self._seeds[vertex] = step, origin
+
+    def passage(self, vertex: int) -> Passage | None:
+        """Where a vertex stands; None: in no document, or it is what was found itself."""
+        number, label = self._last_step(vertex)
+        if number < 0 and label is NodeLabel.DOCUMENT:
+            return None
+        if vertex >= self._view.nodes:
+            span = self._view.definition(vertex)
+            step = self._view.step(number) if number >= 0 else None
+            line = step.first if step is not None and step.is_reverse and step.first else span.first
+            return Passage(span.document, line or None)
+        if vertex < self._view.documents:
+            step = self._view.step(number) if number >= 0 else None
+            return Passage(vertex, (step.first or None) if step is not None and step.is_reverse else None)
+        return None
+
+    def path(self, vertex: int) -> GraphPath:
+        """By which edges a vertex was reached."""
+        numbers: list[tuple[int, int]] = []
+        while vertex not in self._seeds:
+            before, number = int(self._walked.before[vertex]), int(self._walked.by[vertex]) - 1
+            numbers.append((before, number))
+            vertex = before
+        step, origin = self._seeds[vertex]
+        start = self._starts[origin]
+        told: list[PathStep] = []
+        if step >= 0:
+            told += self._tell(self._view.source_of(step), step)
+        elif start.label is not NodeLabel.DOCUMENT:
+            told.append(self._defined(vertex, start.label))
+        for before, number in reversed(numbers):
+            told += self._tell(before, number)
+        return without_loops(GraphPath(start=start.name, start_label=start.label, steps=tuple(told)))
+
+    def is_sure(self, vertex: int) -> bool:
+        """Whether no step of the way is a guess: a name of an unknown receiver, or one that the corpus leaves open."""
+        while vertex not in self._seeds:
+            if not self._is_plain(int(self._walked.by[vertex]) - 1):
+                return False
+            vertex = int(self._walked.before[vertex])
+        number = self._seeds[vertex][0]
+        return number < 0 or self._is_plain(number)
+
+    def _is_plain(self, number: int) -> bool:
+        return int(self._view.step_hows[number]) & ~REVERSE < How.OVERRIDE
+
+    def _tell(self, source: int, number: int) -> list[PathStep]:
+        told = self._told.get(number)
+        if told is None:
+            told = self._told[number] = told_step(self._view, source, number)
+        return told
+
+    def _defined(self, vertex: int, named: NodeLabel) -> PathStep:
+        view = self._view
+        span = view.definition(vertex) if vertex >= view.nodes else None
+        document = span.document if span is not None else vertex
+        return PathStep(
+            edge=EdgeType.RESOLVES_TO if named is NodeLabel.URL else EdgeType.DEFINED_IN,
+            origin=Origin.DEFINITION,
+            label=NodeLabel.DOCUMENT,
+            name=document_name(view, document) if document < view.documents else view.node(document).key,
+            line=(span.first or None) if span is not None else None,
+        )
+
+    def _last_step(self, vertex: int) -> tuple[int, NodeLabel]:
+        """The step by which a vertex was entered (-1: by none), and the label of where its path begins."""
+        if vertex in self._seeds:
+            number, origin = self._seeds[vertex]
+            return number, self._starts[origin].label
+        return int(self._walked.by[vertex]) - 1, NodeLabel.SYMBOL

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.graph.generations.steps import REVERSE
+from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView
 
 RESTART = 0.7

@@ -15,9 +15,8 @@ from tree_sitter import Tree
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
 from sluice.graph.extract.addresses import name_address, path_address, path_beside
 from sluice.graph.extract.languages.c import included
-from sluice.graph.extract.languages.reading import VALUES, Definition, Reading, Reference
+from sluice.graph.extract.languages.reading import RULES, VALUES, Definition, Reading, Reference
 from sluice.graph.extract.languages.rules import Imported, joined, stem_of
-from sluice.graph.extract.languages.table import RULES
 
 _ONLY_QUALIFIED = frozenset({"variable", "constant", "constructor"})
 """Definitions that do not answer to their bare name: no unknown receiver leads to them."""

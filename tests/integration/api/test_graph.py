@@ -14,7 +14,7 @@ from sluice.contracts.errors import Forbidden, InvalidInput, InvalidQuestion, No
 from sluice.contracts.graph.api import CypherResult
 from sluice.gate.client import SluiceClient
 from sluice.graph.arm import DAMAGED
-from sluice.graph.extract.test_reports import FACTS_KEY, TESTS
+from sluice.graph.extract.tool_lists import FACTS_KEY, TESTS
 from sluice.graph.generations.publish import FILE, POINTER, discard
 from sluice.workers.processes.watches.cypher_files import CypherFiles
 from tests.support.api_keys import bearer

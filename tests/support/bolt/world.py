@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
 from sluice.graph.servers.dialect import DialectName
-from sluice.graph.servers.rows import ServerDocument
+from sluice.graph.servers.feed import ServerDocument
 from sluice.graph.servers.server import GraphServer
 from sluice.graph.settings import GraphSettings
 from tests.support.bolt.server import Behaviour, FakeBoltServer

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sluice.graph.servers.feed import Feed
-from sluice.graph.servers.rows import ServerDocument
+from sluice.graph.servers.feed import Feed, ServerDocument
 from sluice.graph.servers.upsert import Fed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from sluice.contracts.graph.retrieval import Expansion, GraphHit
 from sluice.contracts.graph.rows import CitationRow
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.expand import UNASKED, expand
-from sluice.graph.walk.identifiers import names_in
+from sluice.graph.walk.question import names_in
 from tests.support.graph_rows import File, view_of
 
 

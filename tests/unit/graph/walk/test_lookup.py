@@ -7,8 +7,7 @@ import pytest
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.graph.generations.fold import fold
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.lookup import find_node
-from sluice.graph.walk.nodes import node_id, node_view
+from sluice.graph.walk.nodes import find_node, node_id, node_view
 from tests.support.graph_rows import File, rows, view_of
 
 

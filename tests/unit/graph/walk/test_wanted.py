@@ -8,8 +8,8 @@ from sluice.contracts.graph.model import Origin
 from sluice.contracts.graph.retrieval import Expansion, GraphHit
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.expand import expand
-from sluice.graph.walk.kinds import Kind
-from sluice.graph.walk.wanted import Wanted, wanted_by
+from sluice.graph.walk.nodes import Kind
+from sluice.graph.walk.question import Wanted, wanted_by
 from tests.support.graph_rows import File, view_of
 
 

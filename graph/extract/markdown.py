@@ -1,4 +1,4 @@
-"""Markdown (CommonMark 0.31 with tables) into pieces, by markdown-it. Images are left out, and so are comments."""
+"""Reads Markdown and the comments of sources as pieces of prose."""
 
 from __future__ import annotations
 
@@ -9,8 +9,45 @@ from html import unescape
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from tree_sitter import Query, QueryCursor, Tree
 
-from sluice.graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
+from sluice.contracts.grammar import grammar_of
+from sluice.graph.extract.prose import MOST_CHARACTERS, Kind, Piece, read_inline
+
+_MARKS = re.compile(r"^[ \t]*(?:///?!?|/\*\*?!?|\*/?|#+)?[ \t]?|\*/[ \t]*$")
+_JAVADOC = re.compile(r"\{@(?:link|linkplain|see|code)\s+#?(?P<name>[\w.#]+)[^{}]{0,200}\}")
+_COMMENTS = {
+    "python": "(comment) @text (expression_statement (string) @text)",
+    "rust": "(line_comment) @text (block_comment) @text",
+    "java": "(line_comment) @text (block_comment) @text",
+}
+
+
+def read_comments(tree: Tree | None, language: str) -> Iterator[Piece]:
+    """The pieces of all comments of a source in a language with a grammar, in its order."""
+    if tree is None:
+        return
+    found = QueryCursor(_query(language)).captures(tree.root_node).get("text", [])
+    for node in sorted(found, key=lambda one: one.start_byte):
+        written = (node.text or b"").decode("utf-8", "replace")
+        if "`" not in written and "/" not in written and "@" not in written:
+            continue
+        for number, line in enumerate(written.split("\n"), node.start_point.row + 1):
+            yield from _read_line(_MARKS.sub("", line), number)
+
+
+def _read_line(line: str, number: int) -> Iterator[Piece]:
+    if "{@" in line:
+        for found in _JAVADOC.finditer(line):
+            yield Piece(Kind.CODE, found["name"], number)
+        line = _JAVADOC.sub(" ", line)
+    yield from read_inline(line, number)
+
+
+@cache
+def _query(language: str) -> Query:
+    return Query(grammar_of(language), _COMMENTS.get(language, "(comment) @text"))
+
 
 _ANCHOR = re.compile(r"""<a\s[^<>]{0,500}?\bhref\s*=\s*(?:"([^"<>]{1,2000})"|'([^'<>]{1,2000})')""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)

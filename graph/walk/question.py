@@ -1,19 +1,79 @@
-"""Which way a question asks to go from what it names or tells of: to what that uses, or to what uses it.
-
-    forward   what does X call? the base class of X, the code that test_x exercises, what the page links to
-    back      who calls X? where is X used? subclasses of X, tests for X, which pages link here
-
-It is read from the words of the question that relate things, in English; of other questions nothing is known, and a
-walk goes both ways alike. It only weighs: a question that is misread finds the same, in another order.
-"""
+"""What a question names, and which way along the edges it asks. Plain words of English name nothing."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.graph.walk.kinds import Kind
+from sluice.graph.walk.nodes import Kind
+
+MOST_NAMES = 16
+"""Of one question, the first."""
+
+_URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
+_PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)+[\w.-]*\w|(?<![\w/.-])[\w-]+\.[a-z]{1,4}\b(?!\()")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)+")
+_ABBREVIATION = re.compile(r"\w(?:\.\w)+")
+_QUOTED = re.compile(r"`([^`\n]{1,120})`")
+_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_SUFFIXES = re.compile(
+    r"\.(?:py|pyi|js|jsx|ts|tsx|go|rs|java|c|h|cc|cpp|hpp|md|rst|txt|toml|yaml|yml|json|html|cfg|ini|sh|sql|lua)$"
+)
+
+
+class Named(NamedTuple):
+    """A name in a question: `Session.get`, `workers/handlers.py`, `https://example.com/`."""
+
+    text: str
+    kind: str
+    """`symbol`, `path` or `url`."""
+
+
+def names_in(question: str) -> list[Named]:
+    """Names in the order in which they stand, each once."""
+    found: dict[Named, int] = {}
+
+    def add(text: str, kind: str, position: int) -> None:
+        named = Named(text, kind)
+        found[named] = min(position, found.get(named, position))
+
+    rest = question
+    for match in _URL.finditer(rest):
+        add(match[0].rstrip(".,;:!?"), "url", match.start())
+    rest = _URL.sub(_blank, rest)
+    for match in _PATH.finditer(rest):
+        if "/" in match[0] or _SUFFIXES.search(match[0]):
+            add(match[0].removeprefix("./"), "path", match.start())
+            rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
+    for match in _QUOTED.finditer(rest):
+        for inner in _DOTTED.finditer(match[1]):
+            add(_dots(inner[0]), "symbol", match.start(1) + inner.start())
+        for inner in _WORD.finditer(match[1]):
+            add(inner[0], "symbol", match.start(1) + inner.start())
+    for match in _DOTTED.finditer(rest):
+        if not _ABBREVIATION.fullmatch(match[0]):
+            add(_dots(match[0]), "symbol", match.start())
+    for match in _WORD.finditer(rest):
+        if _is_identifier(match[0], rest[match.end() : match.end() + 1]):
+            add(match[0], "symbol", match.start())
+    return sorted(found, key=lambda named: (found[named], named))[:MOST_NAMES]
+
+
+def _is_identifier(word: str, following: str) -> bool:
+    """Whether a word of prose is written as people write names in code: `snake_case`, `CamelCase`, `called(`."""
+    inner = word.strip("_")
+    has_hump = any(one.islower() and other.isupper() for one, other in pairwise(inner))
+    return "_" in word or has_hump or following == "("
+
+
+def _dots(name: str) -> str:
+    return name.replace("::", ".").replace("#", ".")
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 class Wanted(NamedTuple):
@@ -93,13 +153,13 @@ _PAGES = re.compile(r"\b(?:docs?|documentation|pages?|guides?|manual|tutorials?|
 _CLAUSES = re.compile(r"[:;]\s|\s[-–—]\s|[?!]\s|\.\s")
 _LONGEST_CLAUSE = 300
 """Characters: in a longer one no relation is looked for, as that takes time by the square of its length."""
-_QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
+_QUOTATION = re.compile(r"[\"“][^\"“”]*[\"”]")
 
 
 @lru_cache(maxsize=1_000)
 def wanted_by(question: str) -> Wanted:
     """What a question asks for; of several clauses the shortest one that says so."""
-    clauses = _CLAUSES.split(_QUOTED.sub(" it ", question.lower()))
+    clauses = _CLAUSES.split(_QUOTATION.sub(" it ", question.lower()))
     for clause in sorted((clause for clause in clauses if len(clause) <= _LONGEST_CLAUSE), key=len):
         is_forward = not _BACK_FIRST.search(clause) and _FORWARD.search(clause)
         is_back = _BACK_FIRST.search(clause) or _BACK.search(clause)

@@ -1,8 +1,11 @@
-"""In which order a class's bases are asked for what the class lacks."""
+"""In which order bases of a class are asked, and which of several modules is the nearest."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+
+from sluice.graph.generations.definitions import Found
 
 
 def linearise(name: str, bases: Callable[[str], Sequence[str]]) -> tuple[str, ...]:
@@ -53,3 +56,34 @@ def _breadth_first(name: str, bases: Callable[[str], Sequence[str]]) -> tuple[st
 
 _DEEPEST = 100
 """Classes above each other; more are taken breadth first."""
+
+
+def nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[Found, ...]:
+    """Of modules found by the end of their path, those that share most of the referring file's path."""
+    if not found or not found[0][1]:
+        return tuple(entry for entry, _ in found)
+    top = key.partition(":")[2].partition(".")[0]
+    if top in sys.stdlib_module_names:
+        found = [(entry, root) for entry, root in found if _holds(root, folder)]
+    shared = [_shared_folders(root, folder) for _, root in found]
+    most = max(shared, default=0)
+    return tuple(dict.fromkeys(entry for (entry, _), share in zip(found, shared, strict=True) if share == most))
+
+
+def _holds(root: str, folder: str) -> bool:
+    return not root or folder == root or folder.startswith(f"{root}/")
+
+
+def _shared_folders(one: str, other: str) -> int:
+    """How many leading folders two paths share."""
+    count = 0
+    for mine, theirs in zip(one.split("/"), other.split("/"), strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+def folder_of(path: str | None) -> str:
+    """The folder that a file lies in; empty for none."""
+    return path.rpartition("/")[0] if path else ""
