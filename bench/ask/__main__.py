@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.ask.questions import Question, read_questions
 from sluice.contracts.retrieval import RetrievedChunk
-from sluice.gate.client import SluiceClient
+from sluice_client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.repository import REPOSITORY
 

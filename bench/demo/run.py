@@ -16,8 +16,8 @@ from bench.demo.metric_names import missing_directives, missing_metrics, table_o
 from bench.demo.web import DemoWeb
 from sluice.contracts.api import RunView
 from sluice.contracts.errors import SluiceError
-from sluice.contracts.event import Event
-from sluice.gate.client import SluiceClient
+from sluice.contracts.event import Event, decode
+from sluice_client import SluiceClient, errors, models
 
 QUESTION = "How does ChainMap group multiple dicts to create a single, updateable view?"
 FOLDER = Path(__file__).resolve().parents[2] / ".demo"
@@ -35,7 +35,7 @@ def main() -> int:
         with DemoWeb() as web:
             console.print(f"a web of Python's own documentation is at {web.url}")
             missing = _demonstrate(console, web)
-    except (SluiceError, RuntimeError) as error:
+    except (SluiceError, errors.SluiceError, RuntimeError) as error:
         missing = [str(error)]
     for sentence in missing:
         console.print(f"[red]not shown:[/red] {escape(sentence)}")
@@ -87,9 +87,10 @@ def _ask(client: SluiceClient) -> tuple[RunView, list[Event], float]:
     """
     started = time.monotonic()
     run = client.gate(QUESTION, wait=True, deadline_seconds=RUN_SECONDS)
-    if not isinstance(run, RunView):
+    if not isinstance(run, models.RunView):
         raise RuntimeError(f"run {run.run_id} was not finished after {RUN_SECONDS:g} s")
-    return run, list(client.events(run.run_id)), time.monotonic() - started
+    events = [decode(event.model_dump_json(exclude_unset=True)) for event in client.events(run.run_id)]
+    return RunView.model_validate_json(run.model_dump_json(exclude_unset=True)), events, time.monotonic() - started
 
 
 if __name__ == "__main__":

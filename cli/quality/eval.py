@@ -7,14 +7,15 @@ says that it has room.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
+from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from sluice.cli.configured import configured
@@ -31,7 +32,7 @@ from sluice.cli.output import (
 )
 from sluice.cli.quality.eval_answers import judge_responses
 from sluice.contracts.api import RunAccepted, RunView, SubmittedDocument
-from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
+from sluice.contracts.errors import InvalidInput, NotFound, Overloaded
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Query, Retrieval, Strategy
 from sluice.evaluation.ragas.environment import FOLDER, install
 from sluice.evaluation.retrieval.ask import Answered, ask_all
@@ -52,9 +53,11 @@ from sluice.evaluation.retrieval.tables import (
     write_notes,
     write_verdict,
 )
-from sluice.gate.client import SluiceClient
 from sluice.otel.logs import configure
 from sluice.workers.settings import Settings
+from sluice_client import SluiceClient
+from sluice_client import errors as client_errors
+from sluice_client.errors import Forbidden, Unavailable
 
 REPORT = Path("reports/retrieval-metrics.json")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)
@@ -189,6 +192,9 @@ def compare_reports(
             raise typer.Exit(1)
 
 
+SomeModel = TypeVar("SomeModel", bound=BaseModel)
+
+
 class LiveServer:
     """The client as what evaluation asks and feeds."""
 
@@ -197,15 +203,25 @@ class LiveServer:
 
     def search(self, query: Query) -> Retrieval:
         """Ask."""
-        return self._client.query(**{name: getattr(query, name) for name in query.model_fields_set})
+        asked = {name: getattr(query, name) for name in query.model_fields_set}
+        return _answered(Retrieval, lambda: self._client.query(**asked))
 
     def add_documents(self, documents: Sequence[SubmittedDocument], corpus: str) -> RunAccepted:
         """Hand documents in."""
-        return self._client.add_documents(documents, corpus)
+        handed_in = [one.model_dump(mode="json", exclude_unset=True) for one in documents]
+        return _answered(RunAccepted, lambda: self._client.add_documents(handed_in, corpus))
 
     def run(self, run_id: str) -> RunView:
         """Look at what became of them."""
-        return self._client.run(run_id)
+        return _answered(RunView, lambda: self._client.run(run_id))
+
+
+def _answered(kind: type[SomeModel], ask: Callable[[], BaseModel]) -> SomeModel:
+    """An answer of the client as the server's own type, which evaluation reckons with; and so its `Overloaded`."""
+    try:
+        return kind.model_validate_json(ask().model_dump_json(exclude_unset=True))
+    except client_errors.Overloaded as error:
+        raise Overloaded(error.message, error.retry_after_seconds) from error
 
 
 def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:

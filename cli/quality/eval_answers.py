@@ -13,8 +13,8 @@ from sluice.evaluation.ragas.answers import PASSAGES, answer_cases, generated, g
 from sluice.evaluation.retrieval.ask import Answered
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.retrieval.rfc_metrics import headline_strategy
-from sluice.gate.client import SluiceClient
 from sluice.workers.context import Context
+from sluice_client import SluiceClient
 
 PROMPT = "rag"
 """The template by which answers are generated."""
@@ -55,4 +55,5 @@ def _generator(context: Context) -> Callable[[Case, Retrieval], str | None]:
 
 def _search(client: SluiceClient, corpus: str, case: Case, *, with_prompt: bool) -> Retrieval:
     prompt = {"prompt": PROMPT} if with_prompt else {}
-    return client.query(case.query, corpus, top_k=PASSAGES, filters=case.filters, **prompt)
+    found = client.query(case.query, corpus, top_k=PASSAGES, filters=case.filters, **prompt)
+    return Retrieval.model_validate_json(found.model_dump_json(exclude_unset=True))

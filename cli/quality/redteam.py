@@ -15,10 +15,9 @@ from sluice.cli.configured import configured
 from sluice.cli.output import AsJson, console, error_console, errors_told, marked, print_json, print_table
 from sluice.cli.quality.eval import LiveServer, own_url
 from sluice.contracts.api import SubmittedDocument
-from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
-from sluice.contracts.retrieval import Filters
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.retrieval import Filters, Query
 from sluice.evaluation.retrieval.submit import submit_documents
-from sluice.gate.client import SluiceClient
 from sluice.trust.redteam.attacks import fill, make_attacks
 from sluice.trust.redteam.carriers import CARRIERS
 from sluice.trust.redteam.channels import CHANNELS, SEEN
@@ -32,6 +31,8 @@ from sluice.trust.redteam.outcome import (
     summarise,
 )
 from sluice.trust.redteam.templates import OVERT
+from sluice_client import SluiceClient
+from sluice_client.errors import Forbidden, NotFound, Unavailable
 
 _SCRATCH = "redteam-"
 _PASSAGES = 20
@@ -120,10 +121,11 @@ def _asked(
         client.health()
     except Unavailable as error:
         raise Unavailable(f"{error}; is `sluice up` running, or does --url say where?") from error
+    server = LiveServer(client)
     submitted = submit_documents(
         [document for _, document in sent],
         corpus,
-        LiveServer(client),
+        server,
         sleep=time.sleep,
         clock=time.monotonic,
         timeout_seconds=timeout_seconds,
@@ -135,8 +137,8 @@ def _asked(
     for probe, _ in sent:
         question = SEEN if probe.kind == "hidden" else CARRIERS[0]
         filters = Filters(metadata={"redteam": probe.id})
-        found = client.query(question[:200], corpus, top_k=_PASSAGES, filters=filters, duplicate_threshold=0)
-        yield probe, outcome_of(probe, found.chunks)
+        asked = Query(query=question[:200], corpus=corpus, top_k=_PASSAGES, filters=filters, duplicate_threshold=0)
+        yield probe, outcome_of(probe, server.search(asked).chunks)
 
 
 def _remove(client: SluiceClient, corpus: str, probes: Sequence[Probe]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sluice.gate.client import SluiceClient
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.private_files import open_to_others
+from sluice_client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.waiting import until
 

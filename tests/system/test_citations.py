@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from sluice.gate.client import SluiceClient
+from sluice_client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.pdf_files import pdf_of
 from tests.support.site import Site

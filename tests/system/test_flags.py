@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluice.gate.client import SluiceClient
+from sluice_client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.site import Site
 

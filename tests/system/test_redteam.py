@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sluice.gate.client import SluiceClient
+from sluice_client import SluiceClient
 from tests.support.instance import Instance
 
 pytestmark = pytest.mark.timeout(240)

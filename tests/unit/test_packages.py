@@ -19,8 +19,12 @@ def test_the_wheel_the_type_checker_and_the_import_linter_cover_every_package() 
     build = TOOLS["hatch"]["build"]["targets"]
     assert build["wheel"]["only-include"] == ["src/sluice/__init__.py", "src/sluice/py.typed", *PACKAGES]
     assert build["wheel"]["sources"] == {"src/sluice": "sluice"} | {name: f"sluice/{name}" for name in PACKAGES}
-    assert build["sdist"]["exclude"] == [f"/src/sluice/{name}" for name in PACKAGES]
-    assert TOOLS["mypy"]["packages"] == TOOLS["importlinter"]["root_packages"] == ["sluice"]
+    assert build["sdist"]["exclude"] == [
+        "/clients",
+        "/src/sluice_client",
+        *(f"/src/sluice/{name}" for name in PACKAGES),
+    ]
+    assert TOOLS["mypy"]["packages"] == TOOLS["importlinter"]["root_packages"] == ["sluice", "sluice_client"]
 
 
 def test_the_import_root_links_to_every_package() -> None:
@@ -42,6 +46,7 @@ def test_the_image_copies_every_package_and_the_metadata_of_the_wheel() -> None:
     assert sources == {
         *PACKAGES,
         "src",
+        "clients/python",
         "pyproject.toml",
         "constraints.txt",
         project["readme"],

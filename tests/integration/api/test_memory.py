@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from sluice.gate.client import SluiceClient
 from sluice.memory.qdrant_schema import collection_name
+from sluice_client import SluiceClient
 from tests.support.api_keys import bearer
 from tests.support.memory.instance import PROJECT, claude_stream
 
@@ -146,12 +146,12 @@ def test_f18_two_projects_with_a_feature_of_the_same_name_are_apart(http: TestCl
 
 
 def test_the_python_client_has_all_of_it(http: TestClient) -> None:
-    def carry(request: httpx.Request) -> httpx.Response:
+    def carry(request: httpx2.Request) -> httpx2.Response:
         headers = dict(request.headers)
         answer = http.request(request.method, str(request.url), content=request.content, headers=headers)
-        return httpx.Response(answer.status_code, content=answer.content)
+        return httpx2.Response(answer.status_code, content=answer.content)
 
-    client = SluiceClient("http://127.0.0.1", transport=httpx.MockTransport(carry))
+    client = SluiceClient("http://127.0.0.1", transport=httpx2.MockTransport(carry))
     accepted = client.record_iteration(claude_stream(output=FAILED), PROJECT, "auth", context={"task_id": 3})
     assert accepted.record.task_id == 3
     assert "no session cookie" in client.memory_prompt(PROJECT, "auth", query="login").text

@@ -1,0 +1,227 @@
+"""The two clients: one that blocks, one for asyncio. They differ in how they wait, and in nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from sluice_client.calls import Call, plain
+from sluice_client.errors import SluiceError, TimedOut, Unavailable, error_of
+from sluice_client.events import Stream
+from sluice_client.operations import Operations
+
+if TYPE_CHECKING:
+    from sluice_client.calls import Answer
+    from sluice_client.models import Event
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+CONNECT_SECONDS = 5.0
+ATTEMPTS = 3
+FIRST_WAIT_SECONDS = 0.1
+"""Before the second try; twice that before the third."""
+
+
+class _Client(Operations):
+    """What both clients share: where the server is, and what travels."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_seconds: float = 30.0,
+        *,
+        verify: Any = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.base_url = base_url or os.environ.get("SLUICE_URL") or DEFAULT_URL
+        key = api_key or os.environ.get("SLUICE_API_KEY")
+        self._timeout_seconds = timeout_seconds
+        self._options: dict[str, Any] = {
+            "base_url": self.base_url,
+            "headers": {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
+            # Reading the system's certificates takes longer than most calls.
+            "verify": verify if self.base_url.startswith("https:") else False,
+        }
+
+    def _request(self, call: Call[Any]) -> dict[str, Any]:
+        """The parts of a request, as httpx2 names them."""
+        headers = {} if call.idempotency_key is None else {"Idempotency-Key": call.idempotency_key}
+        content = None
+        if call.body is not None:
+            headers["Content-Type"] = "application/json"
+            is_raw = isinstance(call.body, bytes)
+            content = call.body if is_raw else json.dumps(plain(call.body), ensure_ascii=False).encode()
+        return {
+            "method": call.method,
+            "url": call.path,
+            "params": call.query or None,
+            "headers": headers,
+            "content": content,
+            "timeout": self._timeout(call.patience_seconds),
+        }
+
+    def _timeout(self, patience_seconds: float = 0.0) -> httpx2.Timeout:
+        return httpx2.Timeout(self._timeout_seconds + patience_seconds, connect=CONNECT_SECONDS)
+
+    def _pause_after(self, error: httpx2.TransportError, call: Call[Any], attempt: int) -> float:
+        """How long to wait before the next try.
+
+        Raises:
+            TimedOut, Unavailable: there is no next try.
+        """
+        has_not_arrived = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if attempt + 1 < ATTEMPTS and (call.may_repeat or has_not_arrived):
+            return float(FIRST_WAIT_SECONDS * 2**attempt)
+        where = f"{call.method} {self.base_url.rstrip('/')}{call.path}"
+        if isinstance(error, httpx2.TimeoutException):
+            raise TimedOut(f"{where} took too long") from error
+        raise Unavailable(f"{where}: {error}") from error
+
+    def _answer(self, call: Call[Answer], response: httpx2.Response) -> Answer:
+        """The answer in a response.
+
+        Raises:
+            SluiceError: the response is an error, or does not hold what it should.
+        """
+        if not response.is_success and response.status_code not in call.also_good:
+            raise _error(response)
+        kind = call.answer if isinstance(call.answer, str) else call.answer[response.status_code]
+        return self.parse(kind, response.content)  # type: ignore[no-any-return]
+
+    def parse(self, kind: str, content: bytes) -> Any:
+        """What `content` says, as the type that `kind` names. A subclass may read it otherwise.
+
+        Raises:
+            Unavailable: it is no such thing.
+        """
+        if kind == "str":
+            return content.decode("utf-8")
+        from sluice_client.parsing import parse
+
+        return parse(kind, content)
+
+
+class SluiceClient(_Client):
+    """One server, asked synchronously. May be shared by threads.
+
+    Args:
+        base_url: where the server is; by default `SLUICE_URL`, else `http://127.0.0.1:8080`.
+        api_key: sent as a bearer token; by default `SLUICE_API_KEY`. Needed where the server asks for keys.
+        timeout_seconds: how long one response may take, beyond the deadline of a run that is waited for.
+        verify: of an https server: False, or an `ssl.SSLContext`; by default the system's certificates.
+        headers: sent with every request.
+        transport: how requests travel; the network by default.
+
+    Every call raises an error of `sluice_client.errors`. What may be sent again is tried three times when the
+    connection fails, with the same idempotency key, so that it counts once.
+    """
+
+    def __init__(self, *args: Any, transport: httpx2.BaseTransport | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._http = httpx2.Client(**self._options, transport=transport, timeout=self._timeout())
+
+    def __enter__(self) -> SluiceClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def send(self, call: Call[Answer]) -> Answer:
+        """Send a call, and give its answer."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._answer(call, self._http.request(**self._request(call)))
+            except httpx2.TransportError as error:
+                time.sleep(self._pause_after(error, call, attempt))
+        raise AssertionError("the last attempt either returns or raises")
+
+    def events(self, run_id: str, after: str | None = None, *, follow: bool = False) -> Iterator[Event]:
+        """The run's events from the one after id `after` (or the first) until it is finished, as they happen.
+
+        A broken stream is resumed behind the last event that came, as long as each connection brings one. With
+        `follow` it goes on behind the run's end, and ends with the connection.
+        """
+        stream = Stream(Call("GET", "/v1/runs/{}/events", (run_id,)).path, after, follow=follow)
+        while not stream.is_over():
+            failure = None
+            try:
+                opened = self._http.stream("GET", stream.path, headers=stream.headers(), params=stream.query)
+                with opened as response:
+                    if not response.is_success:
+                        response.read()
+                        raise _error(response)
+                    for chunk in response.iter_text():
+                        for told in stream.feed(chunk):
+                            yield self.parse("Event", told.encode())
+                        if stream.is_over():
+                            return
+            except httpx2.TransportError as error:
+                failure = error
+            stream.ended(failure)
+
+
+class AsyncSluiceClient(_Client):
+    """One server, asked with asyncio: every call of `SluiceClient`, to be awaited. Belongs to one event loop."""
+
+    def __init__(self, *args: Any, transport: httpx2.AsyncBaseTransport | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._http = httpx2.AsyncClient(**self._options, transport=transport, timeout=self._timeout())
+
+    async def __aenter__(self) -> AsyncSluiceClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[Answer]) -> Answer:
+        """Send a call, and give its answer."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._answer(call, await self._http.request(**self._request(call)))
+            except httpx2.TransportError as error:
+                await asyncio.sleep(self._pause_after(error, call, attempt))
+        raise AssertionError("the last attempt either returns or raises")
+
+    async def events(self, run_id: str, after: str | None = None, *, follow: bool = False) -> AsyncIterator[Event]:
+        """As `SluiceClient.events`."""
+        stream = Stream(Call("GET", "/v1/runs/{}/events", (run_id,)).path, after, follow=follow)
+        while not stream.is_over():
+            failure = None
+            try:
+                opened = self._http.stream("GET", stream.path, headers=stream.headers(), params=stream.query)
+                async with opened as response:
+                    if not response.is_success:
+                        await response.aread()
+                        raise _error(response)
+                    async for chunk in response.aiter_text():
+                        for told in stream.feed(chunk):
+                            yield self.parse("Event", told.encode())
+                        if stream.is_over():
+                            return
+            except httpx2.TransportError as error:
+                failure = error
+            stream.ended(failure)
+
+
+def _error(response: httpx2.Response) -> SluiceError:
+    request = response.request
+    return error_of(request.method, request.url.path, response.status_code, response.content, response.headers)

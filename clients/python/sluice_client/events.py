@@ -1,0 +1,114 @@
+"""A run's events over server-sent events (WHATWG HTML, section 9.2), resumed where the connection broke.
+
+Nothing here reads from a connection: a client feeds what it reads, and asks whether to open another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sluice_client.errors import Unavailable
+
+LAST_EVENT = "RunFinished"
+_LINE_END = re.compile("\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One dispatched message of a stream: the last id seen, the event's kind, and the data lines joined."""
+
+    id: str | None
+    kind: str
+    data: str
+
+
+@dataclass(slots=True)
+class Frames:
+    """The messages in the text of one connection. Comments, and a message cut off by the end, are dropped."""
+
+    _rest: str = ""
+    _id: str | None = None
+    _kind: str = ""
+    _data: list[str] = field(default_factory=list)
+
+    def feed(self, chunk: str) -> Iterator[Frame]:
+        """The messages that are complete with this text."""
+        for line in self._lines(chunk):
+            if not line:
+                if self._data:
+                    yield Frame(self._id, self._kind, "\n".join(self._data))
+                self._data, self._kind = [], ""
+                continue
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if name == "data":
+                self._data.append(value)
+            elif name == "event":
+                self._kind = value
+            elif name == "id" and "\0" not in value:
+                self._id = value
+
+    def _lines(self, chunk: str) -> list[str]:
+        """Complete lines: they end at CR LF, LF or CR alone. Others that Unicode knows stand inside JSON texts."""
+        text = self._rest + chunk
+        is_held = text.endswith("\r")  # it may be the first half of a CR LF
+        *complete, rest = _LINE_END.split(text[:-1] if is_held else text)
+        self._rest = rest + ("\r" if is_held else "")
+        return complete
+
+
+class Stream:
+    """Where the reading of one run's events stands.
+
+    Each connection names the last id received in `Last-Event-ID`. When a connection ends early and has brought
+    something, another is opened; when it has brought nothing, the stream gives up. A stream that is resumed behind the
+    last event of a finished run is empty. With `follow` it goes on behind the run's end, until a connection ends.
+    """
+
+    def __init__(self, path: str, after: str | None = None, *, follow: bool = False) -> None:
+        self.path = path
+        self.query = {"follow": "true"} if follow else {}
+        self._is_over = self._has_finished = False
+        self._last_id = after
+        self._may_be_over = after is not None
+        self._has_brought = False
+        self._frames = Frames()
+
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self._is_over
+
+    def headers(self) -> dict[str, str]:
+        """Of the next connection."""
+        self._frames, self._has_brought = Frames(), False
+        resumed = {} if self._last_id is None else {"Last-Event-ID": self._last_id}
+        return {"Accept": "text/event-stream", **resumed}
+
+    def feed(self, chunk: str) -> Iterator[str]:
+        """The events that are complete with this text, as JSON, up to and with the run's last."""
+        for frame in self._frames.feed(chunk):
+            self._last_id, self._has_brought = frame.id, True
+            self._has_finished = self._has_finished or frame.kind == LAST_EVENT
+            self._is_over = self._has_finished and not self.query
+            yield frame.data
+            if self._is_over:
+                return
+
+    def ended(self, error: Exception | None = None) -> None:
+        """A connection ended, by an error or without one.
+
+        Raises:
+            Unavailable: it brought nothing, and the run is not finished.
+        """
+        if self._has_finished:
+            self._is_over = True
+        elif self._has_brought:
+            self._may_be_over = False
+        elif error is not None:
+            raise Unavailable(f"{self.path}: {error}") from error
+        elif self._may_be_over:
+            self._is_over = True
+        else:
+            raise Unavailable(f"{self.path}: the stream ended before the run was finished")

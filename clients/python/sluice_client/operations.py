@@ -1,0 +1,496 @@
+"""Every operation of the HTTP interface, each once. `SluiceClient` and `AsyncSluiceClient` have them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from sluice_client.calls import Call, get, operation, post, queried, starting
+
+if TYPE_CHECKING:
+    from sluice_client.models import (
+        AbReport,
+        CypherResult,
+        DeadLetterGroup,
+        DeadLetterSummary,
+        DeadLetterView,
+        DefenceView,
+        DocumentText,
+        Evaluation,
+        FeatureLearning,
+        FlagResult,
+        FlagState,
+        ForgetProof,
+        ForgottenEntry,
+        GraphServerHealth,
+        GraphStatus,
+        Health,
+        HostView,
+        IterationAccepted,
+        LearningResult,
+        Learnings,
+        Linked,
+        NearestDocuments,
+        Neighbours,
+        OperatorAction,
+        PromptBlock,
+        Purged,
+        QuarantinedChunk,
+        QuarantinedText,
+        RagStatus,
+        Recall,
+        Released,
+        Replayed,
+        ReplayPlan,
+        ReplayView,
+        Retrieval,
+        Rollout,
+        RunAccepted,
+        RunSummary,
+        RunView,
+        StageView,
+    )
+
+DEFAULT_DEADLINE_SECONDS = 60.0
+"""How long a run that names no deadline may take, as the server's default has it."""
+CYPHER_SECONDS = 5.0
+"""How long a question in Cypher may take that does not say, as the server's default has it."""
+MOST_HELD_AT_ONCE = 1_000
+
+
+class Operations:
+    """The calls. Where it says `fields`, they are those of the request's body that have no parameter here.
+
+    What says "needs an operator" does so where the server asks for keys.
+    """
+
+    @operation
+    def gate(
+        self,
+        /,
+        query: str,
+        corpus: str = "default",
+        *,
+        wait: bool = True,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Call[RunView | RunAccepted]:
+        """Ask. With `wait` the finished run comes back; without, or past the deadline, its acceptance.
+
+        `fields`: profile, session, limits, deadline_seconds, plan, seeds, top_k, max_tokens, filters, trust_threshold,
+        diversity, neighbours, max_per_domain, duplicate_threshold, rerank, confidence_floor, render, screenshot,
+        prompt, session_id, memory.
+        """
+        call = starting("/v1/gate", {"query": query, "corpus": corpus, "wait": wait, **fields}, idempotency_key)
+        patience = (fields.get("deadline_seconds") or DEFAULT_DEADLINE_SECONDS) if wait else 0.0
+        return _answered(call, {200: "RunView", 202: "RunAccepted"}, patience_seconds=patience)
+
+    @operation
+    def runs(
+        self, *, corpus: str | None = None, status: str | None = None, kind: str | None = None, limit: int | None = None
+    ) -> Call[list[RunSummary]]:
+        """Recent runs, the newest first."""
+        return get("/v1/runs", corpus=corpus, status=status, kind=kind, limit=limit)
+
+    @operation
+    def run(self, run_id: str) -> Call[RunView]:
+        """Everything about a run."""
+        return get("/v1/runs/{}", run_id)
+
+    @operation
+    def cancel(self, run_id: str) -> Call[RunView]:
+        """Stop what is still open of a run."""
+        return Call("DELETE", "/v1/runs/{}", (run_id,))
+
+    @operation
+    def feedback(self, /, run_id: str, **fields: Any) -> Call[dict[str, str]]:
+        """Say what became of a run's answer: chunk_ids_used, outcome, rating, signal, note, response.
+
+        It counts once for each run, key and signal.
+        """
+        return post("/v1/feedback", body={"run_id": run_id, **fields}, is_repeatable=True)
+
+    @operation
+    def query(self, /, query: str, corpus: str = "default", **fields: Any) -> Call[Retrieval]:
+        """Search the corpus, without a run.
+
+        `fields`: top_k, strategy, filters, trust_threshold, max_tokens, diversity, neighbours, max_per_domain,
+        duplicate_threshold, rerank, confidence_floor, prompt, minimum_journal_offset.
+        """
+        return post("/v1/query", body={"query": query, "corpus": corpus, **fields}, is_repeatable=True)
+
+    @operation
+    def add_documents(
+        self,
+        /,
+        documents: Sequence[Mapping[str, Any]],
+        corpus: str = "default",
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Call[RunAccepted]:
+        """Hand documents in, or URLs to crawl; the run is finished when they can be searched.
+
+        A document has a url, or an id or file_path; and text, html, or data (base64) with its media_type.
+        `fields`: limits, render, screenshot.
+        """
+        return starting("/v1/documents", {"corpus": corpus, "documents": documents, **fields}, idempotency_key)
+
+    @operation
+    def document_text(
+        self, document_id: str, corpus: str = "default", start_line: int = 1, end_line: int | None = None
+    ) -> Call[DocumentText]:
+        """The extracted text of a document, lines `start_line` to `end_line` as citations number them."""
+        route = "/v1/documents/{}/text"
+        return get(route, document_id, corpus=corpus, start_line=start_line, end_line=end_line)
+
+    @operation
+    def delete_document(self, document_id: str, corpus: str = "default") -> Call[RunAccepted]:
+        """Forget a document. It is `NotFound` where it is gone already."""
+        return Call("DELETE", "/v1/documents/{}", (document_id,), queried({"corpus": corpus}))
+
+    @operation
+    def forget(self, /, corpus: str = "default", **fields: Any) -> Call[RunAccepted]:
+        """Remove documents with every trace of them, and keep them out. Needs an operator.
+
+        `fields`: one of url, url_prefix, document_id, run_id, submitted_by and filters; keep_out, note.
+        """
+        return Call("DELETE", "/v1/documents", body={"corpus": corpus, **fields})
+
+    @operation
+    def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> Call[ForgetProof]:
+        """Whether anything is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
+        return post("/v1/forgotten/prove", body={"corpus": corpus, **fields}, is_repeatable=True)
+
+    @operation
+    def forgotten(self) -> Call[list[ForgottenEntry]]:
+        """What is neither crawled nor taken in, the latest first. Needs an operator."""
+        return get("/v1/forgotten")
+
+    @operation
+    def keep_out(self, /, **fields: Any) -> Call[list[ForgottenEntry]]:
+        """Put something on the list of what is neither crawled nor taken in: corpus, kind, value, note."""
+        return post("/v1/forgotten", body=fields)
+
+    @operation
+    def let_in(self, entry_id: str, note: str = "") -> Call[ForgottenEntry]:
+        """Take an entry off that list. Needs an operator."""
+        return Call("DELETE", "/v1/forgotten/{}", (entry_id,), queried({"note": note}))
+
+    @operation
+    def record_iteration(
+        self, /, data: str | dict[str, Any] | list[Any], project: str, feature: str, **fields: Any
+    ) -> Call[IterationAccepted]:
+        """Remember an iteration: an agent's output, as text or as the JSON that it is. The same again adds nothing.
+
+        `fields`: format, context.
+        """
+        body = {"project": project, "feature": feature, "data": data, **fields}
+        return post("/v1/memory/iterations", body=body, is_repeatable=True)
+
+    @operation
+    def recall(
+        self, query: str, project: str, feature: str, *, top_k: int = 8, task_id: int | None = None
+    ) -> Call[Recall]:
+        """What memory holds on a question, of one feature, the best first."""
+        asked = {"project": project, "feature": feature, "query": query, "top_k": top_k, "task_id": task_id}
+        return get("/v1/memory/recall", **asked)
+
+    @operation
+    def memory_prompt(
+        self,
+        project: str,
+        feature: str,
+        *,
+        iteration: int | None = None,
+        session: str | None = None,
+        task_id: int | None = None,
+        query: str | None = None,
+        max_tokens: int | None = None,
+    ) -> Call[PromptBlock]:
+        """A block for the next iteration's prompt. What it says is recorded, against echoes."""
+        of = {"project": project, "feature": feature, "iteration": iteration, "session": session}
+        return get("/v1/memory/prompt", **of, task_id=task_id, query=query or None, max_tokens=max_tokens)
+
+    @operation
+    def add_learning(
+        self, /, text: str, project: str, feature: str, *, reason: str, **fields: Any
+    ) -> Call[LearningResult]:
+        """Add a learning; the same again counts it. `fields`: source, iteration, task_id."""
+        return post(
+            "/v1/memory/learnings",
+            body={"text": text, "project": project, "feature": feature, "reason": reason, **fields},
+            is_repeatable=True,
+        )
+
+    @operation
+    def change_learning(self, /, learning_id: str, project: str, feature: str, **changes: Any) -> Call[FeatureLearning]:
+        """Change or review one learning: text, reason, task_id, reviewed, rejected, keep_over, source, note."""
+        query = queried({"project": project, "feature": feature})
+        return Call("PATCH", "/v1/memory/learnings/{}", (learning_id,), query, changes, is_repeatable=True)
+
+    @operation
+    def learnings(
+        self, project: str, feature: str, *, state: str | None = None, task_id: int | None = None
+    ) -> Call[Learnings]:
+        """The learnings of a feature, with those that contradict each other."""
+        return get("/v1/memory/learnings", project=project, feature=feature, state=state, task_id=task_id)
+
+    @operation
+    def memory_status(self, project: str) -> Call[RagStatus]:
+        """How a project's memory fares: index, embedder, counts, and how far the index is behind."""
+        return get("/v1/memory/status", project=project)
+
+    @operation
+    def memory_export(self, project: str, feature: str) -> Call[str]:
+        """Everything in a feature's journal: JSON, an entry a line, the oldest first."""
+        return get("/v1/memory/export", project=project, feature=feature)
+
+    @operation
+    def graph_query(
+        self, /, query: str, corpus: str = "default", *, timeout_seconds: float | None = None, **fields: Any
+    ) -> Call[CypherResult]:
+        """Ask the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server.
+
+        Raises:
+            InvalidQuestion: it cannot be read; names line and column.
+        """
+        told = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
+        call = post("/v1/graph/query", body={"query": query, "corpus": corpus, **told, **fields}, is_repeatable=True)
+        return _answered(call, patience_seconds=timeout_seconds or CYPHER_SECONDS)
+
+    @operation
+    def graph_nearest(self, question: str, corpus: str = "default", top_k: int = 8) -> Call[NearestDocuments]:
+        """Documents near to a question, by the vector index of the instance's Neo4j or Memgraph."""
+        return get("/v1/graph/nearest", question=question, corpus=corpus, top_k=top_k)
+
+    @operation
+    def graph_neighbours(
+        self,
+        node: str,
+        corpus: str = "default",
+        *,
+        direction: Literal["out", "in"] | None = None,
+        edges: Sequence[str] = (),
+        limit: int = 50,
+    ) -> Call[Neighbours]:
+        """What is next to a node: its label and key, a document's path, or the name of a symbol where that is plain."""
+        route = "/v1/graph/neighbours/{}"
+        return get(route, node, corpus=corpus, direction=direction, edge=list(edges), limit=limit)
+
+    @operation
+    def graph_linked(
+        self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10
+    ) -> Call[Linked]:
+        """The failing tests that touch a module, and the documents that are linked to them."""
+        return get("/v1/graph/linked", module=module, corpus=corpus, failing=failing, top_k=top_k)
+
+    @operation
+    def graph_status(self, corpus: str = "default") -> Call[GraphStatus]:
+        """How the graph of a corpus stands."""
+        return get("/v1/graph/status", corpus=corpus)
+
+    @operation
+    def rebuild_graph(self, corpus: str = "default") -> Call[RunAccepted]:
+        """Read every document into the graph anew. Needs an operator."""
+        return post("/v1/graph/rebuild", body={"corpus": corpus})
+
+    @operation
+    def graph_server(self) -> Call[GraphServerHealth]:
+        """Whether the instance's Neo4j or Memgraph answers."""
+        return _answered(get("/health/neo4j"), also_good=(503,))
+
+    @operation
+    def dead_letters(self, /, **filters: Any) -> Call[list[DeadLetterSummary]]:
+        """Events that could not be handled, the latest first. Needs an operator, as all on dead letters does.
+
+        `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a position).
+        """
+        return get("/v1/dead-letters", **filters)
+
+    @operation
+    def dead_letter_groups(self, /, **filters: Any) -> Call[list[DeadLetterGroup]]:
+        """Dead letters that failed alike, counted, with an example. `filters` as of `dead_letters`."""
+        return get("/v1/dead-letters/groups", **filters)
+
+    @operation
+    def dead_letter(self, letter_id: str) -> Call[DeadLetterView]:
+        """One dead letter, whole."""
+        return get("/v1/dead-letters/{}", letter_id)
+
+    @operation
+    def edit_dead_letter(self, letter_id: str, payload: bytes, note: str = "") -> Call[DeadLetterView]:
+        """Put another payload, a whole event, in place of a dead letter's; the old one is kept."""
+        return Call("PUT", "/v1/dead-letters/{}/payload", (letter_id,), queried({"note": note}), payload)
+
+    @operation
+    def replay_dead_letter(self, letter_id: str, *, force: bool = False, note: str = "") -> Call[Replayed]:
+        """Try the event of a dead letter again."""
+        return post("/v1/dead-letters/{}/replay", letter_id, force=force, note=note)
+
+    @operation
+    def purge_dead_letter(self, letter_id: str, note: str = "") -> Call[Purged]:
+        """Empty one dead letter: payload and stack go, the facts stay."""
+        return Call("DELETE", "/v1/dead-letters/{}", (letter_id,), queried({"note": note}))
+
+    @operation
+    def purge_dead_letters(
+        self, filter: Mapping[str, Any], *, confirm: int | None = None, dry_run: bool = False, note: str = ""
+    ) -> Call[Purged]:
+        """Empty many: ask with `dry_run` first, `confirm` the count that it tells."""
+        body = {"filter": filter, "confirm": confirm, "dry_run": dry_run, "note": note}
+        return post("/v1/dead-letters/purge", body=body)
+
+    @operation
+    def replay(
+        self, /, filter: Mapping[str, Any], *, per_second: float = 10.0, dry_run: bool = False, **fields: Any
+    ) -> Call[ReplayView | ReplayPlan]:
+        """Put many dead letters back to work, so many a second; with `dry_run` only say what it would do.
+
+        `filter` as of `dead_letters`; `fields`: force, note.
+        """
+        body = {"filter": filter, "per_second": per_second, "dry_run": dry_run, **fields}
+        return _answered(post("/v1/replays", body=body), {200: "ReplayPlan", 202: "ReplayView"})
+
+    @operation
+    def replays(self, limit: int = 50, before: str | None = None) -> Call[list[ReplayView]]:
+        """Bulk replays, the newest first."""
+        return get("/v1/replays", limit=limit, before=before)
+
+    @operation
+    def bulk_replay(self, replay_id: str) -> Call[ReplayView]:
+        """How far a bulk replay is."""
+        return get("/v1/replays/{}", replay_id)
+
+    @operation
+    def replay_actions(self, replay_id: str) -> Call[list[OperatorAction]]:
+        """What operators did with a bulk replay."""
+        return get("/v1/replays/{}/actions", replay_id)
+
+    @operation
+    def pause_replay(self, replay_id: str, note: str = "") -> Call[ReplayView]:
+        """Bring back no more for now; what is under way goes on."""
+        return post("/v1/replays/{}/pause", replay_id, note=note)
+
+    @operation
+    def resume_replay(self, replay_id: str, note: str = "") -> Call[ReplayView]:
+        """Go on with a paused bulk replay."""
+        return post("/v1/replays/{}/resume", replay_id, note=note)
+
+    @operation
+    def abort_replay(self, replay_id: str, note: str = "") -> Call[ReplayView]:
+        """Bring back no more, for good."""
+        return post("/v1/replays/{}/abort", replay_id, note=note)
+
+    @operation
+    def quarantined(
+        self, /, corpora: str | Sequence[str] | None = None, *, limit: int = MOST_HELD_AT_ONCE, **filters: Any
+    ) -> Call[list[QuarantinedChunk]]:
+        """Chunks that the guard holds back, the latest first. Needs an operator, as all on the quarantine does.
+
+        `filters`: rule, state, url_prefix, document_id, run_id, before (a position).
+        """
+        return get("/v1/quarantine", corpora=corpora, limit=limit, **filters)
+
+    @operation
+    def quarantined_text(self, held_id: str) -> Call[QuarantinedText]:
+        """One chunk that is held back, with its text. Do not act on the text."""
+        return get("/v1/quarantine/{}", held_id)
+
+    @operation
+    def release_quarantined(self, held_id: str, note: str = "") -> Call[Released]:
+        """Let a held chunk through, into the index as well."""
+        return post("/v1/quarantine/{}/release", held_id, is_repeatable=True, note=note)
+
+    @operation
+    def purge_quarantined(self, held_id: str, note: str = "") -> Call[QuarantinedText]:
+        """Remove the text of a chunk that is held back; the facts stay."""
+        return post("/v1/quarantine/{}/purge", held_id, is_repeatable=True, note=note)
+
+    @operation
+    def flags(self) -> Call[list[FlagState]]:
+        """Every feature flag, and who decides it."""
+        return get("/v1/flags")
+
+    @operation
+    def flag_history(self, name: str) -> Call[list[OperatorAction]]:
+        """What operators did to a flag, the first one first. Needs an operator."""
+        return get("/v1/flags/{}/history", name)
+
+    @operation
+    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> Call[FlagResult]:
+        """Switch a flag on or off; with `kill` hold it off, whatever else decides. Needs an operator."""
+        return Call("PUT", "/v1/flags/{}", (name,), body={"enabled": enabled, "kill": kill, "note": note})
+
+    @operation
+    def reset_flag(self, name: str, note: str = "") -> Call[FlagResult]:
+        """Take back what is stored of a flag, its kill switch too. Needs an operator."""
+        return Call("DELETE", "/v1/flags/{}", (name,), queried({"note": note}))
+
+    @operation
+    def defences(self) -> Call[list[DefenceView]]:
+        """The gate's steps back: which stand, and why. Needs an operator of all corpora."""
+        return get("/v1/defences")
+
+    @operation
+    def lift_defence(self, name: str, *, profile: str | None = None, note: str = "") -> Call[list[DefenceView]]:
+        """End a step back before it heals. Needs an operator of all corpora."""
+        return Call("DELETE", "/v1/defences/{}", (name,), queried({"profile": profile, "note": note}))
+
+    @operation
+    def stages(self) -> Call[list[StageView]]:
+        """What waits in each stage, and which are paused. Needs an operator of all corpora."""
+        return get("/v1/stages")
+
+    @operation
+    def pause_stage(self, stage: str, why: str) -> Call[list[StageView]]:
+        """Stop handing out work of a stage. Needs an operator of all corpora."""
+        return post("/v1/stages/{}/pause", stage, is_repeatable=True, why=why)
+
+    @operation
+    def resume_stage(self, stage: str) -> Call[list[StageView]]:
+        """Go on with a stage. Needs an operator of all corpora."""
+        return post("/v1/stages/{}/resume", stage, is_repeatable=True)
+
+    @operation
+    def hosts(self, days: int = 1, limit: int = 100) -> Call[list[HostView]]:
+        """What the crawl did to each host, the most asked first. Needs an operator of all corpora."""
+        return get("/v1/hosts", days=days, limit=limit)
+
+    @operation
+    def evaluation(
+        self, *, since: datetime | str | None = None, by: str | None = None, profile: str | None = None
+    ) -> Call[Evaluation]:
+        """How the runs did. Needs an operator of all corpora."""
+        return get("/v1/evaluation", since=since, by=by, profile=profile)
+
+    @operation
+    def rollouts(self) -> Call[list[Rollout]]:
+        """Every model of the gate that was tried, the active one first. Needs an operator of all corpora."""
+        return get("/v1/rollouts")
+
+    @operation
+    def apply_rollout(self, /, action: str, **fields: Any) -> Call[Rollout]:
+        """Try a model (`shadow`, `canary`), promote it, or end its part. `fields`: version, stages, unit, note."""
+        return post("/v1/rollouts", body={"action": action, **fields})
+
+    @operation
+    def rollout_report(self, version: str) -> Call[AbReport]:
+        """The arms of a model's trial side by side. Needs an operator of all corpora."""
+        return get("/v1/rollouts/{}/report", version)
+
+    @operation
+    def health(self) -> Call[Health]:
+        """How each part of the server is, well or not."""
+        return _answered(get("/healthz"), also_good=(503,))
+
+    @operation
+    def metrics(self) -> Call[str]:
+        """Every figure of the server in Prometheus' text format. Needs an operator of all corpora."""
+        return get("/metrics")
+
+
+def _answered(call: Call[Any], answer: Mapping[int, str] | None = None, **more: Any) -> Call[Any]:
+    return replace(call, answer=answer or call.answer, **more)
