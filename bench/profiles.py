@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sluice.ingest.repository.manifests import parse_manifest
+from sluice.ingest.repository.facts import parse_manifest
 from sluice.trust.code.policy import judge_code
 from sluice.trust.marketing.channels import classify_channel
 from sluice.trust.marketing.claims import check_disclosure, find_claims, read_sentiment

@@ -1,10 +1,15 @@
-"""The moment by which something must be done, whatever it waits for on the way."""
+"""How long work may go on: until its deadline, whatever it waits for on the way, and while nobody cancelled it.
+
+A run may be cancelled, or its event claimed by another worker, while a site is slow. Long work is therefore handed a
+`CancelCheck` and calls it before each step and, while it waits, every `LOOK_SECONDS`.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
+from collections.abc import Callable
 
 from sluice.contracts.errors import TimedOut
 
@@ -31,3 +36,13 @@ class Deadline:
         if left <= 0:
             raise TimedOut(f"not done within {self.seconds:g} s, with everything that was waited for")
         return min(left, most)
+
+
+CancelCheck = Callable[[], None]
+"""Returns while the calling thread's work may go on; raises once it may not."""
+
+LOOK_SECONDS = 0.25
+
+
+def never_cancelled() -> None:
+    """The check of work that cannot be cancelled."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""
 MAX_LINKS_BYTES = 16_000_000
-"""Of a page's links once decompressed: far more than `ingest.crawl.links` finds in one."""
+"""Of a page's links once decompressed: far more than `ingest.crawl.page_scan` finds in one."""
 WATCHED_AT_ONCE = 1_000
 """Pages that one transaction reads of those that may be due."""
 _KEPT = ("checksum", "watched_since", "changes")

@@ -196,7 +196,7 @@ class Context:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through the egress proxy, for one purpose."""
-        from sluice.ingest.crawl.egress_context import current_egress_grant
+        from sluice.ingest.egress.crawl_account import current_egress_grant
         from sluice.ingest.http.fetch import Fetcher
         from sluice.workers.runtime.heartbeat import check_cancelled
 
@@ -212,8 +212,7 @@ class Context:
     def searcher(self) -> Searcher:
         """Live search by the configured providers."""
         from sluice.ingest.search.build import build_providers
-        from sluice.ingest.search.negative_cache import BrokerEmptySearches
-        from sluice.ingest.search.quota import BrokerQuota
+        from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
         from sluice.workers.wiring.observers import count_circuit_opened, utc_now
         from sluice.workers.wiring.searcher import Searcher
 

@@ -22,9 +22,9 @@ from sluice.contracts.ingest import (
 from sluice.contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
 from sluice.gate.directives import make_crawl, make_result_crawls
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
-from sluice.ingest.crawl.budget_meter import BudgetMeter
 from sluice.ingest.crawl.crawler import directions_from
-from sluice.ingest.crawl.egress_context import egress_context
+from sluice.ingest.crawl.page_visit import BudgetMeter
+from sluice.ingest.egress.crawl_account import egress_context
 from sluice.ingest.search.search import SearchFailed
 from sluice.ledger.learning.flags import flag_gap
 from sluice.workers.runtime.event_counters import count_failed_search

@@ -7,9 +7,9 @@ import typer
 from sluice.cli.output import console, marked, print_json
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.ingest import CrawlDirected, Render
-from sluice.ingest.crawl.budget_meter import BudgetMeter
 from sluice.ingest.crawl.crawled_page import CrawledPage, Note
 from sluice.ingest.crawl.crawler import UnchangedPage
+from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.extract.extract import extract
 from sluice.ingest.settings import CrawlSettings
 from sluice.ingest.url import normalise_url

@@ -27,8 +27,7 @@ from sluice.ingest.browser.page import PreRequestHook, Rendered, RenderLimits, R
 from sluice.ingest.browser.render import render_page
 from sluice.ingest.browser.running_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
 from sluice.ingest.browser.switches import Guards
-from sluice.ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
-from sluice.ingest.deadline import Deadline
+from sluice.ingest.deadline import LOOK_SECONDS, CancelCheck, Deadline, never_cancelled
 from sluice.ingest.settings import CrawlSettings
 
 __all__ = ["Browser", "RenderLimits", "Rendered"]

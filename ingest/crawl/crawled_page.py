@@ -1,21 +1,26 @@
-"""What a crawl yields, and what it wants of the parts that it works with."""
+"""What a crawl yields: a page, that it is unchanged, or that it may no longer be in the index.
+
+A page is withdrawn where it asks for that itself, or where its site says that it is gone. Promises: only two addresses
+are spoken of, the one that was asked for and the one whose response said so. What a page says of other addresses counts
+for none of them: not the address that its scripts show, and not the one that it names as canonical. A script may also
+lead the browser elsewhere; then the second address counts only within the origin that was asked. What is no answer
+about the page withdraws nothing: a robots.txt that forbids to look, a status of 500 or more, a site that does not
+answer, one that asks for a password.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import Literal
 
 from sluice.contracts.base import BlobRef
-from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged
+from sluice.contracts.document import document_id_for, snippet_id_for
+from sluice.contracts.errors import NotFound, PolicyRefused
+from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, WithdrawnBy
 from sluice.contracts.known_pages import PageLink
-
-if TYPE_CHECKING:
-    from sluice.ingest.browser.page import RenderLimits
-    from sluice.ingest.egress.crawl_account import EgressReport
-    from sluice.ingest.settings import Purpose
+from sluice.ingest.url import origin_of
 
 Note = Callable[[str, str], None]
 """Told of each decision about a page: what it is about, and how it went."""
@@ -23,61 +28,6 @@ Note = Callable[[str, str], None]
 
 def silent(about: str, what: str) -> None:
     """Ignores every decision."""
-
-
-class RenderedPage(Protocol):
-    """A page as a browser shows it."""
-
-    @property
-    def html(self) -> str: ...  # noqa: D102
-    @property
-    def final_url(self) -> str: ...  # noqa: D102
-    @property
-    def status(self) -> int: ...  # noqa: D102
-    @property
-    def headers(self) -> dict[str, str]: ...  # noqa: D102
-    @property
-    def requests(self) -> int: ...  # noqa: D102
-    @property
-    def screenshot(self) -> bytes | None: ...  # noqa: D102
-
-
-class Renderer(Protocol):
-    """A browser; see `ingest.browser.browser.Browser`."""
-
-    def render(
-        self,
-        url: str,
-        *,
-        proxy_url: str,
-        user_agent: str,
-        limits: RenderLimits,
-        pre_request: Callable[[str], None],
-        screenshot: bool,
-        run_id: str,
-    ) -> RenderedPage:
-        """The page at `url` after its scripts ran. `pre_request` is asked before each further address."""
-        ...
-
-
-class EgressGrant(Protocol):
-    """One crawl's own access to the egress proxy; see `ingest.egress.crawl_account.EgressAccount`."""
-
-    @property
-    def url(self) -> str: ...  # noqa: D102
-    def report(self) -> EgressReport: ...  # noqa: D102
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class Egress(Protocol):
-    """The egress proxy; see `ingest.egress.proxy.EgressProxy`."""
-
-    def open(self, purpose: Purpose, *, run_id: str, max_bytes: int | None) -> EgressGrant:
-        """The grant of one crawl, good until it is closed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +111,47 @@ class UnchangedPage:
             fetched_at=self.fetched_at,
             elapsed_ms=self.elapsed_ms,
         )
+
+
+GONE: dict[int, WithdrawnBy] = {404: "not_found", 410: "gone"}
+"""The statuses that say so of a page (RFC 9110, 15.5.5 and 15.5.11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """Why a page may not be in the index, and the addresses that this was said of."""
+
+    by: WithdrawnBy
+    addresses: tuple[str, ...]
+
+    @property
+    def document_ids(self) -> tuple[str, ...]:
+        """Of the documents that were made of the page at those addresses, and of what searches showed of it."""
+        pages = map(document_id_for, self.addresses)
+        return (*pages, *map(snippet_id_for, self.addresses))
+
+
+class NoIndex(PolicyRefused):
+    """Rule `noindex`: the page asks not to be indexed. `withdrawal` says which."""
+
+    def __init__(self, url: str, final_url: str, *, rendered: bool = False) -> None:
+        super().__init__("noindex", f"{final_url} asks not to be indexed", "the site's owner")
+        self.withdrawal = Withdrawal("noindex", _addresses(url, final_url, rendered=rendered))
+
+
+class PageGone(NotFound):
+    """The site answers 404 or 410. `withdrawal` says for which page."""
+
+    def __init__(self, url: str, final_url: str, status: int, *, rendered: bool = False) -> None:
+        super().__init__(f"{final_url} answers {status}")
+        self.withdrawal = Withdrawal(GONE[status], _addresses(url, final_url, rendered=rendered))
+
+
+def withdrawal_in(error: BaseException) -> Withdrawal | None:
+    """What the error says of a page that may no longer be in the index, where it is such an error."""
+    return error.withdrawal if isinstance(error, (NoIndex, PageGone)) else None
+
+
+def _addresses(url: str, final_url: str, *, rendered: bool) -> tuple[str, ...]:
+    is_theirs = not rendered or origin_of(final_url) == origin_of(url)
+    return tuple(dict.fromkeys((url, final_url) if is_theirs else (url,)))

@@ -15,13 +15,11 @@ from __future__ import annotations
 from sluice.contracts.budget import Spend, shares
 from sluice.contracts.errors import PolicyRefused, Unavailable
 from sluice.contracts.ingest import CrawlDirected
-from sluice.ingest.crawl.budget_meter import BudgetMeter
-from sluice.ingest.crawl.crawl_context import CrawlContext
 from sluice.ingest.crawl.crawled_page import CrawledPage, Note, UnchangedPage, silent
-from sluice.ingest.crawl.egress_context import current_egress_grant, egress_context
 from sluice.ingest.crawl.page_crawl import crawl_page
-from sluice.ingest.crawl.page_visit import PageVisit
+from sluice.ingest.crawl.page_visit import BudgetMeter, CrawlContext, PageVisit
 from sluice.ingest.deadline import Deadline
+from sluice.ingest.egress.crawl_account import current_egress_grant, egress_context
 from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from sluice.ingest.politeness.rate_limit import HostRateLimit
 from sluice.ingest.politeness.robots import RobotsFetch

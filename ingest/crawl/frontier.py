@@ -1,21 +1,26 @@
-"""Which of a page's links to follow first: those of its own site that speak of what was asked.
+"""Which of a page's links to follow first: those of its own site that speak of what was asked, and none without end.
 
 The order, one after the other: the same site before others; the more of the question's words stand in a link's text
 or path, the earlier; what a sitemap calls important, then what it calls new; fewer path segments before more; else as
 the page has them. Promises: nothing is invented and nothing stands twice; what leads to no end is told apart, with
 why; hosts of other sites get a few links each, whatever the page repeats.
+
+What leads on without end (calendars, counters, sessions, sortings, paths that grow) `why_trap` judges by an address's
+form, and by the addresses that led to it where a form alone proves nothing: a calendar's first page may be worth
+reading, the page that it turns to is not. It is made for few false alarms; what it misses is bounded by the allowances
+of a run, which hold in any case. The bounds on depth and repetition are those of the Internet Archive's crawler
+(Heritrix: `TooManyPathSegments`, 20, and `PathologicalPath`, more than two equal segments in a row).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sluice.contracts.known_pages import PageLink
-from sluice.ingest.crawl.crawler_traps import why_trap
 from sluice.ingest.crawl.sitemap import SitemapUrl
 from sluice.ingest.url import host_of, site_of
 
@@ -41,7 +46,7 @@ _SHORTEST_WORD = 2
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A link that is not followed, and the name of the trap that it looks like: see `ingest.crawl.crawler_traps`."""
+    """A link that is not followed, and the name of the trap that it looks like: see `ingest.crawl.frontier`."""
 
     url: str
     trap: str
@@ -117,3 +122,184 @@ def _words(text: str) -> frozenset[str]:
 
 def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+MAX_SEGMENTS = 20
+"""Of a path; source trees of Java reach 17."""
+MAX_IN_A_ROW = 2
+"""Times that one segment, or the same few, may follow upon themselves."""
+MAX_CYCLE = 4
+"""Segments that together may make a repetition: links relative to the wrong folder add two or three at a time."""
+MAX_ALIKE = 4
+"""Times that one segment, numbers excepted, may stand anywhere in a path."""
+MAX_PARAMETERS = 12
+"""Of a query; forms of searches have ten."""
+MAX_SAME_PARAMETER = 6
+"""Times that one name may stand in a query: filters of shops repeat theirs."""
+MAX_FACETS = 3
+"""Filters at once: each is a way to part one list, and their combinations are as many as their product."""
+MAX_IN_A_CHAIN = 2
+"""Addresses of one way that may differ by random characters alone: a page and the next. A third goes on for ever."""
+EARLIEST_YEAR, LATEST_YEAR = 1900, 2100
+"""Calendars beyond these are only turned by machines."""
+
+_SESSION_SEGMENT = re.compile(
+    r"\((?:[A-Z]\([^()]*\))*S\([a-z0-9]{24}\)(?:[A-Z]\([^()]*\))*\)"  # ASP.NET without cookies
+    r"|.*;(?:sid|sess|session|sessionid)=.+"
+    r"|(?:s|sid|sess|session)[=_-][0-9a-f]{24,}",
+    re.IGNORECASE,
+)
+_SESSION_NAME = re.compile(
+    r"(?:php|asp|j|cf|os|zen)?s(?:ess(?:ion)?)?_?(?:id|key|token|hash)?|visitor_?id", re.IGNORECASE
+)
+_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[0-9A-Za-z_-]{24,}|[0-9a-fA-F]{24,}")
+_SORTING = re.compile(
+    r"(?:sort|order)(?:_?by|_?order|_?dir(?:ection)?|_?key|ing)?|dir(?:ection)?|product_list_(?:order|dir)"
+)
+_LISTING = re.compile(r"C=[NMSD](?:[;&]O=[AD])?")
+"""The columns of Apache's folder listings."""
+_FACET = re.compile(r"(?:filters?|facets?|refine(?:ment)?|fq|f|attr(?:ibutes?)?|pf)(?:[\[_.:-].*)?|.+\[\d*\]")
+_FACET_NAMES = frozenset(
+    {
+        *("colour", "color", "size", "brand", "price", "price_min", "price_max", "min_price", "max_price", "material"),
+        *("rating", "condition", "style", "pattern", "availability", "in_stock", "on_sale", "manufacturer", "gender"),
+    }
+)
+_CALENDAR_WORD = re.compile(
+    r"(?:^|[/_.-])(?:calendar|calendars|kalender|calendrier|calendario|cal|events?|agenda|schedule|veranstaltungen"
+    r"|termine|booking|availability)(?:$|[/_.-])",
+    re.IGNORECASE,
+)
+_DATE_NAME = re.compile(r"(?:.*[_-])?(?:date|day|week|month|year|yr|mon|datum|tag|monat|jahr|mois|annee)")
+_YEAR = re.compile(r"(?<!\d)(\d{4})(?!\d)")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_MONTHS = re.compile(rf"\b{_MONTH}\b", re.IGNORECASE)
+_DATE_IN_PATH = re.compile(
+    rf"(?<!\d)(\d{{4}})[/_-](?:0?[1-9]|1[0-2]|{_MONTH})(?:[/_-][0-3]?\d)?(?![\da-z])"
+    r"|(?<!\d)((?:19|20)\d\d)(?:0[1-9]|1[0-2])[0-3]\d(?!\d)",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile(r"([/?&=;])")
+_DIGITS = re.compile(r"\d+")
+_RETURN_NAMES = frozenset(
+    {
+        *("return", "returnto", "return_to", "returnurl", "return_url", "redirect", "redirect_to", "redirect_uri"),
+        *("next", "continue", "destination", "back", "backurl", "back_url", "referer", "referrer", "goto"),
+    }
+)
+
+
+def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
+    """The name of the trap that the canonical address `url` looks like, or None.
+
+    `depth`: a path too long. `repetition`: parts of a path over and over. `session`: an address made for one visitor.
+    `parameters`: a query too long to mean a page. `permutation`: a list once more, in another order or selection.
+    `calendar`: another page of a calendar that led here. `chain`: a third address upon two that differ from it by
+    random characters alone, whatever they are called. `came_by` are the addresses that led here, the first one first.
+    """
+    parts = urlsplit(url)
+    segments = [segment for segment in parts.path.split("/") if segment]
+    pairs = list(_pairs(parts.query))
+    if len(segments) > MAX_SEGMENTS:
+        return "depth"
+    if _repeats(segments):
+        return "repetition"
+    if any(_SESSION_SEGMENT.fullmatch(segment) for segment in segments) or any(_is_session(*pair) for pair in pairs):
+        return "session"
+    if _is_explosion(pairs):
+        return "parameters"
+    if _is_permutation(parts.query, pairs, parts.path, came_by):
+        return "permutation"
+    if _is_calendar(url, parts.path, pairs, came_by):
+        return "calendar"
+    return "chain" if _is_chain(url, came_by) else None
+
+
+def _pairs(query: str) -> Iterator[tuple[str, str]]:
+    for pair in re.split("[&;]", query) if query else ():
+        name, _, value = pair.partition("=")
+        yield unquote_plus(name).lower(), unquote_plus(value)
+
+
+def _repeats(segments: list[str]) -> bool:
+    words = Counter(segment for segment in segments if not segment.isdecimal())
+    if words and max(words.values()) > MAX_ALIKE:
+        return True
+    return any(_cycles(segments, length) for length in range(1, MAX_CYCLE + 1))
+
+
+def _cycles(segments: list[str], length: int) -> bool:
+    """Whether `length` segments follow upon themselves more than `MAX_IN_A_ROW` times; numbers alone may."""
+    alike = 0
+    for at in range(length, len(segments)):
+        alike = alike + 1 if segments[at] == segments[at - length] else 0
+        if alike >= length * MAX_IN_A_ROW and not all(one.isdecimal() for one in segments[at - length : at]):
+            return True
+    return False
+
+
+def _is_session(name: str, value: str) -> bool:
+    return _RANDOM.fullmatch(value) is not None and _SESSION_NAME.fullmatch(name) is not None
+
+
+def _is_explosion(pairs: list[tuple[str, str]]) -> bool:
+    if len(pairs) > MAX_PARAMETERS:
+        return True
+    names = Counter(name for name, _ in pairs)
+    if names and max(names.values()) > MAX_SAME_PARAMETER:
+        return True
+    return any(name in _RETURN_NAMES and _leads_back(value) for name, value in pairs)
+
+
+def _leads_back(value: str) -> bool:
+    """Whether an address to return to holds one to return to: log-in pages that link to themselves grow so."""
+    return any(name in _RETURN_NAMES for name, _ in _pairs(urlsplit(value).query))
+
+
+def _is_permutation(query: str, pairs: list[tuple[str, str]], path: str, came_by: tuple[str, ...]) -> bool:
+    if _LISTING.fullmatch(query):
+        return True
+    sortings = sum(1 for name, _ in pairs if _SORTING.fullmatch(name))
+    facets = sum(1 for name, _ in pairs if name in _FACET_NAMES or _FACET.fullmatch(name))
+    if facets > MAX_FACETS:
+        return True
+    led_here = bool(came_by) and urlsplit(came_by[-1]).path == path
+    return led_here and (sortings > 0 or facets > 1)
+
+
+def _is_calendar(url: str, path: str, pairs: list[tuple[str, str]], came_by: tuple[str, ...]) -> bool:
+    """Whether it is a date's page of something that has one for each, and is beyond all dates or led to by another."""
+    dates = [value for name, value in pairs if _DATE_NAME.fullmatch(name) and _DIGITS.search(value)]
+    years = [year for value in dates for year in _YEAR.findall(value)]
+    if _CALENDAR_WORD.search(path):
+        in_path = [date[1] or date[2] for date in _DATE_IN_PATH.finditer(path)]
+        years += in_path
+        dates += in_path
+    if not dates:
+        return False
+    if any(not EARLIEST_YEAR <= int(year) <= LATEST_YEAR for year in years):
+        return True
+    shape = _shape(url)
+    return any(_shape(address) == shape for address in came_by)
+
+
+def _is_chain(url: str, came_by: tuple[str, ...]) -> bool:
+    """Whether each page of a kind leads to another of ever-new characters, as sessions without a name do."""
+    if len(came_by) < MAX_IN_A_CHAIN:
+        return False
+    form = _without_random(url)
+    alike = {address for address in came_by if _without_random(address) == form}
+    return form != url and len(alike - {url}) >= MAX_IN_A_CHAIN
+
+
+def _without_random(url: str) -> str:
+    """An address with its random parts taken out: those between slashes, and values of a query."""
+    return "".join("*" if _RANDOM.fullmatch(part) else part for part in _SEPARATORS.split(url))
+
+
+def _shape(url: str) -> str:
+    """An address with numbers and months taken out: what the pages of a calendar have in common."""
+    return _DIGITS.sub("0", _MONTHS.sub("0", url))

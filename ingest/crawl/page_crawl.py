@@ -1,7 +1,7 @@
 """The crawl of one page, step by step: see `ingest.crawl.crawler` for the order.
 
-`over_http` and `in_browser` bring the page; here is decided which of them is asked, whether the page changed, and
-where it leads.
+A page is fetched over HTTP or shown by the browser, each within what is left of its allowance. Decided is which of
+them is asked, whether the page changed, and where it leads.
 """
 
 from __future__ import annotations
@@ -11,20 +11,37 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from sluice.contracts.errors import InvalidInput, Unavailable
+from sluice.contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
 from sluice.contracts.known_pages import PageLink, RememberedPage
 from sluice.contracts.operations.hosts import HostCounts
+from sluice.ingest.browser.page import Rendered, RenderLimits
+from sluice.ingest.circuit_breaker import CircuitOpen
 from sluice.ingest.crawl.crawled_page import CrawledPage, UnchangedPage
 from sluice.ingest.crawl.frontier import ranked
-from sluice.ingest.crawl.in_browser import reason_to_render_at_once, render_and_read
-from sluice.ingest.crawl.over_http import fetch_page, read_answer
+from sluice.ingest.crawl.page_scan import PageFacts, browser_helped
 from sluice.ingest.crawl.page_visit import PageVisit, ReadPage
 from sluice.ingest.crawl.sitemap import SitemapUrl
-from sluice.ingest.http.fetch import NotModified
+from sluice.ingest.extract.charset import decode
+from sluice.ingest.extract.media_types import HTML
+from sluice.ingest.http.fetch import (
+    EGRESS_REMEDY,
+    MALFORMED_RESPONSE,
+    Fetched,
+    FetchLimits,
+    NotModified,
+    malformed_response,
+)
+from sluice.ingest.politeness.response_verdict import judge_media_type
 from sluice.ingest.politeness.robots import product_token
 from sluice.ingest.politeness.robots_rules import read_directives
-from sluice.ingest.url import host_of
+from sluice.ingest.url import host_of, normalise_url
+
+if TYPE_CHECKING:
+    from sluice.ingest.browser.browser import Browser
+
+_HTML_TYPES = frozenset({HTML, "application/xhtml+xml"})
 
 
 def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
@@ -171,3 +188,196 @@ def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
     attempt.ended(failed=False)
     visit.note("sitemap", f"{len(found)} addresses")
     return found
+
+
+def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetched | NotModified:
+    """What the site answers, whatever its status; where the page is `known`, also that it was not modified.
+
+    Raises:
+        BudgetExhausted: the page is larger or slower than what is left.
+        PolicyRefused, Overloaded, TimedOut, Unavailable, InvalidInput: as `Fetcher.fetch`.
+    """
+    settings, meter = visit.context.settings, visit.meter
+    limits = FetchLimits(
+        timeout_seconds=meter.seconds_left(settings.page_timeout_seconds),
+        max_bytes=meter.bytes_left(settings.max_page_bytes),
+    )
+    attempt, started = visit.attempt(), visit.context.clock()
+    try:
+        answer = visit.context.fetcher.fetch(
+            url,
+            limits=limits,
+            etag=known.etag if known else None,
+            last_modified=known.last_modified if known else None,
+            conditions_for=known.final_url if known else None,
+            pre_request=attempt.pre_request,
+            deadline=visit.deadline,
+            proxy_url=visit.egress_grant.url,
+        )
+    except (Overloaded, CircuitOpen):
+        raise  # we are busy, or the site was not asked
+    except TimedOut as error:
+        site_seconds = visit.seconds_since(started) - attempt.waited_seconds
+        if not visit.deadline.has_passed or site_seconds > visit.deadline.seconds / 2:  # else waiting took the time
+            visit.require_patience(error, url, limits.timeout_seconds)
+            attempt.ended(failed=True)
+        raise
+    except Unavailable:
+        attempt.ended(failed=True)
+        raise
+    except PolicyRefused as error:
+        raise _too_large(visit, error, url, limits.max_bytes) from error
+    finally:
+        meter.took(visit.seconds_since(started) - attempt.waited_seconds, at_most=limits.timeout_seconds)
+    visit.count_received(answer.final_url, answer.received_bytes)
+    if isinstance(answer, NotModified):
+        attempt.ended(failed=False)
+        visit.keep_pace(answer.final_url, 304, None)
+        return answer
+    attempt.ended(failed=answer.status >= 500)
+    visit.note("answer", f"{answer.status} {answer.media_type} of {len(answer.body)} bytes at {answer.final_url}")
+    visit.keep_pace(answer.final_url, answer.status, answer.headers.get("retry-after"))
+    return answer
+
+
+def read_answer(visit: PageVisit, answer: Fetched) -> ReadPage:
+    """The page that the site answers with.
+
+    Raises:
+        PageGone, NoIndex: it may not stay in the index.
+        PolicyRefused: rule `media_type`: nothing here can read it. Also what its status means.
+    """
+    visit.require_page(answer.final_url, answer.status, answer.headers.get("retry-after"))
+    media_type = judge_media_type(answer)
+    page = CrawledPage(
+        body=answer.body,
+        url=visit.url,
+        final_url=answer.final_url,
+        status=answer.status,
+        media_type=media_type,
+        charset=answer.charset,
+        fetched_at=visit.context.clock(),
+        elapsed_ms=answer.elapsed_ms,
+        directed=visit.directed,
+        etag=answer.headers.get("etag"),
+        last_modified=answer.headers.get("last-modified"),
+    )
+    html = decode(answer.body, answer.charset) if media_type in _HTML_TYPES else ""
+    return visit.read(page, html, answer.headers.get("x-robots-tag"))
+
+
+def _too_large(visit: PageVisit, error: PolicyRefused, url: str, max_bytes: int) -> PolicyRefused | BudgetExhausted:
+    """A page too large for what its run has left is a matter of budget, not of policy."""
+    if error.rule != "bytes":
+        return error
+    visit.meter.bytes += max_bytes
+    if max_bytes < visit.context.settings.max_page_bytes:
+        return BudgetExhausted(f"{url} is larger than the {max_bytes} bytes that are left")
+    return error
+
+
+def reason_to_render_at_once(visit: PageVisit) -> str | None:
+    """Why the page should go to the browser without being fetched first; None where it is fetched."""
+    context, directed = visit.context, visit.directed
+    if directed.render == "always":
+        return "the directive asks for it"
+    if directed.render == "never" or context.browser is None:
+        return None
+    if directed.screenshot:
+        return "a picture is asked for"
+    return context.host_memory.needs_browser(host_of(visit.url)) if context.host_memory is not None else None
+
+
+def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts | None = None) -> ReadPage:
+    """The page at `url` as the browser shows it. `shell` is what it was without one, where it was fetched first.
+
+    Raises:
+        InvalidInput: the address leads to a download.
+        PolicyRefused: rule `render`: there is no browser; rules `egress` and `malformed_response`, as the proxy says;
+            rule `robots`, of where the browser ended; and as `Browser.render`.
+        PageGone, NoIndex: it may not stay in the index. Also what its status means.
+        BudgetExhausted: the page is slower than what is left.
+    """
+    if visit.context.browser is None:
+        raise PolicyRefused("render", f"{url} needs a browser: {reason}", "a Chromium; see `sluice doctor`")
+    visit.note("browser", reason)
+    before_ms, rendered = visit.meter.milliseconds, _rendered(visit, visit.context.browser, url)
+    headers = {name.lower(): value for name, value in rendered.headers.items()}
+    _raise_proxy_answer(headers, rendered.final_url)
+    visit.note("answer", f"{rendered.status}, {len(rendered.html)} characters at {rendered.final_url}")
+    visit.keep_pace(rendered.final_url, rendered.status, headers.get("retry-after"))
+    final_url = _where_it_ended(visit, url, rendered.final_url)
+    visit.require_page(final_url, rendered.status, headers.get("retry-after"), rendered=True)
+    page = CrawledPage(
+        body=rendered.html.encode("utf-8", "replace"),
+        url=visit.url,
+        final_url=final_url,
+        status=rendered.status,
+        media_type=HTML,
+        charset="utf-8",
+        fetched_at=visit.context.clock(),
+        elapsed_ms=visit.meter.milliseconds - before_ms,
+        directed=visit.directed,
+        rendered=True,
+        render_reason=reason,
+        etag=headers.get("etag"),
+        last_modified=headers.get("last-modified"),
+        screenshot=rendered.screenshot,
+    )
+    read = visit.read(page, rendered.html, headers.get("x-robots-tag"))
+    if shell is not None:
+        visit.learn(final_url, was_shell=True, helped=browser_helped(shell, read.facts))
+    return read
+
+
+def _rendered(visit: PageVisit, browser: Browser, url: str) -> Rendered:
+    """The page in the browser, within what is left. A browser's own trouble says nothing about the host."""
+    settings, meter = visit.context.settings, visit.meter
+    most_seconds = meter.seconds_left(settings.page_timeout_seconds)
+    most_bytes = meter.bytes_left(settings.max_page_bytes)
+    attempt = visit.attempt()
+    attempt.pre_request(url)
+    bytes_before, started = visit.egress_grant.report().bytes_in, visit.context.clock()
+    waited_before = attempt.waited_seconds
+    try:
+        rendered = browser.render(
+            url,
+            proxy_url=visit.egress_grant.url,
+            user_agent=settings.agent,
+            limits=RenderLimits(
+                timeout_seconds=most_seconds,
+                max_bytes=most_bytes,
+                within_seconds=visit.deadline.left_seconds(),
+                max_nodes=settings.max_nodes,
+                max_requests=settings.max_requests_per_page,
+            ),
+            pre_request=attempt.pre_request,
+            screenshot=visit.directed.screenshot,
+            run_id=visit.run_id,
+        )
+    except TimedOut as error:
+        if not visit.deadline.has_passed:
+            visit.require_patience(error, url, most_seconds)
+        raise
+    finally:
+        waited = attempt.waited_seconds - waited_before
+        meter.took(visit.seconds_since(started) - waited, at_most=most_seconds)
+        visit.count_received(url, visit.egress_grant.report().bytes_in - bytes_before)
+    attempt.ended(failed=rendered.status >= 500)
+    return rendered
+
+
+def _raise_proxy_answer(headers: Mapping[str, str], url: str) -> None:
+    """What the egress proxy answered in the place of the site, by its marks."""
+    if rule := headers.get("x-sluice-refused"):
+        raise PolicyRefused("egress", f"{rule}: {url}", EGRESS_REMEDY)
+    if (failed := headers.get("x-sluice-failed", "")).startswith(MALFORMED_RESPONSE):
+        raise malformed_response(host_of(url), failed.partition(": ")[2])
+
+
+def _where_it_ended(visit: PageVisit, url: str, final_url: str) -> str:
+    """The address of the document in canonical form, which robots.txt must allow however the browser came there."""
+    ended = normalise_url(final_url, field="final_url")
+    if ended != url:
+        visit.context.robots.check(ended, visit.deadline)
+    return ended

@@ -1,29 +1,115 @@
 """One page's crawl, seen by each of its steps: what was directed, what is left of it, and how sites are treated.
 
 Promises: no address is asked for that robots.txt forbids, nor before its host's turn; what a host answers sets the
-pace of the next requests to it; what is spent is counted also where the page fails.
+pace of the next requests to it; what is spent is counted also where the page fails, as a page that is refused half-way
+was fetched.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from sluice.contracts.budget import Allowance, Spend
 from sluice.contracts.errors import BudgetExhausted, PolicyRefused, TimedOut
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.known_pages import PageLink
+from sluice.contracts.known_pages import PageLink, PageMemory
 from sluice.contracts.operations.hosts import HostCounts
-from sluice.ingest.crawl.budget_meter import BudgetMeter
-from sluice.ingest.crawl.crawl_context import CrawlContext
-from sluice.ingest.crawl.crawled_page import CrawledPage, EgressGrant, Note
+from sluice.ingest.circuit_breaker import HostBreakers
+from sluice.ingest.crawl.crawled_page import GONE, CrawledPage, NoIndex, Note, PageGone
 from sluice.ingest.crawl.page_scan import PageFacts, read_page
-from sluice.ingest.crawl.withdrawal import GONE, NoIndex, PageGone
-from sluice.ingest.deadline import Deadline
-from sluice.ingest.politeness.hosts import HostAttempt, HostCounters
+from sluice.ingest.crawl.sitemap import SiteMaps
+from sluice.ingest.deadline import CancelCheck, Deadline, never_cancelled
+from sluice.ingest.egress.crawl_account import EgressAccount, EgressReport
+from sluice.ingest.http.fetch import Fetcher
+from sluice.ingest.politeness.hosts import HostAttempt, HostCounters, HostMemory, HostStats
+from sluice.ingest.politeness.rate_limit import HostRateLimit
 from sluice.ingest.politeness.response_verdict import judge_status, retry_after_seconds
-from sluice.ingest.politeness.robots import product_token
+from sluice.ingest.politeness.robots import RobotsCache, product_token
 from sluice.ingest.politeness.robots_rules import Directives, read_directives
+from sluice.ingest.settings import CrawlSettings
 from sluice.ingest.url import host_of, normalise_url
+
+if TYPE_CHECKING:
+    from sluice.ingest.browser.browser import Browser
+    from sluice.ingest.egress.proxy import EgressProxy
+
+
+@dataclass(slots=True)
+class BudgetMeter:
+    """Bytes brought in and milliseconds that sites took so far; `pages` are those that were had in the end."""
+
+    allowance: Allowance
+    pages: int = 0
+    bytes: int = 0
+    milliseconds: float = 0.0
+    egress: EgressReport | None = None
+    """What went through the proxy for it and what was refused there, once the crawl has ended."""
+
+    @property
+    def spend(self) -> Spend:
+        """As the ledger books it."""
+        return Spend(pages=self.pages, bytes=self.bytes, milliseconds=self.milliseconds)
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether no byte or no millisecond is left."""
+        left = self.allowance.less(self.spend)
+        return left.bytes == 0 or (left.milliseconds is not None and left.milliseconds < 1)
+
+    def bytes_left(self, most: int) -> int:
+        """How many bytes may still come in, at most `most`.
+
+        Raises:
+            BudgetExhausted: none.
+        """
+        left = self.allowance.less(self.spend).bytes
+        if left == 0:
+            raise BudgetExhausted("no bytes are left")
+        return most if left is None else min(most, left)
+
+    def seconds_left(self, most: float) -> float:
+        """How long sites may still take, at most `most` seconds.
+
+        Raises:
+            BudgetExhausted: not a millisecond.
+        """
+        left = self.allowance.less(self.spend).milliseconds
+        if left is None:
+            return most
+        if left < 1:
+            raise BudgetExhausted("no milliseconds are left")
+        return min(most, left / 1_000)
+
+    def took(self, seconds: float, *, at_most: float) -> None:
+        """Count a site's time. What goes beyond its time limit is our own machinery's."""
+        self.milliseconds += min(max(0.0, seconds), at_most) * 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlContext:
+    """The services of a crawler. `clock` gives times with their zone.
+
+    `check_cancelled` is called before anything is asked of a site; what it raises ends the crawl. Without
+    `known_pages` every page is read anew, without `host_memory` nothing is learned of hosts, without `host_stats`
+    nothing is counted by host.
+    """
+
+    settings: CrawlSettings
+    egress: EgressProxy
+    fetcher: Fetcher
+    robots: RobotsCache
+    rate_limit: HostRateLimit
+    breakers: HostBreakers
+    browser: Browser | None
+    site_maps: SiteMaps
+    clock: Callable[[], datetime]
+    check_cancelled: CancelCheck = never_cancelled
+    known_pages: PageMemory | None = None
+    host_memory: HostMemory | None = None
+    host_stats: HostStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +133,7 @@ class PageVisit:
     context: CrawlContext
     directed: CrawlDirected
     meter: BudgetMeter
-    egress_grant: EgressGrant
+    egress_grant: EgressAccount
     corpus: str
     run_id: str
     note: Note

@@ -1,7 +1,9 @@
 """What one crawl may do through the egress proxy, and what it did; and the limits of the proxy as a whole.
 
 An account is opened before a page is asked for and closed when the page is done. In between, whatever
-holds its URL goes out on its behalf: the fetcher, the browser with all that the page loads. Promises:
+holds its URL goes out on its behalf: the fetcher, the browser with all that the page loads. Robots rules and search
+providers are built once and serve every crawl and search; what they fetch belongs to the work in hand, whose account
+`egress_context` keeps for them. Promises:
 
 1. Requests, bytes, hosts and connections stay below the account's caps, whatever asks; what is beyond is refused.
 2. A closed account's token opens nothing, and every connection that it opened has ended.
@@ -15,7 +17,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
 
@@ -288,3 +292,21 @@ class _Telling:
 
 def _smaller(configured: int, given: int | None) -> int:
     return configured if given is None else min(configured, given)
+
+
+_in_hand: ContextVar[str | None] = ContextVar("egress_grant_url", default=None)
+
+
+@contextmanager
+def egress_context(proxy_url: str) -> Iterator[None]:
+    """What is fetched within the block, by this thread, is on the account of `proxy_url`."""
+    before = _in_hand.set(proxy_url)
+    try:
+        yield
+    finally:
+        _in_hand.reset(before)
+
+
+def current_egress_grant() -> str | None:
+    """The proxy's address with the account of the work in hand; None where it has none of its own."""
+    return _in_hand.get()

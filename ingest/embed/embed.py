@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import Conflict, EmbedderDown, Unavailable
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm.model import FINGERPRINTS, MiniLM
 from sluice.ingest.embed.port import Embedded, Embedder, require_fingerprint, unit_rows

@@ -27,7 +27,7 @@ from sluice.contracts.errors import (
     Unavailable,
     first_problem,
 )
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.batching import Limits, fitted, packed
 from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint, unit_rows
 from sluice.ingest.embed.tokens import estimated_tokens

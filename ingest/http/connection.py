@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from sluice.ingest.cancel_check import LOOK_SECONDS, CancelCheck
+from sluice.ingest.deadline import LOOK_SECONDS, CancelCheck
 
 READ_BYTES = 65_536
 _Result = TypeVar("_Result")

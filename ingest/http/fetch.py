@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
-from sluice.ingest.deadline import Deadline
+from sluice.ingest.deadline import CancelCheck, Deadline, never_cancelled
 from sluice.ingest.extract.media_types import bare, charset_of
 from sluice.ingest.http.connection import Connection
 from sluice.ingest.http.decompress import Inflater, UnknownEncoding

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 import redis
 
 from sluice.contracts.errors import Overloaded
-from sluice.ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
+from sluice.ingest.deadline import LOOK_SECONDS, CancelCheck, never_cancelled
 from sluice.ingest.politeness.rate_limit_redis import (
     BROKER_RETRY_SECONDS,
     Line,

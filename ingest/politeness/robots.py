@@ -27,7 +27,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import redis
 import zstandard
@@ -58,18 +58,6 @@ class RobotsAnswer:
     body: bytes = b""
 
 
-class RobotsStore(Protocol):
-    """Answers by origin."""
-
-    def recall(self, origin: str) -> tuple[RobotsAnswer, float] | None:
-        """The answer of `origin` and for how many seconds it still holds; None where there is none."""
-        ...
-
-    def keep(self, origin: str, answer: RobotsAnswer, seconds: float) -> None:
-        """Keep the answer of `origin` for so many seconds."""
-        ...
-
-
 class BrokerRobotsStore:
     """Answers in the broker at `broker_url`. Safe across threads; no failure of the broker is raised."""
 
@@ -83,7 +71,7 @@ class BrokerRobotsStore:
         self._prefix = f"{key_prefix}:robots"
 
     def recall(self, origin: str) -> tuple[RobotsAnswer, float] | None:
-        """See `RobotsStore`."""
+        """The answer of `origin` and for how many seconds it still holds; None where there is none."""
         try:
             with self._redis.pipeline(transaction=True) as both:
                 both.get(self._key(origin))
@@ -95,7 +83,7 @@ class BrokerRobotsStore:
         return None if answer is None else (answer, left_ms / 1_000)
 
     def keep(self, origin: str, answer: RobotsAnswer, seconds: float) -> None:
-        """See `RobotsStore`."""
+        """Keep the answer of `origin` for so many seconds."""
         value = _encoded(answer)
         if len(value) <= MAX_STORED_BYTES:
             with contextlib.suppress(redis.RedisError):
@@ -178,7 +166,7 @@ class RobotsCache:
         *,
         user_agent: str,
         clock: Callable[[], float],
-        store: RobotsStore | None = None,
+        store: BrokerRobotsStore | None = None,
         max_crawl_delay_seconds: float = MAX_CRAWL_DELAY_SECONDS,
         timeout_seconds: float = 10.0,
     ) -> None:

@@ -1,4 +1,4 @@
-"""From settings to providers, in order of fail-over, each behind its breaker; and what a search takes at most."""
+"""From settings to providers in order of fail-over, each behind its breaker; and what a search takes at most."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from pydantic import SecretStr
-
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import InvalidSetting
-from sluice.ingest.circuit_breaker import Breaker, provider_rule
+from sluice.contracts.errors import InvalidSetting, PolicyRefused, Unavailable
+from sluice.ingest.circuit_breaker import Breaker, CircuitOpen, provider_rule
 from sluice.ingest.http.fetch import Fetcher, FetchLimits
-from sluice.ingest.search.http_json import MAX_ANSWER_BYTES
-from sluice.ingest.search.port import SearchProvider, pages_at_most
-from sluice.ingest.search.providers.brave import Brave
-from sluice.ingest.search.providers.ddgs import Ddgs, open_engines
-from sluice.ingest.search.providers.searxng import Searxng
-from sluice.ingest.search.providers.serpapi import SerpApi
-from sluice.ingest.search.providers.tavily import Tavily
-from sluice.ingest.search.with_breaker import Breaking
+from sluice.ingest.search.ddgs import Ddgs, open_engines
+from sluice.ingest.search.parse_results import MAX_ANSWER_BYTES
+from sluice.ingest.search.port import SearchAnswer, SearchProvider, SearchQuery, pages_at_most
+from sluice.ingest.search.providers import Brave, JsonProvider, Searxng, SerpApi, Tavily
 from sluice.ingest.settings import SearchSettings
 
-PROVIDERS = {provider.name: provider for provider in (Searxng, Brave, SerpApi, Tavily, Ddgs)}
+KEYED: dict[str, type[JsonProvider]] = {provider.name: provider for provider in (Brave, SerpApi, Tavily)}
+PROVIDERS: dict[str, type[JsonProvider | Ddgs]] = {Searxng.name: Searxng, **KEYED, Ddgs.name: Ddgs}
 """Every provider by its name in `search.providers`."""
 
 
@@ -73,23 +68,17 @@ def _build(
 ) -> SearchProvider:
     limits = FetchLimits(timeout_seconds=settings.timeout_seconds, max_bytes=MAX_ANSWER_BYTES, max_redirects=0)
     usd = _usd_per_call(name, settings)
-    match name:
-        case "searxng":
-            base_url = settings.searxng_url
-            if not base_url:
-                raise InvalidSetting("search.searxng_url", "not set", "the address of your SearXNG")
-            return Searxng(fetcher, base_url=base_url, limits=limits, clock=clock, usd=usd)
-        case "brave":
-            key = _key(settings.brave_api_key, name)
-            return Brave(fetcher, key=key, limits=limits, clock=clock, usd=usd)
-        case "serpapi":
-            key = _key(settings.serpapi_api_key, name)
-            return SerpApi(fetcher, key=key, limits=limits, clock=clock, usd=usd)
-        case "tavily":
-            key = _key(settings.tavily_api_key, name)
-            return Tavily(fetcher, key=key, limits=limits, clock=clock, usd=usd)
-        case _:
-            return Ddgs(fetcher, limits=limits, clock=clock, usd=usd, engines=open_engines(proxy_url))
+    keys = {"brave": settings.brave_api_key, "serpapi": settings.serpapi_api_key, "tavily": settings.tavily_api_key}
+    if name == "searxng":
+        if not settings.searxng_url:
+            raise InvalidSetting("search.searxng_url", "not set", "the address of your SearXNG")
+        return Searxng(fetcher, url=settings.searxng_url, limits=limits, clock=clock, usd=usd)
+    if name not in keys:
+        return Ddgs(fetcher, limits=limits, clock=clock, usd=usd, engines=open_engines(proxy_url))
+    key = keys[name]
+    if key is None or not key.get_secret_value():
+        raise InvalidSetting(f"search.{name}_api_key", "not set", f"your key, or {name} taken out of the list")
+    return KEYED[name](fetcher, key=key, limits=limits, clock=clock, usd=usd)
 
 
 def _usd_per_call(name: str, settings: SearchSettings) -> float:
@@ -102,7 +91,49 @@ def _usd_per_call(name: str, settings: SearchSettings) -> float:
     return prices.get(name, 0.0)
 
 
-def _key(key: SecretStr | None, provider: str) -> SecretStr:
-    if key is None or not key.get_secret_value():
-        raise InvalidSetting(f"search.{provider}_api_key", "not set", f"your key, or {provider} taken out of the list")
-    return key
+class Breaking:
+    """A provider behind its circuit breaker."""
+
+    def __init__(self, provider: SearchProvider, breaker: Breaker) -> None:
+        self._provider = provider
+        self._breaker = breaker
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self._provider.name
+
+    @property
+    def cost_usd_per_call(self) -> float:
+        """The provider's price."""
+        return self._provider.cost_usd_per_call
+
+    @property
+    def page_results(self) -> int:
+        """How many results a page of the provider has."""
+        return self._provider.page_results
+
+    @property
+    def max_pages(self) -> int:
+        """The most pages that the provider is asked for."""
+        return self._provider.max_pages
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """See `SearchProvider`. Raises CircuitOpen without asking while the circuit is open.
+
+        A refusal of egress speaks neither for the provider nor against it; an answer that is too large or in no
+        known encoding speaks against it.
+        """
+        if not self._breaker.admit():
+            raise CircuitOpen(f"{self.name} failed most of the last times and is not asked for a while")
+        try:
+            answer = self._provider.search(query)
+        except Unavailable:
+            self._breaker.record(failed=True)
+            raise
+        except PolicyRefused as refusal:
+            if refusal.rule != "egress":
+                self._breaker.record(failed=True)
+            raise
+        self._breaker.record(failed=False)
+        return answer

@@ -1,18 +1,24 @@
-"""How many calls a provider may still get today, counted by all workers together.
+"""What providers need not or may not be asked again, remembered by all workers together.
 
-In the broker one key per provider and UTC day, `<prefix>:quota:<name>:<YYYY-MM-DD>`, expires after two days:
-the day it counts and one in which an operator may look at it.
+In the broker one key per provider and UTC day counts its calls, `<prefix>:quota:<name>:<YYYY-MM-DD>`; it expires after
+two days: the day it counts and one in which an operator may look at it. One key each, `<prefix>:empty:<hash>`, stands
+for what a provider found nothing for, so that it is not paid for twice; it expires after `EMPTY_SECONDS`. Only an
+answer is remembered, never a failure. A broker that does not answer remembers nothing of this kind, and hinders no
+search.
 """
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import json
+import math
 from datetime import date
-from typing import Protocol
 
 import redis
 
 from sluice.contracts.errors import Overloaded, Unavailable
+from sluice.ingest.politeness.hosts import LenientBroker
+from sluice.ingest.search.port import SearchQuery
 
 KEY_TTL_SECONDS = 2 * 86_400
 BROKER_TIMEOUT_SECONDS = 5.0
@@ -20,53 +26,8 @@ BROKER_RETRY_SECONDS = 5.0
 """When a search comes back whose quota could not be counted."""
 
 
-class Quota(Protocol):
-    """A counter per name and day."""
-
-    def take(self, name: str, day: date, limit: int) -> bool:
-        """Count one call; False, and nothing counted, where `limit` calls were made already.
-
-        Raises:
-            Overloaded: the counter cannot be reached; says when to come back.
-        """
-        ...
-
-    def give_back(self, name: str, day: date) -> None:
-        """Uncount one call that was taken and not made.
-
-        Raises:
-            Unavailable: the counter cannot be reached.
-        """
-        ...
-
-
-class InMemoryQuota:
-    """Counts in this process. Keeps one day only."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._day: date | None = None
-        self._taken: dict[str, int] = {}
-
-    def take(self, name: str, day: date, limit: int) -> bool:
-        """See `Quota`."""
-        with self._guard:
-            if day != self._day:
-                self._day, self._taken = day, {}
-            if self._taken.get(name, 0) >= limit:
-                return False
-            self._taken[name] = self._taken.get(name, 0) + 1
-            return True
-
-    def give_back(self, name: str, day: date) -> None:
-        """See `Quota`."""
-        with self._guard:
-            if day == self._day and self._taken.get(name, 0) > 0:
-                self._taken[name] -= 1
-
-
 class BrokerQuota:
-    """Counts in the broker at `broker_url`."""
+    """A counter per name and day, in the broker at `broker_url`."""
 
     def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
         self._redis = redis.Redis.from_url(broker_url, socket_timeout=BROKER_TIMEOUT_SECONDS)
@@ -75,7 +36,11 @@ class BrokerQuota:
         self._key_prefix = key_prefix
 
     def take(self, name: str, day: date, limit: int) -> bool:
-        """See `Quota`."""
+        """Count one call; False, and nothing counted, where `limit` calls were made already.
+
+        Raises:
+            Overloaded: the counter cannot be reached; says when to come back.
+        """
         try:
             return bool(self._take(keys=[self._key(name, day)], args=[limit, KEY_TTL_SECONDS]))
         except redis.RedisError as error:
@@ -83,7 +48,11 @@ class BrokerQuota:
             raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
 
     def give_back(self, name: str, day: date) -> None:
-        """See `Quota`."""
+        """Uncount one call that was taken and not made.
+
+        Raises:
+            Unavailable: the counter cannot be reached.
+        """
         try:
             self._give_back(keys=[self._key(name, day)])
         except redis.RedisError as error:
@@ -106,3 +75,44 @@ return 1
 _GIVE_BACK = """
 if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end
 """
+
+
+EMPTY_SECONDS = 600.0
+"""How long a provider is not asked again for what it had no result for."""
+
+
+class BrokerEmptySearches:
+    """A memory of empty answers in the broker at `broker_url`, for `seconds`; 0 remembers nothing."""
+
+    def __init__(self, broker_url: str, *, seconds: float = EMPTY_SECONDS, key_prefix: str = "sluice") -> None:
+        self._broker = LenientBroker(broker_url)
+        self._seconds = math.ceil(seconds)
+        self._key_prefix = key_prefix
+
+    def holds(self, provider: str, query: SearchQuery) -> bool:
+        """Whether `provider` said lately that it has nothing for `query`."""
+        return self._seconds > 0 and self._broker.run(_HOLDS, [self._key(provider, query)], []) == 1
+
+    def add(self, provider: str, query: SearchQuery) -> None:
+        """Remember that it said so."""
+        if self._seconds > 0:
+            self._broker.run(_ADD, [self._key(provider, query)], [self._seconds])
+
+    def close(self) -> None:
+        """Close the connections to the broker."""
+        self._broker.close()
+
+    def _key(self, provider: str, query: SearchQuery) -> str:
+        return f"{self._key_prefix}:empty:{fingerprint(provider, query)}"
+
+
+def fingerprint(provider: str, query: SearchQuery) -> str:
+    """32 hex digits of what decides whether a provider finds anything: not how many results are wanted, nor the day."""
+    filters = query.filters
+    dates = [day.isoformat() if day else None for day in (filters.after, filters.before)]
+    asked = [provider, " ".join(query.query.split()), query.locale, query.vertical, sorted(filters.sites), dates]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+_HOLDS = "return redis.call('EXISTS', KEYS[1])"
+_ADD = "return redis.call('SET', KEYS[1], '', 'EX', ARGV[1])"

@@ -14,31 +14,13 @@ from datetime import UTC, datetime
 
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
 from sluice.contracts.ingest import SearchCompleted, SearchDirected, SearchResult
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
 from sluice.ingest.circuit_breaker import CircuitOpen
-from sluice.ingest.search.build import build_providers
-from sluice.ingest.search.merge import merged
-from sluice.ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, NoMemory
-from sluice.ingest.search.paging import Gathered, gather
+from sluice.ingest.deadline import CancelCheck, never_cancelled
+from sluice.ingest.search.gather import Gathered, gather, merged
 from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
-from sluice.ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
+from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
 from sluice.ingest.settings import SearchSettings
 from sluice.ingest.url import host_of, normalise_url, within_domains
-
-__all__ = [
-    "BrokerEmptySearches",
-    "BrokerQuota",
-    "EmptySearches",
-    "InMemoryQuota",
-    "Quota",
-    "SearchAnswer",
-    "SearchFailed",
-    "SearchPostponed",
-    "SearchProvider",
-    "SearchQuery",
-    "build_providers",
-    "search",
-]
 
 
 class TooDear(BudgetExhausted):
@@ -76,11 +58,11 @@ def search(
     directed: SearchDirected,
     providers: Sequence[SearchProvider],
     *,
-    quota: Quota,
+    quota: BrokerQuota,
     settings: SearchSettings,
     clock: Callable[[], datetime],
     check_cancelled: CancelCheck = never_cancelled,
-    empty: EmptySearches | None = None,
+    empty: BrokerEmptySearches | None = None,
 ) -> SearchCompleted:
     """The answers of the first `settings.merge_providers` that give one, as one. `clock` gives times with their zone.
 
@@ -100,7 +82,7 @@ def search(
         raise PolicyRefused("search", "no search provider is configured", "an entry in search.providers")
     started = clock()
     query = _query(directed, settings, started)
-    asking = _Asking(query, quota, settings, check_cancelled, empty or NoMemory(), directed.max_usd)
+    asking = _Asking(query, quota, settings, check_cancelled, empty, directed.max_usd)
     for provider in providers:
         if len(asking.answers) == settings.merge_providers:
             break
@@ -127,10 +109,10 @@ class _Asking:
     def __init__(
         self,
         query: SearchQuery,
-        quota: Quota,
+        quota: BrokerQuota,
         settings: SearchSettings,
         check_cancelled: CancelCheck,
-        empty: EmptySearches,
+        empty: BrokerEmptySearches | None,
         max_usd: float,
     ) -> None:
         self.answers: list[Gathered] = []
@@ -144,7 +126,7 @@ class _Asking:
 
     def ask(self, provider: SearchProvider) -> None:
         """Note the provider's answer, or why there is none."""
-        if self._empty.holds(provider.name, self._query):
+        if self._empty is not None and self._empty.holds(provider.name, self._query):
             self.answers.append(Gathered(provider.name, (), is_empty=True))
             return
         try:
@@ -161,7 +143,7 @@ class _Asking:
             self._waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
         else:
             self.answers.append(answer)
-            if answer.is_empty:
+            if answer.is_empty and self._empty is not None:
                 self._empty.add(provider.name, self._query)
 
     def failure(self, max_usd: float) -> BudgetExhausted | SearchFailed:

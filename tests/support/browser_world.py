@@ -16,7 +16,7 @@ import pytest
 from sluice.contracts.errors import InvalidSetting
 from sluice.ingest.browser.browser import Browser
 from sluice.ingest.browser.page import Rendered, RenderLimits, nothing
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.settings import CrawlSettings
 
 HTML = "text/html; charset=utf-8"

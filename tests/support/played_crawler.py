@@ -14,10 +14,10 @@ from sluice.contracts.errors import (
     TimedOut,
 )
 from sluice.contracts.known_pages import PageMemory
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
 from sluice.ingest.circuit_breaker import HostBreakers, host_rule
 from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
-from sluice.ingest.crawl.sitemap_cache import SiteMaps
+from sluice.ingest.crawl.sitemap import SiteMaps
+from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS, HostRateLimit

@@ -29,8 +29,7 @@ from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.trust import Signature
 from sluice.ingest.extract.charset import decode
 from sluice.ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
-from sluice.ingest.repository.facts import FACTS_KEY, TESTS, write_failing_tests
-from sluice.ingest.repository.junit import parse_report
+from sluice.ingest.repository.facts import FACTS_KEY, TESTS, parse_report, write_failing_tests
 from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
 
 MAX_FILE_BYTES = 10_000_000

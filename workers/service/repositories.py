@@ -27,9 +27,16 @@ from sluice.ingest.repository.clone import (
     is_address,
     parse_remote,
 )
-from sluice.ingest.repository.facts import DEPENDENCIES, FACTS_KEY, write_dependencies
+from sluice.ingest.repository.facts import (
+    DEPENDENCIES,
+    FACTS_KEY,
+    effective,
+    is_lock_file,
+    is_manifest,
+    parse_manifest,
+    write_dependencies,
+)
 from sluice.ingest.repository.git import Commit, GitRepository, TrackedFile
-from sluice.ingest.repository.manifests import effective, is_lock_file, is_manifest, parse_manifest
 from sluice.workers.context import Context
 from sluice.workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
 from sluice.workers.settings import Settings

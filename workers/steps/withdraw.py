@@ -12,7 +12,7 @@ from datetime import datetime
 from sluice.contracts.errors import NotFound, SluiceError
 from sluice.contracts.ingest import PageWithdrawn
 from sluice.contracts.known_pages import PageMemory
-from sluice.ingest.crawl.withdrawal import withdrawal_in
+from sluice.ingest.crawl.crawled_page import withdrawal_in
 from sluice.workers.wiring.corpora import CorpusReaders
 
 _OF_THE_WEB = frozenset({"crawl", "search"})

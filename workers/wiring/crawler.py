@@ -11,7 +11,7 @@ from sluice.contracts.known_pages import PageMemory
 from sluice.ingest.browser.browser import Browser
 from sluice.ingest.circuit_breaker import HostBreakers, host_rule
 from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
-from sluice.ingest.crawl.sitemap_cache import SiteMaps
+from sluice.ingest.crawl.sitemap import SiteMaps
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.politeness.hosts import HostMemory, HostStats

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sluice.contracts.ingest import SearchCompleted, SearchDirected
-from sluice.ingest.search.negative_cache import EmptySearches
 from sluice.ingest.search.port import SearchProvider
-from sluice.ingest.search.quota import Quota
+from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
 from sluice.ingest.search.search import search
 from sluice.ingest.settings import SearchSettings
 from sluice.workers.runtime.heartbeat import check_cancelled
@@ -21,9 +20,9 @@ class Searcher:
 
     settings: SearchSettings
     providers: Sequence[SearchProvider]
-    quota: Quota
+    quota: BrokerQuota
     """Calls per provider and day, counted in the broker for all workers together."""
-    empty_searches: EmptySearches
+    empty_searches: BrokerEmptySearches
     """What providers found nothing for, remembered by all workers together."""
 
     def search(self, directed: SearchDirected) -> SearchCompleted:

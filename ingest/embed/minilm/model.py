@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.minilm.files import (
     DIMENSION,
     FINGERPRINT,

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from sluice.contracts.errors import SluiceError
-from sluice.ingest.crawl.crawler_traps import why_trap
+from sluice.ingest.crawl.frontier import why_trap
 from sluice.ingest.crawl.page_scan import read_page
 from sluice.ingest.egress.rules import canonical_host, check_address
 from sluice.ingest.extract.charset import decode

@@ -12,8 +12,7 @@ from sluice.contracts.document import document_id_for
 from sluice.contracts.errors import InvalidSetting, PolicyRefused, Unavailable
 from sluice.contracts.ingest import CrawlDirected
 from sluice.ingest.browser.browser import Browser
-from sluice.ingest.crawl.crawled_page import CrawledPage
-from sluice.ingest.crawl.withdrawal import withdrawal_in
+from sluice.ingest.crawl.crawled_page import CrawledPage, withdrawal_in
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.settings import CrawlSettings
 from tests.support.played_crawler import crawler_through

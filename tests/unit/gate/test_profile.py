@@ -17,7 +17,7 @@ from sluice.gate.profile import (
     load_profile,
     load_profiles,
 )
-from sluice.ingest.search.filters import SearchFilters
+from sluice.ingest.search.port import SearchFilters
 
 
 def test_the_package_brings_three_profiles() -> None:

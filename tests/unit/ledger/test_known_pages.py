@@ -10,7 +10,7 @@ import pytest
 
 from sluice.contracts.document import document_id_for
 from sluice.contracts.known_pages import PageLink, PageMemory, RememberedPage, WithdrawnPage
-from sluice.ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
+from sluice.ingest.crawl.page_scan import MAX_LINKS, MAX_TEXT_CHARACTERS
 from sluice.ingest.url import MAX_URL_CHARACTERS
 from sluice.ledger.database import Database
 from sluice.ledger.known_pages import LedgerPageMemory

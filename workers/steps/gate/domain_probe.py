@@ -22,11 +22,11 @@ from sluice.ingest.repository.facts import (
     DEPENDENCIES,
     FACTS_KEY,
     TESTS,
+    is_manifest,
     names_dependency,
     read_dependencies,
     read_failing_tests,
 )
-from sluice.ingest.repository.manifests import is_manifest
 from sluice.trust.marketing.channels import names_in
 
 MENTIONS = 200

@@ -14,8 +14,8 @@ import pytest
 from sluice.contracts.errors import Overloaded, PolicyRefused
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.known_pages import PageLink, RememberedPage
-from sluice.ingest.crawl.budget_meter import BudgetMeter
 from sluice.ingest.crawl.crawler import CrawledPage, UnchangedPage
+from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.proxy import EgressProxy
 from tests.support.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
 

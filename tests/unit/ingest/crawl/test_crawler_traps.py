@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sluice.ingest.crawl.crawler_traps import why_trap
+from sluice.ingest.crawl.frontier import why_trap
 from sluice.ingest.url import MAX_URL_CHARACTERS, normalise_url
 
 SITE = "https://www.example.com"

@@ -29,8 +29,8 @@ from sluice.contracts.errors import (
 )
 from sluice.contracts.ingest import CrawlDirected
 from sluice.ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
-from sluice.ingest.crawl.budget_meter import BudgetMeter
 from sluice.ingest.crawl.crawler import Crawler, directions_from
+from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher, FetchLimits
 from sluice.ingest.politeness.response_verdict import retry_after_seconds

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.document import document_id_for, snippet_id_for
 from sluice.contracts.errors import NotFound, PolicyRefused, Unavailable
-from sluice.ingest.crawl.withdrawal import NoIndex, PageGone, Withdrawal, withdrawal_in
+from sluice.ingest.crawl.crawled_page import NoIndex, PageGone, Withdrawal, withdrawal_in
 
 ASKED, ELSEWHERE = "https://a.example/page", "https://b.example/page"
 

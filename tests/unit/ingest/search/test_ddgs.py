@@ -16,9 +16,8 @@ from ddgs.exceptions import DDGSException
 from sluice.contracts.errors import Fenced, Overloaded, PolicyRefused, TimedOut, Unavailable
 from sluice.ingest.egress.proxy import EgressProxy, Refusal
 from sluice.ingest.http.fetch import Fetcher, FetchLimits
-from sluice.ingest.search.filters import SearchFilters
-from sluice.ingest.search.port import SearchQuery
-from sluice.ingest.search.providers.ddgs import ENGINE_NAMES, Category, Ddgs, open_engines
+from sluice.ingest.search.ddgs import ENGINE_NAMES, Category, Ddgs, open_engines
+from sluice.ingest.search.port import SearchFilters, SearchQuery
 from sluice.ingest.settings import EgressSettings
 from tests.support.egress import USER_AGENT
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.ingest import SearchResult
-from sluice.ingest.search.merge import MOST_OF_A_SITE, diverse, merged
+from sluice.ingest.search.gather import MOST_OF_A_SITE, diverse, merged
 
 
 def found(*urls: str, snippet: str = "", title: str = "t", at: datetime | None = None) -> list[SearchResult]:

@@ -17,13 +17,9 @@ from pydantic import SecretStr
 from sluice.contracts.errors import Overloaded, PolicyRefused, TimedOut, Unavailable
 from sluice.contracts.ingest import SearchResult
 from sluice.ingest.http.fetch import Fetcher, FetchLimits
-from sluice.ingest.search.filters import SearchFilters
 from sluice.ingest.search.parse_results import MAX_ROWS, Fields, answer_from, read_moment
-from sluice.ingest.search.port import CODE_SITES, SearchQuery
-from sluice.ingest.search.providers.brave import Brave
-from sluice.ingest.search.providers.searxng import Searxng
-from sluice.ingest.search.providers.serpapi import SerpApi
-from sluice.ingest.search.providers.tavily import Tavily
+from sluice.ingest.search.port import CODE_SITES, SearchFilters, SearchQuery
+from sluice.ingest.search.providers import Brave, Searxng, SerpApi, Tavily
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)
 KEY = "k3y-that-must-not-be-shown"
@@ -181,7 +177,7 @@ def provider(name: str, site: Any, fetcher: Fetcher, limits: FetchLimits = LIMIT
     base, key = site.url().rstrip("/"), SecretStr(KEY)
     match name:
         case "searxng":
-            return Searxng(fetcher, base_url=base, limits=limits, clock=clock, usd=0.0)
+            return Searxng(fetcher, url=base, limits=limits, clock=clock, usd=0.0)
         case "brave":
             return Brave(fetcher, key=key, limits=limits, clock=clock, usd=0.005, url=base)
         case "serpapi":

@@ -7,24 +7,22 @@ and time, with no cookie that a site set. Engines that want a browser therefore 
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from ddgs.engines import ENGINES
-from ddgs.exceptions import DDGSException
 from lxml.etree import LxmlError
 
 from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
+from sluice.contracts.extras import needed
 from sluice.ingest.extract.charset import decode
 from sluice.ingest.http.fetch import REDIRECTS, Fetched, Fetcher, FetchLimits
 from sluice.ingest.politeness.response_verdict import retry_after_seconds
-from sluice.ingest.search.filters import Freshness
-from sluice.ingest.search.http_json import Clock
-from sluice.ingest.search.parse_results import Fields, answer_from
-from sluice.ingest.search.port import SearchAnswer, SearchQuery
+from sluice.ingest.search.parse_results import Clock, Fields, answer_from
+from sluice.ingest.search.port import Freshness, SearchAnswer, SearchQuery
 
 Category = Literal["text", "news"]
 
@@ -39,11 +37,17 @@ _FIELDS: Mapping[Category, Fields] = {
     "text": Fields(url="href", title="title", snippet="body"),
     "news": Fields(url="url", title="title", snippet="body", dates=("date",)),
 }
-_MISREADINGS = (
-    *(DDGSException, LxmlError, ValueError, LookupError, TypeError, AttributeError),
-    *(ArithmeticError, OSError, RecursionError, StopIteration),
-)
-"""What reading a page raises that is not as the engine expects it: it takes lists, dates and depths on trust."""
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What an engine fails by: our own refusals, and what reading raises of a page that is not as it expects.
+
+    It takes lists, dates and depths on trust.
+    """
+    from ddgs.exceptions import DDGSException
+
+    kinds = LxmlError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError
+    return (Unavailable, PolicyRefused, InvalidInput, DDGSException, *kinds, StopIteration)
 
 
 class Engine(Protocol):
@@ -72,9 +76,17 @@ OpenEngines = Callable[[Category], Iterable[Engine]]
 
 
 def open_engines(proxy_url: str) -> OpenEngines:
-    """The package's engines. Their own client, which nothing uses, is bound to the proxy all the same."""
+    """The package's engines. Their own client, which nothing uses, is bound to the proxy all the same.
+
+    Raises:
+        NotInstalled: the package is missing.
+    """
+    if importlib.util.find_spec("ddgs") is None:
+        raise needed("crawl", ImportError(name="ddgs"))
 
     def opened(category: Category) -> Iterable[Engine]:
+        from ddgs.engines import ENGINES
+
         known = ENGINES[category]
         return [known[name](proxy=proxy_url) for name in ENGINE_NAMES[category] if name in known]
 
@@ -116,7 +128,7 @@ class Ddgs:
             engine.http_client = EngineClient(self._fetcher, self._limits, self._clock, until, self._stopwatch, engine)
             try:
                 rows += [vars(result) for result in self._ask(engine, asked)]
-            except (Unavailable, PolicyRefused, InvalidInput, *_MISREADINGS) as error:
+            except _failures() as error:
                 failures.append((engine.name, error))
         if not rows:
             raise _failure(failures)

@@ -1,0 +1,248 @@
+"""Search providers that answer in JSON: SearXNG, Brave, SerpAPI and Tavily.
+
+SearXNG   one's own metasearch (docs.searxng.org, Search API); its `json` format must be switched on there
+Brave     api-dashboard.search.brave.com: web search, and news by an interface of their own
+SerpAPI   serpapi.com/search-api, its Google engine: web search and Google's news tab
+Tavily    docs.tavily.com, Search, basic depth: one credit per call
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from pydantic import SecretStr
+
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.ingest import Vertical
+from sluice.ingest.http.fetch import Fetcher, FetchLimits
+from sluice.ingest.search.parse_results import Clock, Fields, address, answer_from, read_json, rows_of
+from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchQuery
+
+
+class JsonProvider:
+    """What they have in common. `key` is the owner's, `url` where another than the usual address is asked."""
+
+    name: ClassVar[str]
+    page_results: ClassVar[int]
+    max_pages: ClassVar[int]
+    home: ClassVar[str] = ""
+    fields: ClassVar[Fields]
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        *,
+        limits: FetchLimits,
+        clock: Clock,
+        usd: float,
+        key: SecretStr = SecretStr(""),  # noqa: B008 - frozen
+        url: str | None = None,
+    ) -> None:
+        self.cost_usd_per_call = usd
+        self._fetcher, self._limits, self._clock = fetcher, limits, clock
+        self._key, self._url = key, (url or self.home).rstrip("/")
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """See `SearchProvider`."""
+        raise NotImplementedError
+
+    def _ask(self, path: str, **parts: Any) -> tuple[Mapping[str, Any], datetime]:
+        """The JSON object at `path` and the moment of asking; `parts` as `Fetcher.exchange` takes them."""
+        now = self._clock()
+        response = self._fetcher.exchange(f"{self._url}{path}", limits=self._limits, **parts)
+        return read_json(response, self.name, now), now
+
+    def _answer(
+        self, rows: Sequence[Any], now: datetime, *, more: bool = False, remarks: Sequence[str] = ()
+    ) -> SearchAnswer:
+        return answer_from(rows, self.fields, now=now, usd=self.cost_usd_per_call, more=more, remarks=remarks)
+
+
+class Searxng(JsonProvider):
+    """A SearXNG instance."""
+
+    name = "searxng"
+    page_results = 10
+    """A page with fewer rows is the last one."""
+    max_pages = 5
+    fields = Fields(url="url", title="title", snippet="content", dates=("publishedDate", "pubdate"))
+    categories: ClassVar[Mapping[Vertical, str | None]] = {"web": None, "news": "news", "code": "it"}
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """See `SearchProvider`."""
+        parameters = {
+            "q": query.text,
+            "format": "json",
+            "language": query.locale,
+            "categories": self.categories[query.vertical],
+            "pageno": str(query.page),
+            "time_range": query.filters.window(query.today),
+        }
+        body, now = self._ask(address("/search", parameters))
+        rows = rows_of(body, "results", provider=self.name, may_lack=False)
+        silent = rows_of(body, "unresponsive_engines", provider=self.name)
+        if not rows and query.page == 1 and silent:
+            raise Unavailable(f"searxng found nothing while {len(silent)} of its engines did not answer")
+        return self._answer(rows, now, more=len(rows) >= self.page_results)
+
+
+BRAVE_CHARACTERS = 400
+BRAVE_WORDS = 50
+"""Of a query; a longer one is answered with 422."""
+BRAVE_OFFSET = 9
+"""The last page that may be asked for, counted from 0."""
+_COUNTRIES = """
+    AR AT AU BE BR CA CH CL CN DE DK ES FI FR GB HK ID IN IT JP KR MX MY NL NO NZ PH PL PT RU SA SE TR TW US ZA
+"""
+_LANGUAGES = """
+    ar bg bn ca cs da de en es et eu fi fr gl gu he hi hr hu is it kn ko lt lv ml mr ms nb nl pa pl ro ru sk sl sr sv ta
+    te th tr uk vi
+"""
+_NAMES: Mapping[str, str] = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
+_LOCAL_NAMES: Mapping[str, str] = {"en-GB": "en-gb", "pt-PT": "pt-pt", "zh-TW": "zh-hant", "zh-HK": "zh-hant"}
+"""Languages that go by other names there. Any other is not named at all: an unknown one is answered with 422."""
+
+
+class Brave(JsonProvider):
+    """Brave Search."""
+
+    name = "brave"
+    page_results = 20
+    max_pages = BRAVE_OFFSET + 1
+    home = "https://api.search.brave.com"
+    fields = Fields(url="url", title="title", snippet="description", dates=("page_age",))
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """See `SearchProvider`. Pages are counted in whole `count`s, so each asks for as many as the first."""
+        asked = query.as_web()
+        is_news = asked.vertical == "news"
+        count = min(asked.top_k, self.page_results)
+        parameters = {
+            "q": asked.text_within(BRAVE_CHARACTERS, BRAVE_WORDS),
+            "count": str(count),
+            "offset": str(asked.page - 1) if asked.page > 1 else None,
+            "search_lang": _language(asked),
+            "country": asked.country if asked.country in _COUNTRIES.split() or not asked.country else "ALL",
+            "freshness": _freshness(asked),
+            "text_decorations": None if is_news else "false",
+            "result_filter": None if is_news else "web",
+        }
+        body, now = self._ask(
+            address(f"/res/v1/{'news' if is_news else 'web'}/search", parameters),
+            headers={"Accept": "application/json", "X-Subscription-Token": self._key.get_secret_value()},
+        )
+        if body.get("type") != ("news" if is_news else "search"):
+            raise Unavailable("brave answers with an error")
+        rows = rows_of(body, *(("results",) if is_news else ("web", "results")), provider=self.name)
+        return self._answer(rows, now, more=_has_more(body, len(rows), count))
+
+
+def _has_more(body: Mapping[str, Any], rows: int, count: int) -> bool:
+    """What Brave says of it; where it says nothing, whether the page was full."""
+    query = body.get("query")
+    said = query.get("more_results_available") if isinstance(query, Mapping) else None
+    return said if isinstance(said, bool) else rows >= count
+
+
+def _language(query: SearchQuery) -> str | None:
+    if query.locale in _LOCAL_NAMES:
+        return _LOCAL_NAMES[query.locale]
+    return _NAMES.get(query.language) or (query.language if query.language in _LANGUAGES.split() else None)
+
+
+def _freshness(query: SearchQuery) -> str | None:
+    filters = query.filters
+    if filters.after is None and filters.before is None:
+        return None
+    first = filters.after.isoformat() if filters.after else "1990-01-01"
+    return f"{first}to{(filters.before or query.today).isoformat()}"
+
+
+class SerpApi(JsonProvider):
+    """SerpAPI. It takes its key in the query string only, so its URLs must never be shown."""
+
+    name = "serpapi"
+    page_results = 10
+    """What Google gives at a time, whatever `num` asks for."""
+    max_pages = 5
+    home = "https://serpapi.com"
+    fields = Fields(url="link", title="title", snippet="snippet", dates=("date",))
+    nothing_found = "hasn't returned any results"
+    """Part of the sentence by which it says so, in the field where it puts errors."""
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """See `SearchProvider`. `start` counts results, so a page begins behind the rows of those before it."""
+        asked = query.as_web()
+        is_news = asked.vertical == "news"
+        parameters = {
+            "engine": "google",
+            "q": asked.text,
+            "tbm": "nws" if is_news else None,
+            "num": str(asked.missing),
+            "start": str(asked.skipped) if asked.page > 1 else None,
+            "hl": asked.language,
+            "gl": asked.country.lower() if asked.country else None,
+            "tbs": _range(asked.filters),
+            "api_key": self._key.get_secret_value(),
+        }
+        body, now = self._ask(address("/search.json", parameters))
+        rows = rows_of(body, "news_results" if is_news else "organic_results", provider=self.name)
+        if not rows:
+            self._refuse_complaint(body)
+        pagination = body.get("serpapi_pagination")  # its link is not followed: the next request is made here
+        return self._answer(rows, now, more=isinstance(pagination, Mapping) and bool(pagination.get("next")))
+
+    def _refuse_complaint(self, body: Mapping[str, Any]) -> None:
+        """Nothing where it says that the search went well and found nothing."""
+        complaint, metadata = body.get("error"), body.get("search_metadata")
+        went_well = isinstance(metadata, Mapping) and metadata.get("status") in {"Success", "Cached"}
+        if not went_well or (complaint and self.nothing_found not in str(complaint)):
+            raise Unavailable("serpapi answers with an error")
+
+
+def _range(filters: SearchFilters) -> str | None:
+    if filters.after is None and filters.before is None:
+        return None
+    first = f"cd_min:{filters.after:%m/%d/%Y}" if filters.after else ""
+    last = f"cd_max:{filters.before:%m/%d/%Y}" if filters.before else ""
+    return ",".join(filter(None, ("cdr:1", first, last)))
+
+
+TAVILY_CHARACTERS = 400
+"""Of a query, by Tavily's own advice."""
+
+
+class Tavily(JsonProvider):
+    """Tavily. It has no second page: at most 20 results."""
+
+    name = "tavily"
+    page_results = 20
+    max_pages = 1
+    home = "https://api.tavily.com"
+    fields = Fields(url="url", title="title", snippet="content", dates=("published_date",))
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """See `SearchProvider`. Tavily knows no locale but the language of the query itself."""
+        asked = query.as_web()
+        told = {
+            "query": " ".join(asked.query.split())[:TAVILY_CHARACTERS],
+            "topic": "news" if asked.vertical == "news" else None,
+            "search_depth": "basic",
+            "max_results": min(asked.top_k, self.page_results),
+            "include_domains": list(asked.filters.sites) or None,
+            "start_date": asked.filters.after.isoformat() if asked.filters.after else None,
+            "end_date": asked.filters.before.isoformat() if asked.filters.before else None,
+        }
+        body, now = self._ask(
+            "/search",
+            method="POST",
+            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._key.get_secret_value()}"},
+            content=json.dumps({name: value for name, value in told.items() if value is not None}).encode(),
+        )
+        rows = rows_of(body, "results", provider=self.name, may_lack=False)
+        beyond = asked.top_k > self.page_results
+        remarks = (f"no more than {self.page_results} results are to be had",) if beyond else ()
+        return self._answer(rows, now, remarks=remarks)
