@@ -78,19 +78,9 @@ COMMANDS = {
     "quarantine": Entry(
         "operate.quarantine:quarantine", "Quarantine: chunks that the guard blocked when they were ingested.", _OPERATOR
     ),
-    "guard": Entry(
-        "quality.guard:guard",
-        "Check source trust and poisoning of what is served, for CI.",
-        _OPERATOR,
-    ),
     "sign": Entry("agent.sign:sign", "Sign a document, so that its origin can be trusted.", _AGENT),
     "forget": Entry(
         "operate.forget:forget", "Remove documents with every trace of them, and keep them out.", _OPERATOR
-    ),
-    "redteam": Entry(
-        "quality.redteam:redteam",
-        "Attack a running instance with commands to its readers' models, and print what came through.",
-        _OPERATOR,
     ),
     "flags": Entry("operate.flags:flags", "Feature flags: switch features on and off at run time.", _OPERATOR),
     "stages": Entry("operate.stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
@@ -106,30 +96,16 @@ COMMANDS = {
         _OPERATOR,
     ),
     "gate": Entry("quality.gate:gate", "The gate's decisions, profiles and models.", _OPERATOR),
-    "review": Entry(
-        "learn.review:review",
-        "Write the review packet: weights, rerankers, cost per task, alerts, red-team results.",
-        _OPERATOR,
-    ),
-    "phase": Entry("learn.review:phase", "Check whether a phase of the rollout is over.", _OPERATOR),
-    "replay-decisions": Entry(
-        "learn.replay_decisions:replay_decisions",
-        "Compute recorded decisions again by another configuration of the gate.",
-        _OPERATOR,
-    ),
     "prompts": Entry(
         "agent.prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT
     ),
     "eval": Entry(
-        "quality.eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR
+        "quality.eval:evaluation",
+        "How well it works: retrieval by known answers, the gate's runs, and whether what is served can be trusted.",
+        _OPERATOR,
     ),
     "feedback": Entry(
-        "learn.feedback:feedback", "Say what became of an answer: one run's, or in bulk from a file.", _AGENT
-    ),
-    "evaluate": Entry(
-        "learn.evaluate:evaluation",
-        "How the runs did: satisfaction, freshness gain, cost and latency, by plan.",
-        _OPERATOR,
+        "quality.feedback:feedback", "Say what became of an answer: one run's, or in bulk from a file.", _AGENT
     ),
     "keys": Entry("operate.keys:keys", "API keys: create, list, revoke.", _OPERATOR),
     "migrate": Entry(
@@ -149,6 +125,17 @@ COMMANDS = {
 }
 
 
+FORMER_NAMES = {
+    "evaluate": ("eval", "runs"),
+    "review": ("eval", "review"),
+    "phase": ("eval", "phase"),
+    "replay-decisions": ("eval", "replay"),
+    "guard": ("eval", "guard"),
+    "redteam": ("eval", "redteam"),
+}
+"""Names that commands had before, which scripts may still use. No help shows them."""
+
+
 class Group(TyperGroup):
     """A group of commands that shows its help, and ends well, when no command is given."""
 
@@ -164,7 +151,9 @@ class LazyGroup(Group):
     """The commands of `COMMANDS`; listed from the table, loaded when called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The real command in place of its entry in the table."""
+        """The real command in place of its entry in the table, or of its former name."""
+        if args[0] in FORMER_NAMES:
+            args = [*FORMER_NAMES[args[0]], *args[1:]]
         name, placeholder, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in COMMANDS else placeholder, rest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
@@ -57,6 +57,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def print_json(value: Any) -> None:
     """Print one JSON value."""
     sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_report(found: Any, print_it: Callable[[Any], None], *, as_json: bool, good: bool = True) -> None:
+    """Print a report, as one JSON value or by `print_it`; leave with 1 where it is not good."""
+    print_json(found) if as_json else print_it(found)
+    if not good:
+        raise typer.Exit(1)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -30,7 +30,7 @@ class Incident(Value):
 
 
 class RetrievalBenchmark(Value):
-    """One report of `sluice eval`."""
+    """One report of `sluice eval retrieval`."""
 
     path: str
     made_at: Moment
@@ -56,7 +56,7 @@ class ReviewPacket(Value):
 
 
 def read_benchmarks(reports: Sequence[tuple[Path, Report]]) -> tuple[RetrievalBenchmark, ...]:
-    """What the reports of `sluice eval` say, the oldest first."""
+    """What the reports of `sluice eval retrieval` say, the oldest first."""
     found = [
         RetrievalBenchmark(
             path=path.name,
@@ -100,14 +100,14 @@ def _lines(packet: ReviewPacket) -> Iterator[str]:
         )
         reranked = ", reranked" if benchmark.reranked else ""
         yield f"- {benchmark.made_at:%Y-%m-%d}, {benchmark.source}{reranked}: nDCG@10 {means} ({benchmark.path})"
-    yield from _or_none(packet.benchmarks, "No report of `sluice eval` was given.")
+    yield from _or_none(packet.benchmarks, "No report of `sluice eval retrieval` was given.")
     yield "\n## Alerts and steps\n"
     yield from (f"- {one.at:%Y-%m-%d %H:%M} UTC, {one.kind}: {one.told}" for one in packet.incidents)
     yield from _or_none(packet.incidents, "None.")
     yield "\n## Red team\n"
     for channel, counts in packet.red_team.items():
         yield f"- {channel}: " + ", ".join(f"{count} {what}" for what, count in counts.items())
-    yield from _or_none(packet.red_team, "No result of `sluice redteam --json` was given.")
+    yield from _or_none(packet.red_team, "No result of `sluice eval redteam --json` was given.")
 
 
 def _or_none(entries: object, told: str) -> Iterator[str]:

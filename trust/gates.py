@@ -80,7 +80,7 @@ class GateSummary(Value):
 
 
 class GuardReport(Value):
-    """What `sluice guard` found. It is good where no gate of severity P0 or P1 failed."""
+    """What `sluice eval guard` found. It is good where no gate of severity P0 or P1 failed."""
 
     corpus: str
     retrievals: int

@@ -57,7 +57,7 @@ def measure_evaluation(count: int = 1_000_000) -> dict[str, float]:
         "median slice, seconds": statistics.median(slices),
         f"refresh with {NEW_RUNS:,} new runs, seconds": incremental,
         f"refresh with {NEW_RUNS:,} new runs, CPU seconds": incremental_cpu,
-        "report over all runs (sluice evaluate), seconds": report,
+        "report over all runs (sluice eval runs), seconds": report,
         "memory held after a fifth of the runs, MB": held[len(held) // 5] / 1e6,
         "memory held after half of them, MB": held[len(held) // 2] / 1e6,
         "memory held after all, MB": held[-1] / 1e6,

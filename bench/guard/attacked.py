@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.guard.benign import Chunker
+from bench.redteam.attacks import CARRIERS, make_attacks
 from sluice.contracts.document import ChunkedDocument
-from sluice.trust.redteam.attacks import make_attacks
-from sluice.trust.redteam.carriers import CARRIERS
 
 PASSAGES = ("squad20_dev", "cacm", "cosqa_dev")
 QUESTIONS_OUT_OF_CONTEXT = frozenset(

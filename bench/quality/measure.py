@@ -1,4 +1,4 @@
-"""Every collection through one instance, as `sluice eval` would, and the baseline on the same questions."""
+"""Every collection through one instance, as `sluice eval retrieval` would, and the baseline on the same questions."""
 
 from __future__ import annotations
 

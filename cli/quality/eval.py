@@ -1,4 +1,4 @@
-"""`sluice eval`: how well the corpus answers questions whose answers are known, and what changed since the last time.
+"""`sluice eval`: the group, and how well the corpus answers questions whose answers are known, now and before.
 
 Everything is asked over HTTP, as an agent would, and politely: a few questions at a time, and none before the server
 says that it has room.
@@ -7,15 +7,14 @@ says that it has room.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from sluice.cli.configured import configured
@@ -28,17 +27,19 @@ from sluice.cli.output import (
     errors_told,
     marked,
     print_json,
+    print_report,
     print_table,
 )
-from sluice.cli.quality.eval_answers import judge_responses
-from sluice.contracts.api import RunAccepted, RunView, SubmittedDocument
-from sluice.contracts.errors import InvalidInput, NotFound, Overloaded
-from sluice.contracts.retrieval import TEXT_STRATEGIES, Query, Retrieval, Strategy
+from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, judge_responses, own_url, server_version
+from sluice.cli.quality.runs import phase, replay, review, rollout_report, runs
+from sluice.cli.quality.trust import guard, redteam
+from sluice.contracts.errors import InvalidInput, NotFound
+from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
 from sluice.evaluation.ragas.environment import FOLDER, install
 from sluice.evaluation.retrieval.ask import Answered, ask_all
 from sluice.evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
 from sluice.evaluation.retrieval.cases import Case, read_cases, sample_cases
-from sluice.evaluation.retrieval.compare import MAX_DROP, compare
+from sluice.evaluation.retrieval.compare import MAX_DROP, Comparison, compare
 from sluice.evaluation.retrieval.fit_fusion import fit_lexical_weight
 from sluice.evaluation.retrieval.measures import require_library
 from sluice.evaluation.retrieval.report import Report, Subject, make_report, read_report, write_report
@@ -56,24 +57,24 @@ from sluice.evaluation.retrieval.tables import (
 from sluice.otel.logs import configure
 from sluice.workers.settings import Settings
 from sluice_client import SluiceClient
-from sluice_client import errors as client_errors
-from sluice_client.errors import Forbidden, Unavailable
+from sluice_client.errors import Forbidden
 
 REPORT = Path("reports/retrieval-metrics.json")
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)
 
 
 class RunUnlessNamed(Group):
-    """`sluice eval PATH` is `sluice eval run PATH`."""
+    """`sluice eval PATH` is `sluice eval retrieval PATH`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments, with the command that was meant."""
         is_named = not args or args[0] in self.commands or args[0] == "--help"
-        return super().parse_args(ctx, args if is_named else ["run", *args])
+        return super().parse_args(ctx, args if is_named else ["retrieval", *args])
 
 
 evaluation = typer.Typer(
-    cls=RunUnlessNamed, help="How well the corpus answers questions whose answers are known.", no_args_is_help=True
+    cls=RunUnlessNamed,
+    help="How well it works: retrieval by known answers, the gate's runs, and whether what is served can be trusted.",
+    no_args_is_help=True,
 )
 
 
@@ -86,8 +87,9 @@ class _Questions(NamedTuple):
     collection: Path | None
 
 
-@evaluation.command("run")
-def run(
+@evaluation.command("run", hidden=True)
+@evaluation.command("retrieval")
+def retrieval(
     path: Annotated[Path, typer.Argument(help="A file of cases, or the folder of a collection in BEIR form.")],
     corpus: Annotated[
         str | None, typer.Option("--corpus", "-c", help="Default: `default`; for a folder, `eval-` and its name.")
@@ -111,14 +113,12 @@ def run(
     fit_fusion: Annotated[
         bool, typer.Option("--fit-fusion", help="Find query.lexical_weight for the corpus's model by these questions.")
     ] = False,
-    url: Annotated[str | None, typer.Option(help="The server; by default the one that the settings describe.")] = None,
-    api_key: Annotated[
-        str | None, typer.Option(envvar="SLUICE_API_KEY", help="Better set as a variable.", show_default=False)
-    ] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait until the corpus can be found.")] = 3_600.0,
     as_json: AsJson = False,
 ) -> None:
-    """Ask every question by each strategy; print the measures and write the report. `run` may be left out."""
+    """Ask every question by each strategy; print the measures and write the report. `retrieval` may be left out."""
     with errors_told(as_json=as_json):
         require_library()
         if fit_fusion and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
@@ -127,7 +127,7 @@ def run(
         settings = configured()
         _log_quietly(settings)
         with SluiceClient(url or own_url(settings), api_key) as client, _progress(quiet=as_json) as progress:
-            server_version = _server_version(client)
+            answered_by = server_version(client)
             fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
             _require_content(client, asked)
             answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit_fusion)
@@ -137,7 +137,7 @@ def run(
             source=str(path),
             corpus=asked.corpus,
             sluice_version=version("sluice"),
-            server_version=server_version,
+            server_version=answered_by,
             at_once=at_once,
         )
         facts = {"unjudged_count": asked.unjudged_count, "fed": fed, "cache_hit_rate": hit_rate, **judged}
@@ -162,15 +162,6 @@ def run(
         console.print(f"report: {marked(output)}", highlight=False, soft_wrap=True)
 
 
-@evaluation.command("install-ragas")
-def install_ragas(as_json: AsJson = False) -> None:
-    """Install the `ragas` package into an environment of its own: some 700 MB, a few minutes."""
-    with errors_told(as_json=as_json):
-        folder = configured().data_dir / FOLDER
-        install(folder)
-        print_json({"installed": str(folder)}) if as_json else console.print(f"installed in {marked(folder)}")
-
-
 @evaluation.command("compare")
 def compare_reports(
     before: Annotated[Path, typer.Argument(help="The report to compare with.")],
@@ -183,45 +174,31 @@ def compare_reports(
     """Compare two reports of the same questions; leave with 1 when a headline measure dropped too far."""
     with errors_told(as_json=as_json):
         found = compare(read_report(before), read_report(after), max_drop)
-        if as_json:
-            print_json({**found.model_dump(mode="json"), "ok": not found.drops})
-        else:
-            print_table(*comparison_table(found))
-            console.print(marked(write_verdict(found)), highlight=False, soft_wrap=True)
-        if found.drops:
-            raise typer.Exit(1)
+        told = {**found.model_dump(mode="json"), "ok": not found.drops} if as_json else found
+        print_report(told, _print_comparison, as_json=as_json, good=not found.drops)
 
 
-SomeModel = TypeVar("SomeModel", bound=BaseModel)
+def _print_comparison(found: Comparison) -> None:
+    print_table(*comparison_table(found))
+    console.print(marked(write_verdict(found)), highlight=False, soft_wrap=True)
 
 
-class LiveServer:
-    """The client as what evaluation asks and feeds."""
-
-    def __init__(self, client: SluiceClient) -> None:
-        self._client = client
-
-    def search(self, query: Query) -> Retrieval:
-        """Ask."""
-        asked = {name: getattr(query, name) for name in query.model_fields_set}
-        return _answered(Retrieval, lambda: self._client.query(**asked))
-
-    def add_documents(self, documents: Sequence[SubmittedDocument], corpus: str) -> RunAccepted:
-        """Hand documents in."""
-        handed_in = [one.model_dump(mode="json", exclude_unset=True) for one in documents]
-        return _answered(RunAccepted, lambda: self._client.add_documents(handed_in, corpus))
-
-    def run(self, run_id: str) -> RunView:
-        """Look at what became of them."""
-        return _answered(RunView, lambda: self._client.run(run_id))
+evaluation.command("runs")(runs)
+evaluation.command("report")(rollout_report)
+evaluation.command("replay")(replay)
+evaluation.command("review")(review)
+evaluation.command("phase")(phase)
+evaluation.command("guard")(guard)
+evaluation.command("redteam")(redteam)
 
 
-def _answered(kind: type[SomeModel], ask: Callable[[], BaseModel]) -> SomeModel:
-    """An answer of the client as the server's own type, which evaluation reckons with; and so its `Overloaded`."""
-    try:
-        return kind.model_validate_json(ask().model_dump_json(exclude_unset=True))
-    except client_errors.Overloaded as error:
-        raise Overloaded(error.message, error.retry_after_seconds) from error
+@evaluation.command("install-ragas")
+def install_ragas(as_json: AsJson = False) -> None:
+    """Install the `ragas` package into an environment of its own: some 700 MB, a few minutes."""
+    with errors_told(as_json=as_json):
+        folder = configured().data_dir / FOLDER
+        install(folder)
+        print_json({"installed": str(folder)}) if as_json else console.print(f"installed in {marked(folder)}")
 
 
 def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
@@ -247,19 +224,6 @@ def _log_quietly(settings: Settings) -> None:
     """Log to stderr. A try that is repeated is not logged; its last failure becomes the error."""
     level = settings.telemetry.log_level
     configure("sluice-cli", settings.telemetry.model_copy(update={"log_level": "error" if level == "info" else level}))
-
-
-def own_url(settings: Settings) -> str:
-    """Where the server that the settings describe answers."""
-    host = "127.0.0.1" if settings.http_host in EVERYWHERE else settings.http_host
-    return f"http://[{host}]:{settings.http_port}" if ":" in host else f"http://{host}:{settings.http_port}"
-
-
-def _server_version(client: SluiceClient) -> str:
-    try:
-        return client.health().version
-    except Unavailable as error:
-        raise Unavailable(f"{error}; is `sluice up` running, or does --url say where?") from error
 
 
 def _require_content(client: SluiceClient, asked: _Questions) -> None:

@@ -163,7 +163,7 @@ def read_report(path: Path) -> Report:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
     except ValidationError as error:
         field, problem = first_problem(error)
-        raise InvalidInput(str(path), f"no report: {field}: {problem}", "`sluice eval` writes reports") from error
+        raise InvalidInput(str(path), f"no report: {field}: {problem}", "`sluice eval` writes them") from error
 
 
 def _strategy_report(cases: Sequence[Case], answers: Sequence[Answered]) -> StrategyReport:

@@ -1,4 +1,4 @@
-"""`sluice eval` from the command line to a real instance and back, and how it fails without one."""
+"""`sluice eval retrieval` from the command line to a real instance and back, and how it fails without one."""
 
 from __future__ import annotations
 

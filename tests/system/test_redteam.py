@@ -1,4 +1,4 @@
-"""`sluice redteam` against a real instance: what is overt or hidden does not come through, and nothing is left behind."""
+"""`sluice eval redteam` against a real instance: what is overt or hidden does not come through, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied(offline: Instance) -> None:
-    done = offline.sluice("redteam", "--corpus", "redteam-test", "--payloads", "2", "--json", timeout=220)
+    done = offline.sluice("eval", "redteam", "--corpus", "redteam-test", "--json", timeout=220)
 
     told = json.loads(done.stdout)
     unmarked = {one["channel"]: one["examples"] for one in told["channels"] if one["is_overt"] and one["unmarked"]}
@@ -25,6 +25,6 @@ def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied
 
 
 def test_a_corpus_that_may_hold_more_than_attacks_is_refused(offline: Instance) -> None:
-    refused = offline.sluice("redteam", "--corpus", "default")
+    refused = offline.sluice("eval", "redteam", "--corpus", "default")
     assert refused.returncode == 2
     assert "redteam-" in refused.stderr

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.redteam.channels import CHANNELS, Channel
 from sluice.ingest.extract.extract import extract
-from sluice.trust.redteam.channels import CHANNELS, Channel
 from tests.support.browser_world import PAGES, World, world_with_a_browser
 
 PAYLOADS = (

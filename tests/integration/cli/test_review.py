@@ -1,4 +1,4 @@
-"""`sluice review` and `sluice phase` on a ledger with runs: what they write, and how they leave."""
+"""`sluice eval review` and `sluice eval phase` on a ledger with runs: what they write, and how they leave."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_packet_tells_costs_configurations_and_red_team_results(instance: In
     redteam = tmp_path / "redteam.json"
     channel = {"channel": "meta", "is_overt": True, "sent": 3, "kept_out": 2, "warned": 1, "unmarked": 0}
     redteam.write_text(json.dumps({"corpus": "redteam-1", "channels": [channel]}))
-    code, _ = sluice("review", "--since", "1d", "--redteam", str(redteam), "--output", str(tmp_path / "out"))
+    code, _ = sluice("eval", "review", "--since", "1d", "--redteam", str(redteam), "--output", str(tmp_path / "out"))
     assert code == 0
     told = (tmp_path / "out" / "review.md").read_text()
     assert "| default | retrieve | 1 | 100% | 1.000" in told
@@ -52,13 +52,13 @@ def test_the_packet_tells_costs_configurations_and_red_team_results(instance: In
 def test_a_flag_that_was_switched_stands_among_the_steps(instance: Instance, tmp_path: Path) -> None:
     flag: FlagName = "rerank"
     assert sluice("flags", "off", flag, "--note", "too slow")[0] == 0
-    sluice("review", "--since", "1d", "--output", str(tmp_path))
+    sluice("eval", "review", "--since", "1d", "--output", str(tmp_path))
     assert "FlagChanged: name rerank" in (tmp_path / "review.md").read_text()
 
 
 def test_a_result_that_is_none_is_refused(instance: Instance, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
-    assert sluice("review", "--redteam", str(tmp_path / "other.json"), "--output", str(tmp_path))[0] == 2
+    assert sluice("eval", "review", "--redteam", str(tmp_path / "other.json"), "--output", str(tmp_path))[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_result_that_is_none_is_refused(instance: Instance, tmp_path: Path) ->
     [(("0",), 1), (("2",), 1), (("3",), 1), (("4",), 2), (("1", "--baseline-until", "1h"), 1)],
 )
 def test_a_phase_that_is_not_over_leaves_with_one(instance: Instance, arguments: tuple[str, ...], code: int) -> None:
-    assert sluice("phase", *arguments)[0] == code
+    assert sluice("eval", "phase", *arguments)[0] == code

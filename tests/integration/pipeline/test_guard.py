@@ -1,4 +1,4 @@
-"""`sluice guard`: what was answered is judged by the rules of today, and CI is told."""
+"""`sluice eval guard`: what was answered is judged by the rules of today, and CI is told."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_command_leaves_with_1_and_writes_the_evidence_that_was_served(
     ask(instance)
     evidence = tmp_path / "reports" / "evidence-trust.jsonl"
     result = CliRunner().invoke(
-        app, ["guard", "--corpus", "docs", "--evidence", str(evidence), "--json"], prog_name="sluice"
+        app, ["eval", "guard", "--corpus", "docs", "--evidence", str(evidence), "--json"], prog_name="sluice"
     )
     assert result.exit_code == 1, result.output
     report = json.loads(result.stdout)
@@ -99,5 +99,5 @@ def test_the_command_leaves_with_1_and_writes_the_evidence_that_was_served(
 
 def test_without_an_answer_to_judge_it_says_so(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_DATA_DIR", str(instance.context.settings.data_dir))
-    result = CliRunner().invoke(app, ["guard", "--corpus", "docs", "--json"], prog_name="sluice")
+    result = CliRunner().invoke(app, ["eval", "guard", "--corpus", "docs", "--json"], prog_name="sluice")
     assert result.exit_code == 3

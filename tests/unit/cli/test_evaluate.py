@@ -1,4 +1,4 @@
-"""`sluice evaluate` shows how the runs did, and makes what is known of them again from their events."""
+"""`sluice eval runs` shows how the runs did, and makes what is known of them again from their events."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def judged(tmp_path: Path) -> Path:
 
 
 def test_each_plan_has_its_figures_with_their_intervals(sluice: Sluice, judged: Path) -> None:
-    told = json.loads(sluice("evaluate", "--json").stdout)
+    told = json.loads(sluice("eval", "runs", "--json").stdout)
     (retrieve, search) = told["rows"]
     assert (retrieve["plan"], retrieve["summary"]["runs"], retrieve["summary"]["judged"]) == ("retrieve", 3, 2)
     assert retrieve["summary"]["satisfaction"]["estimate"] == 0.5
@@ -64,7 +64,7 @@ def test_each_plan_has_its_figures_with_their_intervals(sluice: Sluice, judged: 
 
 
 def test_the_table_has_a_row_for_each_plan_and_one_for_all(sluice: Sluice, judged: Path) -> None:
-    shown = sluice("evaluate", "--since", "1d")
+    shown = sluice("eval", "runs", "--since", "1d")
     assert shown.exit_code == 0, shown.output
     lines = [line.split() for line in shown.stdout.splitlines()]
     assert ["default", "retrieve", "3", "2", "(67%)"] in [line[:5] for line in lines]
@@ -72,13 +72,13 @@ def test_the_table_has_a_row_for_each_plan_and_one_for_all(sluice: Sluice, judge
 
 
 def test_runs_before_the_time_that_was_asked_for_do_not_count(sluice: Sluice, judged: Path) -> None:
-    assert json.loads(sluice("evaluate", "--since", "10m", "--json").stdout)["rows"] == []
+    assert json.loads(sluice("eval", "runs", "--since", "10m", "--json").stdout)["rows"] == []
 
 
 def test_what_is_known_of_each_run_can_be_made_again(sluice: Sluice, judged: Path) -> None:
-    before = json.loads(sluice("evaluate", "--by", "profile", "--json").stdout)["rows"]
+    before = json.loads(sluice("eval", "runs", "--by", "profile", "--json").stdout)["rows"]
     with Ledger(f"sqlite:///{judged}") as ledger, ledger.database.writing() as connection:
         connection.execute(text("DELETE FROM outcomes"))
-    assert json.loads(sluice("evaluate", "--json").stdout)["rows"] == []
-    rebuilt = sluice("evaluate", "--rebuild", "--by", "profile", "--json")
+    assert json.loads(sluice("eval", "runs", "--json").stdout)["rows"] == []
+    rebuilt = sluice("eval", "runs", "--rebuild", "--by", "profile", "--json")
     assert json.loads(rebuilt.stdout)["rows"] == before

@@ -7,12 +7,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from sluice.cli.examples import EXAMPLES
-from sluice.cli.main import COMMANDS, app, load
+from sluice.cli.main import COMMANDS, FORMER_NAMES, app, load
 
 
 def sluice(*arguments: str) -> Result:
@@ -66,9 +67,11 @@ def test_commands_groups_and_options_are_completed(shell: str, typed: str, compl
 
 
 def leaves() -> list[tuple[str, ...]]:
-    return [
-        (name, *rest) for name in COMMANDS for rest in ([(one,) for one in getattr(load(name), "commands", ())] or [()])
-    ]
+    return [(name, *rest) for name in COMMANDS for rest in ([(one,) for one in shown(load(name))] or [()])]
+
+
+def shown(group: Any) -> list[str]:
+    return [name for name, command in getattr(group, "commands", {}).items() if not command.hidden]
 
 
 @pytest.mark.parametrize("command", leaves(), ids=" ".join)
@@ -85,7 +88,22 @@ def test_every_example_is_of_a_command() -> None:
     known = set(leaves())
     for example in EXAMPLES:
         words = tuple(example.split())
-        assert words[:1] in known or words[:2] in known or words[0] == "eval", example
+        assert words[:1] in known or words[:2] in known, example
+
+
+@pytest.mark.parametrize("former", [*FORMER_NAMES.items(), ("gate report", ("eval", "report"))])
+def test_a_former_name_runs_the_same_command_and_no_help_shows_it(former: tuple[str, tuple[str, ...]]) -> None:
+    name, present = former
+    told = sluice(*name.split(), "--help")
+    assert told.exit_code == 0
+    options, present_options = (one.output.partition("Options")[2] for one in (told, sluice(*present, "--help")))
+    assert options.partition("Example")[0] == present_options.partition("Example")[0] != ""
+    assert name.split()[-1] not in [line.split()[1] for line in sluice().output.splitlines() if line.startswith("│ ")]
+
+
+@pytest.mark.parametrize("arguments", [("cases.jsonl",), ("run", "cases.jsonl"), ("retrieval", "cases.jsonl")])
+def test_retrieval_may_be_left_out(arguments: tuple[str, ...]) -> None:
+    assert "cases.jsonl" in sluice("eval", *arguments).output  # it is missing, and named
 
 
 def completed(shell: str, typed: str, action: str = "") -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from tokenizers import Tokenizer
 
+from bench.redteam.channels import CHANNELS, Channel, pdf
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.trust import Verdict
 from sluice.ingest.chunk.chunk import chunk_document
@@ -17,7 +18,6 @@ from sluice.ingest.extract.extract import extract, extract_document
 from sluice.ingest.settings import ChunkSettings
 from sluice.trust.guard.guard import RuleGuard
 from sluice.trust.guard.model import Vectors
-from sluice.trust.redteam.channels import CHANNELS, Channel, pdf
 from tests.support.repository import MODELS
 
 PAYLOADS = (

@@ -84,7 +84,7 @@ def f1_lifts(context: Context, version: str) -> dict[str, float]:
 
 
 def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path | None) -> PhaseReport:
-    """Phase 3, from a model's metrics and from reports of `sluice eval` without and with the reranker.
+    """Phase 3, from a model's metrics and from reports of `sluice eval retrieval` without and with the reranker.
 
     Raises:
         InvalidInput: a report cannot be read.

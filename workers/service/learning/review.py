@@ -1,4 +1,4 @@
-"""Gathers the review packet: from the ledger, from reports of `sluice eval`, and from results of `sluice redteam`."""
+"""Gathers the review packet: from the ledger, from reports of `sluice eval`, and from results of `eval redteam`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.evaluation.retrieval.report import read_report
 from sluice.evaluation.review import Incident, ReviewPacket, WeightChange, read_benchmarks
 from sluice.evaluation.summary import Summary
 from sluice.gate.profile import Profile
-from sluice.trust.redteam.outcome import RedTeamReport
+from sluice.trust.redteam import RedTeamReport
 from sluice.workers.service.learning.evaluation import evaluate
 
 if TYPE_CHECKING:
@@ -114,6 +114,6 @@ def _red_team(path: Path) -> Iterator[tuple[str, dict[str, int]]]:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
     except ValidationError as error:
         field, problem = first_problem(error)
-        raise InvalidInput(str(path), f"no result: {field}: {problem}", "`sluice redteam --json` prints one") from error
+        raise InvalidInput(str(path), f"no result: {field}: {problem}", "`eval redteam --json` prints one") from error
     for one in report.channels:
         yield one.channel, {"sent": one.sent, "kept out": one.kept_out, "warned": one.warned, "unmarked": one.unmarked}

@@ -1,4 +1,4 @@
-"""`sluice guard`: the gates over source trust and poisoning, for answers that were given or for questions asked now.
+"""`sluice eval guard`: the gates over source trust and poisoning, for answers given or for questions asked now.
 
 Every text that was served is inspected again by the rules of today, so that gate P fails for what was let through by
 those of yesterday. Trust is counted by the lists of today, as of the day of the answer.

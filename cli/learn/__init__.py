@@ -1,1 +1,0 @@
-"""Commands of what became of runs, and of what the gate learns from it."""
