@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-import sluice
 from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.disk.jail import child_command
 from sluice.graph.cypher.engine_file import CypherFile, EdgeRow, NodeRow, file_of, write_file
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.publish import current, open_generation
@@ -80,11 +80,6 @@ _RULES = {How.EXACT: "by path", How.SUFFIX: "by path", How.ALIAS: "by re-export"
 
 
 LOCK = ".cypher.lock"
-_PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from sluice.graph.cypher.build import main; "
-    "sys.exit(main(sys.argv[2]))"
-)
-_SOURCES = Path(sluice.__file__).resolve().parents[1]
 _TOLD_CHARACTERS = 500
 
 
@@ -133,7 +128,7 @@ def build(folder: Path, corpus: str, facts: Mapping[str, DocumentFacts]) -> Cyph
 
 def _in_child(folder: Path, timeout_seconds: float, corpus: str, facts: Mapping[str, DocumentFacts]) -> None:
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and sources
-        [sys.executable, "-I", "-B", "-c", _PROGRAM, str(_SOURCES), str(folder.resolve())],
+        child_command("sluice.graph.cypher.build", str(folder.resolve())),
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={"OMP_NUM_THREADS": "1"}, cwd="/", start_new_session=True, text=True,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sluice.graph.cypher.jail import Limits, NoJail, close_in
+from sluice.disk.jail import Limits, NoJail, close_in
 
 _BASE_BYTES = 512 << 20
 """Address space of the interpreter and the engine's library."""
@@ -27,6 +27,7 @@ _POOL_BYTES = 128 << 20
 _MEMORY_BYTES = 512 << 20
 """What a question may take beside the pool and the map of the file."""
 _LEAST_MAP_BYTES = 1 << 30
+_DESCRIPTORS = 32
 _OUTPUT = 1
 
 
@@ -56,6 +57,7 @@ def _locked(request: dict[str, Any]) -> dict[str, Any]:
     limits = Limits(
         cpu_seconds=math.ceil(request["timeout_seconds"]) + 1,
         address_space_bytes=_BASE_BYTES + _POOL_BYTES + _MEMORY_BYTES + mapped,
+        descriptors=_DESCRIPTORS,
     )
     closed = close_in(folder, limits, (_OUTPUT,), frozenset(request.get("without", ())))
     _write(b"\n")

@@ -11,7 +11,6 @@ import os
 import re
 import select
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -19,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import sluice
 from sluice.contracts.errors import InvalidInput, NotFound, Overloaded, TimedOut, Unavailable
 from sluice.contracts.extras import needed
 from sluice.contracts.graph.api import CypherRequest, CypherResult
+from sluice.disk.jail import child_command
 from sluice.graph.cypher.engine_file import FILE, CypherFile, discard, newest_files
 from sluice.graph.cypher.guard import Parameter, Statement, guard
 from sluice.graph.schema import NODE_PROPERTIES
@@ -34,8 +33,6 @@ _START_SECONDS = 20.0
 """Until a process is locked up and begins: a tenth of a second where the machine is idle."""
 _GRACE_SECONDS = 0.5
 """Given beyond the time limit for the answer of an engine that stopped at it."""
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from sluice.graph.cypher.child import main; main()"
-_SOURCES = Path(sluice.__file__).resolve().parents[1]
 _MEMORY_WORDS = ("buffer pool is full", "bad_alloc", "cannot allocate", "mmap")
 _NO_PROPERTY = re.compile(r"Cannot find property (\w+) for (\w+)")
 _SHOWN_CHARACTERS = 300
@@ -123,7 +120,7 @@ def _in_child(request: Mapping[str, Any], timeout_seconds: float) -> dict[str, A
         raise Overloaded("too many Cypher queries run at this time")
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and sources
-            [sys.executable, "-I", "-B", "-c", _PROGRAM, str(_SOURCES)],
+            child_command("sluice.graph.cypher.child"),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, cwd="/",
             start_new_session=True,
         )  # fmt: skip

@@ -12,12 +12,12 @@ import pwd
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sluice.contracts.errors import InvalidSetting, PolicyRefused
+from sluice.disk.jail import child_command
 from sluice.ingest.browser import namespace
 
 PROJECT_CHROMIUM = Path(__file__).resolve().parents[2] / ".cache" / "chromium" / "chromium"
@@ -112,8 +112,7 @@ def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequenc
         uid=user.pw_uid if user else None,
         gid=user.pw_gid if user else None,
     )
-    # Isolated, and without site packages: it reads nothing but the standard library, and starts in a few milliseconds.
-    command = [sys.executable, "-I", "-S", namespace.__file__, json.dumps(asdict(plan)), str(binary)]
+    command = child_command(namespace.__name__, json.dumps(asdict(plan)), str(binary), has_packages=False)
     launcher.script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     launcher.script.chmod(0o700)
     return launcher

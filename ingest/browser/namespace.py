@@ -1,8 +1,8 @@
 """A browser's own small world: a network that leads to one listener, processes that end together.
 
-Run as a program, before the browser and in place of it; the standard library is all it needs. It enters new namespaces
-(namespaces(7)), hands the listener through which alone the browser reaches anything out to the worker, gives up every
-privilege and becomes the browser. Promises:
+Run as a program, before the browser and in place of it; beside the standard library it takes `disk.jail` alone. It
+enters new namespaces (namespaces(7)), hands the listener through which alone the browser reaches anything out to the
+worker, gives up every privilege and becomes the browser. Promises:
 
 1. In a network of its own the browser finds the loopback device with our listener, and a cable that ends in the same
    room, so that pages take the machine for connected. No packet leaves but by the listener.
@@ -15,29 +15,39 @@ privilege and becomes the browser. Promises:
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import json
 import os
 import resource
-import signal
 import socket
 import struct
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
+from sluice.disk.jail import (
+    AGAIN,
+    BIND,
+    MESSAGES,
+    MOUNTS,
+    NETWORK,
+    NO_SETUID_DEVICES_PROGRAMS,
+    PRIVATE,
+    PROCESSES,
+    READ_ONLY,
+    RECURSIVE,
+    become,
+    die_with_parent,
+    forbid_new_privileges,
+    mount,
+    own_users,
+    unshare,
+)
+
 LISTENER_PORT = 8080
 """Where the browser finds the relay, at any address of 127.0.0.0/8 in its network. Nothing else listens there."""
 
-NETWORK, PROCESSES, MOUNTS, MESSAGES, USERS = 0x40000000, 0x20000000, 0x00020000, 0x08000000, 0x10000000
-"""CLONE_NEWNET, _NEWPID, _NEWNS, _NEWIPC and _NEWUSER of <linux/sched.h>."""
-
-_SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38
-_MOUNT_NOSUID_NODEV_NOEXEC, _MOUNT_PRIVATE_RECURSIVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x40000
-_MOUNT_READ_ONLY, _MOUNT_AGAIN, _MOUNT_BIND_RECURSIVE = 0x1, 0x20, 0x1000 | 0x4000
 _EMPTY_FOLDER = b"mode=0755,size=1m"
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sys", "/usr/bin", "/usr/lib", "/usr/share")
 """Without these no program runs: neither they, nor what is in them, nor what they are in is ever hidden."""
@@ -49,8 +59,6 @@ PREFERENCES = {"net": {"network_prediction_options": 2}}
 There is no switch for that."""
 _MERGED_SWITCHES = ("--disable-features", "--enable-features", "--disable-blink-features")
 """Of several the browser heeds the last; here they are put together."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +93,13 @@ class Isolation:
         return cls(found["network"], found["processes"], found["mounts"], tuple(found["missing"]))
 
 
-def main(arguments: list[str]) -> int:
+def main(*arguments: str) -> int:
     """Enter the namespaces and run the browser: `PLAN BINARY SWITCH…`. Returns the browser's exit status."""
     plan = Plan(**json.loads(arguments[0]))
     with open(plan.process_id, "w") as file:
         file.write(str(os.getpid()))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    command = [arguments[1], *merged_switches(arguments[2:])]
+    command = [arguments[1], *merged_switches(list(arguments[2:]))]
     _write_preferences(command)
     _give_profile_away(plan, command)
     isolation = find_isolation(plan)
@@ -129,44 +137,35 @@ def _try(plan: Plan) -> Isolation:
             return False
         return True
 
-    if not _is_root() and not works("user namespace", _own_users):
+    if not _is_root() and not works("user namespace", own_users):
         return Isolation(network=False, processes=False, mounts=False, missing=tuple(missing))
     network = plan.network and works("network namespace", _own_network)
     if network:
         works("network cable", _connect_cable)
-    processes = works("process namespace", lambda: _unshare(PROCESSES))
-    mounts = works("mount namespace", lambda: _unshare(MOUNTS))
-    works("message namespace", lambda: _unshare(MESSAGES))
+    processes = works("process namespace", lambda: unshare(PROCESSES))
+    mounts = works("mount namespace", lambda: unshare(MOUNTS))
+    works("message namespace", lambda: unshare(MESSAGES))
     return Isolation(network, processes, mounts, tuple(missing))
 
 
 def _enter(plan: Plan, isolation: Isolation) -> None:
     if not _is_root():
-        _own_users()
+        own_users()
     if isolation.network:
         _own_network()
         with suppress(OSError):  # without a cable pages believe the machine is not connected, and no more
             _connect_cable()
     with suppress(OSError):
-        _unshare(MESSAGES)
+        unshare(MESSAGES)
     if isolation.mounts:
-        _unshare(MOUNTS)
+        unshare(MOUNTS)
     if isolation.processes:
-        _unshare(PROCESSES)
+        unshare(PROCESSES)
 
 
 def _own_network() -> None:
-    _unshare(NETWORK)
+    unshare(NETWORK)
     _raise_device("lo")
-
-
-def _own_users() -> None:
-    """A user namespace in which we are whom we are, and may make the other namespaces."""
-    uid, gid = os.getuid(), os.getgid()
-    _unshare(USERS)
-    for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(line)
 
 
 def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
@@ -176,13 +175,13 @@ def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
         os._exit(child_work())
     _let_go_of_the_pipe()
     _become(plan)
-    _die_with_the_parent()
+    die_with_parent()
     return _exit_code(os.waitpid(child, 0)[1])
 
 
 def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
     """The first process of its namespace: start the browser, reap what ends, end all when the browser ends."""
-    _die_with_the_parent()
+    die_with_parent()
     if isolation.mounts:
         isolation = replace(isolation, missing=(*isolation.missing, *_own_folders(plan, isolation, command)))
     _report(plan, isolation, _listen() if isolation.network else None)
@@ -190,7 +189,7 @@ def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
     _become(plan)
     if browser == 0:
         _run(command)
-    _die_with_the_parent()  # becoming somebody else forgets it: prctl(2)
+    die_with_parent()  # becoming somebody else forgets it: prctl(2)
     _let_go_of_the_pipe()
     while True:
         ended, status = os.wait()
@@ -201,12 +200,12 @@ def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
 def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[str]:
     """Put out of sight what is none of the browser's business; returns what could not be."""
     try:
-        _mount(None, "/", None, _MOUNT_PRIVATE_RECURSIVE)  # or the outer namespace would see it too
+        mount(None, "/", PRIVATE | RECURSIVE)  # or the outer namespace would see it too
     except OSError as error:
         return [f"folders of its own: {error.strerror}"]
     if isolation.processes:
         with suppress(OSError):  # where a container's is masked; other users may read the outer one as well
-            _mount("proc", "/proc", "proc", _MOUNT_NOSUID_NODEV_NOEXEC)
+            mount("proc", "/proc", NO_SETUID_DEVICES_PROGRAMS, "proc")
     os.chdir("/")  # where it stood would still be seen from there
     needed = {os.path.realpath(one) for one in (os.environ.get("TMPDIR"), _profile(command)) if one}
     needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.egress_grant, plan.process_id))
@@ -224,23 +223,18 @@ def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[s
 def _hide(folder: str, needed: list[str]) -> None:
     """Lay an empty folder over `folder`, through which only what is `needed` in it can be seen."""
     held = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in needed]
-    _mount("none", folder, "tmpfs", _MOUNT_NOSUID_NODEV_NOEXEC, _EMPTY_FOLDER)
+    mount("none", folder, NO_SETUID_DEVICES_PROGRAMS, "tmpfs", _EMPTY_FOLDER)
     for path, descriptor in held:
         before = os.umask(0o022)  # another user has to find the way
         os.makedirs(path, exist_ok=True)
         os.umask(before)
-        _mount(f"/proc/self/fd/{descriptor}", path, None, _MOUNT_BIND_RECURSIVE)
+        mount(f"/proc/self/fd/{descriptor}", path, BIND | RECURSIVE)
         os.close(descriptor)
-    _mount("none", folder, None, _MOUNT_AGAIN | _MOUNT_READ_ONLY | _MOUNT_NOSUID_NODEV_NOEXEC)
+    mount("none", folder, AGAIN | READ_ONLY | NO_SETUID_DEVICES_PROGRAMS)
 
 
 def _is_of_the_system(folder: str) -> bool:
     return any(f"{one}/".startswith(f"{folder.rstrip('/')}/") or folder.startswith(f"{one}/") for one in _SYSTEM)
-
-
-def _mount(source: str | None, target: str, kind: str | None, flags: int, data: bytes | None = None) -> None:
-    written = [one.encode() if one is not None else None for one in (source, target, kind)]
-    _check(_libc.mount(*written, flags, data), f"mount {target}")
 
 
 def _listen() -> socket.socket:
@@ -263,10 +257,8 @@ def _report(plan: Plan, isolation: Isolation, listener: socket.socket | None) ->
 def _become(plan: Plan) -> None:
     """The user of the plan, for good."""
     if plan.uid is not None and plan.gid is not None:
-        os.setgroups([])
-        os.setresgid(plan.gid, plan.gid, plan.gid)
-        os.setresuid(plan.uid, plan.uid, plan.uid)
-        _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+        become(plan.uid, plan.gid)
+        forbid_new_privileges()
 
 
 def _write_preferences(command: list[str]) -> None:
@@ -311,14 +303,6 @@ def merged_switches(switches: list[str]) -> list[str]:
     return [*(f"{name}={','.join(values)}" for name, values in lists.items()), *kept]
 
 
-def _unshare(space: int) -> None:
-    _check(_libc.unshare(space), "unshare")
-
-
-def _die_with_the_parent() -> None:
-    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
-
-
 def _let_go_of_the_pipe() -> None:
     for descriptor in _DEBUGGING_PIPE:
         with suppress(OSError):
@@ -332,12 +316,6 @@ def _is_root() -> bool:
 def _exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
-
-
-def _check(result: int, call: str) -> None:
-    if result != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{call}: {os.strerror(code)}")
 
 
 def _raise_device(name: str) -> None:
@@ -366,7 +344,3 @@ def _connect_cable() -> None:
 def _attribute(kind: int, value: bytes) -> bytes:
     length = 4 + len(value)
     return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -73,7 +73,7 @@ def browser_process(pid: int) -> int:
     """The browser itself among the processes that `pid` started: the one that is driven, and has no type."""
     for member in family(pid):
         command = command_line(member)
-        if "--remote-debugging-pipe" in command and "--type=" not in command and "namespace.py" not in command:
+        if "--remote-debugging-pipe" in command and "--type=" not in command and "browser.namespace" not in command:
             return member
     return pid
 

@@ -20,13 +20,11 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sluice.contracts.errors import InvalidInput, Unavailable
-from sluice.ingest.extract import pdf_child
+from sluice.disk.jail import child_command
 from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.extract.invisible_text import visible
 from sluice.ingest.extract.media_types import PDF
@@ -45,8 +43,7 @@ WALL_SECONDS = 90.0
 ADDRESS_SPACE_BYTES = 700_000_000
 """Of the child: the longest text that is kept, out of the largest file, takes 110 MB of memory. A container of 1 GB
 must hold the worker beside it."""
-READER = Path(pdf_child.__file__)
-COMMAND = (sys.executable, "-I", "-B", str(READER))
+COMMAND = tuple(child_command("sluice.ingest.extract.pdf_child"))
 
 _PAGE_CHARS = 100
 """A page with less text on average is more likely a scan than a text."""

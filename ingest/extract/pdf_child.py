@@ -1,13 +1,11 @@
 """Reads one PDF in a process of its own: the file on standard input, JSON on standard output.
 
-    python -I -B pdf_reader.py CPU_SECONDS ADDRESS_SPACE_BYTES MOST_PAGES MOST_CHARS
-
 What a reader of the page could not see is left out: text in invisible or transparent ink, in letters of less than two
 points, in the colour of what it stands on, beside the page, or in a layer that is switched off. A scan keeps the
 invisible text under its image: it is what the page shows.
 
-It imports nothing of ours, so that it starts quickly and has nothing to lose. The answer is one object, either
-`{"pages": […], "title": …, "author": …, "created": …}` or `{"failure": "encrypted" | "memory" | "characters" |
+Of ours it imports `disk.jail` alone, so that it starts quickly and has nothing to lose. The answer is one object,
+either `{"pages": […], "title": …, "author": …, "created": …}` or `{"failure": "encrypted" | "memory" | "characters" |
 "damaged", "detail": …}`. A file that takes more processor time than it may has no answer: the kernel ends the process.
 """
 
@@ -16,12 +14,13 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import resource
 import sys
 from collections import deque
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
+
+from sluice.disk.jail import Limits, limit
 
 Matrix = Sequence[float]
 """Six numbers (ISO 32000-2, 8.3.3)."""
@@ -43,14 +42,13 @@ class TooMuchText(Exception):
     """The pages hold more characters than they may."""
 
 
-def main() -> None:
-    """Read the file within the limits of the command line, and answer."""
-    cpu_seconds, address_space_bytes, most_pages, most_chars = map(int, sys.argv[1:])
+def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars: str) -> None:
+    """Read the file within these limits, and answer."""
     body = sys.stdin.buffer.read()
     importlib.import_module("pypdf")  # before memory is short, so that a library is never what it is short for
-    _limit(cpu_seconds, address_space_bytes)
+    limit(Limits(int(cpu_seconds), int(address_space_bytes)))
     try:
-        answer = read(body, most_pages, most_chars)
+        answer = read(body, int(most_pages), int(most_chars))
     except MemoryError:
         answer = {"failure": "memory", "detail": ""}
     except TooMuchText:
@@ -314,15 +312,3 @@ def _created(facts: Any) -> str | None:
     except ValueError:
         return None
     return moment.isoformat() if moment else None
-
-
-def _limit(cpu_seconds: int, address_space_bytes: int) -> None:
-    """Let the kernel end what takes too much; a second after SIGXCPU comes SIGKILL. No file is written."""
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (address_space_bytes, address_space_bytes))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from sluice.ingest.browser import namespace
+import sluice
 from tests.support.repository import REPOSITORY
 
 PROFILE = REPOSITORY / "deploy/chromium-seccomp.json"
@@ -107,8 +107,8 @@ def test_under_the_profile_the_browser_can_have_a_network_and_processes_of_its_o
         pytest.skip("no interpreter that an ordinary user may run")
     script = f"""
 import json, sys
-sys.path.insert(0, {str(Path(namespace.__file__).parent)!r})
-import namespace
+sys.path.insert(0, {str(Path(sluice.__file__).parents[1])!r})
+from sluice.ingest.browser import namespace
 found = namespace.find_isolation(namespace.Plan(egress_grant="", process_id="", network=True))
 print(json.dumps([found.network, found.processes]))
 """

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import sluice
 from sluice.contracts.errors import PolicyRefused
 from sluice.ingest.browser import namespace, running_browser
 from sluice.ingest.browser.browser import Browser
@@ -282,8 +283,8 @@ def test_the_launcher_names_what_is_not_to_be_had(tmp_path: Path) -> None:
         pytest.skip("needs unshare")
     script = f"""
 import json, sys
-sys.path.insert(0, {str(Path(namespace.__file__).parent)!r})
-import namespace
+sys.path.insert(0, {str(Path(sluice.__file__).parents[1])!r})
+from sluice.ingest.browser import namespace
 for kind in ("net", "pid"):
     open(f"/proc/sys/user/max_{{kind}}_namespaces", "w").write("0")
 found = namespace.find_isolation(namespace.Plan(egress_grant="", process_id="", network=True))

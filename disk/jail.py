@@ -1,4 +1,8 @@
-"""Locks the process up in which a question runs, before it opens the file. The standard library is all it needs.
+"""Starts a child process in a bare interpreter, and locks it up. The standard library is all it needs.
+
+`child_command` is the command line of a child that runs a module of ours with nothing else of ours in it. Such a child
+takes of this module what it needs: `limit` for what it may take, the namespaces for what it may see and reach, or
+`close_in` for all of it:
 
     namespaces      its own users (unless it is root), mounts, network and messages: no packet leaves
     file system     one folder, mounted for reading only, is the root directory (pivot_root, or else chroot)
@@ -19,12 +23,26 @@ import platform
 import resource
 import signal
 import struct
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-_NEW_USERS, _NEW_MOUNTS, _NEW_NETWORK, _NEW_MESSAGES = 0x10000000, 0x00020000, 0x40000000, 0x08000000
-_READ_ONLY, _NO_SETUID_DEVICES_PROGRAMS, _AGAIN, _BIND, _PRIVATE = 0x1, 0x2 | 0x4 | 0x8, 0x20, 0x1000, 0x4000 | 0x40000
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; sys.exit(main(*sys.argv[2:]))"
+_SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder that `sluice` lies in."""
+
+NETWORK, PROCESSES, MOUNTS, MESSAGES, USERS = 0x40000000, 0x20000000, 0x00020000, 0x08000000, 0x10000000
+"""CLONE_NEWNET, _NEWPID, _NEWNS, _NEWIPC and _NEWUSER of <linux/sched.h>, for `unshare`."""
+READ_ONLY, NO_SETUID_DEVICES_PROGRAMS, AGAIN, BIND, RECURSIVE, PRIVATE = (
+    0x1,
+    0x2 | 0x4 | 0x8,
+    0x20,
+    0x1000,
+    0x4000,
+    0x40000,
+)
+"""MS_RDONLY, MS_NOSUID with _NODEV and _NOEXEC, MS_REMOUNT, _BIND, _REC and _PRIVATE of mount(2)."""
 _DETACH = 2
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 22, 38
 NOBODY = 65534
@@ -78,7 +96,7 @@ class Limits(NamedTuple):
 
     cpu_seconds: int
     address_space_bytes: int
-    descriptors: int = 32
+    descriptors: int | None = None
 
 
 class Closed(NamedTuple):
@@ -90,6 +108,16 @@ class Closed(NamedTuple):
 
 class NoJail(Exception):
     """Neither files nor network could be closed; `str()` says what was tried."""
+
+
+def child_command(module: str, *arguments: str, has_packages: bool = True) -> list[str]:
+    """The command line that runs `main` of the module, with the arguments, in an interpreter of its own.
+
+    It is isolated: no variable of the environment and no folder of the user's changes what it imports. Without
+    `has_packages` it has the standard library and our own modules only, and starts in some milliseconds.
+    """
+    options = ["-I", "-B"] if has_packages else ["-I", "-S", "-B"]
+    return [sys.executable, *options, "-c", _PROGRAM.format(module=module), _SOURCES, *arguments]
 
 
 def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozenset[str] = frozenset()) -> Closed:
@@ -117,35 +145,86 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
     is_root = os.geteuid() == 0
     owner = os.stat(folder)
     user, group = owner.st_uid or NOBODY, owner.st_gid or NOBODY
-    if is_root or attempt("users", _enter_users):
-        attempt("network", lambda: _unshare(_NEW_NETWORK))
-        attempt("messages", lambda: _unshare(_NEW_MESSAGES))
-        if attempt("mounts", lambda: _unshare(_NEW_MOUNTS)):
+    if is_root or attempt("users", own_users):
+        attempt("network", lambda: unshare(NETWORK))
+        attempt("messages", lambda: unshare(MESSAGES))
+        if attempt("mounts", lambda: unshare(MOUNTS)):
             attempt("root", lambda: _enter_mounted(folder))
         if "root" not in layers:
             attempt("root", lambda: _enter(folder))
-    _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
-    _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+    forbid_new_privileges()
+    check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     landlocked = "/" if "root" in layers else folder
     os.chdir(landlocked)
     attempt("landlock", lambda: _landlock(landlocked))
-    _limit(limits)
+    limit(limits)
     stays = is_root and "root" not in layers and not _others_may_enter(folder)
     if is_root and not stays:
-        os.setgroups([])
-        os.setresgid(group, group, group)
-        os.setresuid(user, user, user)
+        become(user, group)
     # Root that has to stay root may read whatever mode a file has: Landlock says which.
     _drop_capabilities(_MAY_READ if stays else 0)
-    _die_with_parent()  # becoming somebody else forgets it: prctl(2)
+    die_with_parent()
     attempt("seccomp", _filter_calls)
     if not {"root", "landlock"} & set(layers) or not {"network", "seccomp"} & set(layers):
         raise NoJail("; ".join(missing))
     return Closed(tuple(layers), tuple(missing))
 
 
-def _die_with_parent() -> None:
-    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
+def limit(limits: Limits) -> None:
+    """Have the kernel end what takes too much; a second after SIGXCPU comes SIGKILL. No file is written, no core."""
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
+        (resource.RLIMIT_AS, limits.address_space_bytes, limits.address_space_bytes),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        resource.setrlimit(kind, (soft, hard))
+    if limits.descriptors is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits.descriptors, limits.descriptors))
+
+
+def unshare(spaces: int) -> None:
+    """Enter new namespaces (namespaces(7)). This and what follows raises OSError where the system refuses."""
+    check(_libc.unshare(spaces), "unshare")
+
+
+def own_users() -> None:
+    """Enter a user namespace in which this process is whom it is, and may make the other namespaces."""
+    uid, gid = os.geteuid(), os.getegid()
+    unshare(USERS)
+    for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with suppress(FileNotFoundError), open(f"/proc/self/{name}", "w") as file:
+            file.write(line)
+
+
+def mount(source: str | None, target: str, flags: int, kind: str | None = None, data: bytes | None = None) -> None:
+    """Mount `source`, or change how `target` is mounted (mount(2))."""
+    written = [one.encode() if one is not None else None for one in (source, target, kind)]
+    check(_libc.mount(*written, ctypes.c_ulong(flags), data), f"mount {target}")
+
+
+def become(uid: int, gid: int) -> None:
+    """Be that user for good, without further groups."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+def forbid_new_privileges() -> None:
+    """Let no program that this process runs have more rights than it has."""
+    check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent ends. Becoming another user forgets it: prctl(2)."""
+    check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def check(result: int, call: str) -> None:
+    """Raise the OSError of a call of the C library that failed."""
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{call}: {os.strerror(code)}")
 
 
 def _close_descriptors(kept: tuple[int, ...]) -> None:
@@ -159,25 +238,17 @@ def _close_descriptors(kept: tuple[int, ...]) -> None:
     os.closerange(first, max(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0], 4096))
 
 
-def _enter_users() -> None:
-    uid, gid = os.geteuid(), os.getegid()
-    _unshare(_NEW_USERS)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{uid} {uid} 1")
-    _write("/proc/self/gid_map", f"{gid} {gid} 1")
-
-
 def _enter_mounted(folder: str) -> None:
     """Make the folder, for reading only, all that there is."""
-    _mount(None, "/", _PRIVATE)
-    _mount(folder, folder, _BIND)
-    _mount(None, folder, _BIND | _AGAIN | _READ_ONLY | _NO_SETUID_DEVICES_PROGRAMS)
+    mount(None, "/", PRIVATE | RECURSIVE)  # or the outer namespace would see it too
+    mount(folder, folder, BIND)
+    mount(None, folder, BIND | AGAIN | READ_ONLY | NO_SETUID_DEVICES_PROGRAMS)
     os.chdir(folder)
     calls = _MACHINES.get(platform.machine())
     if calls is None:
         raise OSError("pivot_root: not known for this machine")
-    _check(_libc.syscall(calls.pivot_root, b".", b"."), "pivot_root")
-    _check(_libc.umount2(b".", _DETACH), "umount")
+    check(_libc.syscall(calls.pivot_root, b".", b"."), "pivot_root")
+    check(_libc.umount2(b".", _DETACH), "umount")
     os.chdir("/")
 
 
@@ -197,32 +268,20 @@ def _others_may_enter(folder: str) -> bool:
 
 def _landlock(folder: str) -> None:
     version = _libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
-    _check(version, "landlock")
+    check(version, "landlock")
     rights = (1 << _LANDLOCK_RIGHTS.get(version, 16)) - 1
     # struct landlock_ruleset_attr: files; from version 4 TCP (bind, connect); from 6 signals and abstract sockets.
     attributes = struct.pack("=QQQ", rights, 3, 3)[: 8 if version < 4 else 16 if version < 6 else 24]
     rules = _libc.syscall(_LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
-    _check(rules, "landlock")
+    check(rules, "landlock")
     opened = os.open(folder, os.O_PATH | os.O_CLOEXEC)
     try:
         beneath = struct.pack("=Qi", _LANDLOCK_READ_FILE | _LANDLOCK_READ_FOLDER, opened)
-        _check(_libc.syscall(_LANDLOCK_ADD, rules, 1, beneath, 0), "landlock")
-        _check(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0), "landlock")
+        check(_libc.syscall(_LANDLOCK_ADD, rules, 1, beneath, 0), "landlock")
+        check(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0), "landlock")
     finally:
         os.close(opened)
         os.close(rules)
-
-
-def _limit(limits: Limits) -> None:
-    """A second after SIGXCPU comes SIGKILL."""
-    for kind, soft, hard in (
-        (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
-        (resource.RLIMIT_AS, limits.address_space_bytes, limits.address_space_bytes),
-        (resource.RLIMIT_FSIZE, 0, 0),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
-    ):
-        resource.setrlimit(kind, (soft, hard))
 
 
 def _drop_capabilities(kept: int) -> None:
@@ -230,7 +289,7 @@ def _drop_capabilities(kept: int) -> None:
     if calls is None:
         return
     header = struct.pack("=Ii", 0x20080522, 0)
-    _check(_libc.syscall(calls.capset, header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)), "capset")
+    check(_libc.syscall(calls.capset, header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)), "capset")
 
 
 def _filter_calls() -> None:
@@ -259,24 +318,4 @@ def _filter_calls() -> None:
     code = b"".join(struct.pack("=HBBI", *step) for step in program)
     held = ctypes.create_string_buffer(code)
     described = struct.pack("@HP", len(program), ctypes.addressof(held))
-    _check(_libc.prctl(_SET_SECCOMP, 2, described, 0, 0), "seccomp")
-
-
-def _unshare(space: int) -> None:
-    _check(_libc.unshare(space), "unshare")
-
-
-def _mount(source: str | None, target: str, flags: int) -> None:
-    origin = source.encode() if source else None
-    _check(_libc.mount(origin, target.encode(), None, ctypes.c_ulong(flags), None), "mount")
-
-
-def _write(path: str, text: str) -> None:
-    with suppress(FileNotFoundError), open(path, "w") as file:
-        file.write(text)
-
-
-def _check(result: int, name: str) -> None:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}")
+    check(_libc.prctl(_SET_SECCOMP, 2, described, 0, 0), "seccomp")
