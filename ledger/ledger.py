@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from sluice.contracts.errors import MalformedEvent
@@ -43,7 +44,7 @@ from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
 from sluice.ledger.events import backlog, claims, finish, pauses, settle
-from sluice.ledger.events.claims import Claim, NotClaimed
+from sluice.ledger.events.claims import Claim, GoOn, NotClaimed, Taken
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.events.finish import Maker
 from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
@@ -59,13 +60,25 @@ from sluice.ledger.queries import QueueDepth, RunSummary
 from sluice.ledger.reader import LedgerReader
 from sluice.ledger.runs import CreatedRun, NewRun
 from sluice.ledger.schema.install import install
+from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust import citations, stale_answers
 from sluice.ledger.trust.citations import CitedChunk
 from sluice.ledger.trust.erasure import Erasure
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
 
-__all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "QueueDepth", "RunSummary", "Settled", "WakeUp"]
+__all__ = [
+    "Claim",
+    "CreatedRun",
+    "GoOn",
+    "Ledger",
+    "NewRun",
+    "NotClaimed",
+    "QueueDepth",
+    "RunSummary",
+    "Settled",
+    "WakeUp",
+]
 
 PROBE_SECONDS = 5.0
 """Between two probes of a paused stage."""
@@ -175,9 +188,17 @@ class Ledger(LedgerReader):
         `Database.holding`).
         """
         with self.database.holding() as connection:
-            taken = claims.take_next(
-                connection, stage, worker, self.clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
-            )
+            taken = self._take_next(connection, stage, worker, lease_seconds, alone=alone)
+        return self._read(taken)
+
+    def _take_next(
+        self, connection: Transaction, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = False
+    ) -> Taken | NotClaimed:
+        return claims.take_next(
+            connection, stage, worker, self.clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
+        )
+
+    def _read(self, taken: Taken | NotClaimed) -> Claim | NotClaimed:
         if isinstance(taken, NotClaimed):
             return taken
         try:
@@ -196,12 +217,19 @@ class Ledger(LedgerReader):
             claims.heartbeat(connection, claim, self.clock(), lease_seconds)
 
     def settle(
-        self, claim: Claim, outcome: Outcome, *, traceparent: str | None = None, max_attempts: int = 10
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        *,
+        traceparent: str | None = None,
+        max_attempts: int = 10,
+        go_on: GoOn | None = None,
     ) -> Settled:
         """Make the outcome of a claimed event true. One durable commit.
 
         `traceparent` is what the emitted events continue; without it, the claimed event's. A `Retry` of an event's
-        `max_attempts`-th try parks it as `exhausted`.
+        `max_attempts`-th try parks it as `exhausted`. With `go_on`, where the outcome leads to that stage, the same
+        commit claims the stage's next event, as `claim_next` would: `Settled.following`.
 
         Raises:
             Fenced: the claim was lost; nothing was written.
@@ -209,8 +237,17 @@ class Ledger(LedgerReader):
         """
         make = _maker(claim, traceparent)
         entries = settle.entries_of(outcome, make)
+        taken: Taken | NotClaimed | None = None
         with self.database.writing() as connection:
-            return settle.settle(connection, claim, outcome, entries, make, max_attempts, self.clock())
+            settled = settle.settle(connection, claim, outcome, entries, make, max_attempts, self.clock())
+            if go_on and any(event.queue == go_on.stage for event in settled.emitted):
+                taken = self._take_next(connection, go_on.stage, go_on.worker, go_on.lease_seconds)
+        match taken and self._read(taken):
+            case Claim() as following:
+                return replace(settled, following=following)
+            case NotClaimed(emitted=emitted):
+                return replace(settled, emitted=(*settled.emitted, *emitted))
+        return settled
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         """Free what `worker` holds, because it is known to be dead, or (`died` False) hands it back.

@@ -24,6 +24,7 @@ from pydantic_settings import (
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.event import Queue
 from sluice.evaluation.settings import EvaluationSettings, JudgeSettings
 from sluice.gate.settings import BudgetSettings, DefenceSettings, GateSettings
 from sluice.graph.settings import GraphSettings, address_of
@@ -58,9 +59,14 @@ BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
 
 
 class PoolSettings(Value):
-    """How many of each: threads for search, crawl and query, processes for the others. And when one has had enough."""
+    """How many events of each stage are handled at once: by threads of one process in gate, search, crawl and query,
+    by a process each in the others. Which stages share a process, and when one has had enough."""
 
-    gate: Annotated[int, Field(ge=1)] = 1
+    together: tuple[tuple[Queue, ...], ...] = (("gate", "query"), ("search", "index", "graph"))
+    """Stages that run in one process each: light ones, whose memory is mostly the code that they share. `[]` parts all.
+    Questions have a process of their own, which no indexing slows; crawling has one for the sake of its browser,
+    embedding as its model uses every core, and chunk, which reads hostile bytes, has processes by itself."""
+    gate: Annotated[int, Field(ge=1)] = 4
     search: Annotated[int, Field(ge=1)] = 4
     crawl: Annotated[int, Field(ge=1)] = 4
     chunk: Annotated[int, Field(ge=1)] = 2
@@ -75,6 +81,14 @@ class PoolSettings(Value):
     is a leak, and less than that might be a large page."""
     max_tasks_per_child: Annotated[int, Field(ge=1)] | None = None
     """Events after which a child of the chunk pool is replaced. Not set: only when it has grown too large."""
+
+    @field_validator("together")
+    @classmethod
+    def _can_share(cls, together: tuple[tuple[Queue, ...], ...]) -> tuple[tuple[Queue, ...], ...]:
+        stages = [stage for group in together for stage in group]
+        if len(set(stages)) < len(stages) or "chunk" in stages:
+            raise ValueError("each stage shares one process at most, and chunk, which reads hostile bytes, none")
+        return together
 
 
 class DeliverySettings(Value):

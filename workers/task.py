@@ -5,20 +5,23 @@
 2. *Run.* The handler of the event's kind runs inside one span, while a heartbeat extends the lease.
    Whatever it raises becomes an outcome, by one table: `outcome_of`.
 3. *Settle and emit.* One transaction settles the row and inserts what it emitted. A worker that lost
-   its claim in the meantime is fenced: nothing of its work is recorded.
-4. *Publish.* Wake-ups for the emitted events go to their queues. If the broker is away they wait in the ledger.
-5. *Acknowledge.* Returning acknowledges the message.
+   its claim in the meantime is fenced: nothing of its work is recorded. Where a stage of the same process comes next,
+   the transaction claims that stage's next event too: whose turn it is, which may be another tenant's.
+4. *Publish.* Wake-ups for the emitted events go to their queues, but for one whose place the claim of 3 has taken. If
+   the broker is away they wait in the ledger.
+5. *Go on.* With what was claimed in 3 the worker begins again at 2, `MOST_IN_A_ROW` times at most.
+6. *Acknowledge.* Returning acknowledges the message.
 
 Between any two of these the process may die. Before 3 the lease runs out and the reconciler sends
-the event again; after 3 the reconciler publishes what was emitted. A ledger that is away at 3 is
-waited for: the work is done and perhaps paid for, and the heartbeat goes on.
+the event again, and so it does with an event claimed in 3; after 3 the reconciler publishes what was emitted. A ledger
+that is away at 3 is waited for: the work is done and perhaps paid for, and the heartbeat goes on.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -44,10 +47,12 @@ from sluice.contracts.event import Event, Gap, Queue
 from sluice.contracts.gate import GateDecided
 from sluice.contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
 from sluice.ingest.circuit_breaker import FailureWindow
+from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.events.park import subject_of
-from sluice.ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
+from sluice.ledger.ledger import PROBE_SECONDS, Claim, GoOn, NotClaimed, Settled, WakeUp
 from sluice.otel import metrics
 from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
+from sluice.workers.broker.celery_app import POOLS
 from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.runtime.event_counters import count_events
@@ -73,6 +78,10 @@ ATTEMPTS: dict[Queue, int] = {
 }
 """Tries of a stage before an event is parked. The outside world gets few: an agent is waiting."""
 
+MOST_IN_A_ROW = 8
+"""Events that one wake-up may lead to in a thread: a covered question has three, and a process that is to end need not
+wait for more than the one at hand."""
+
 PATIENT_ATTEMPTS = 12
 """Tries where nothing failed and only a turn was not to be had: a host's rate, a full queue."""
 
@@ -87,6 +96,10 @@ class StageWorker:
     heartbeat: Heartbeat
     isolation: Isolation = field(default_factory=Isolation)
     outcomes: FailureWindow = field(default_factory=stage_window)
+    pool: Mapping[Queue, StageWorker] = field(default_factory=dict)
+    """The workers of every stage of the process, this one among them."""
+    may_go_on: Callable[[], bool] = lambda: True
+    """Whether the process still takes events; called between two of a thread."""
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """The stage's next event, if there is one."""
@@ -108,16 +121,26 @@ def use_wake_up(announced: str, worker: StageWorker) -> None:
     with worker.isolation.shared():
         claim = worker.claim(alone=False)
         if isinstance(claim, Claim):
-            return _carry_through(claim, worker)
+            return _carry_through(claim, worker, MOST_IN_A_ROW)
     if claim.reason == "suspects_wait":
         with worker.isolation.alone():
             claim = worker.claim(alone=True)
             if isinstance(claim, Claim):
-                return _carry_through(claim, worker)
+                return _carry_through(claim, worker, 1)
     return _put_aside(announced, claim, worker)
 
 
-def _carry_through(claim: Claim, worker: StageWorker) -> None:
+def _carry_through(claim: Claim, worker: StageWorker, most: int) -> None:
+    """Handle the event, and those that its settling leads on to in this process: `most` in all."""
+    for left in reversed(range(most)):
+        following = _handle(claim, worker, may_go_on=left > 0)
+        if following is None:
+            return
+        claim, worker = following, next(one for one in worker.pool.values() if one.stage == following.event.queue)
+
+
+def _handle(claim: Claim, worker: StageWorker, *, may_go_on: bool) -> Claim | None:
+    """Steps 2 to 4 of one event; the claim to go on with."""
     event, started = claim.event, time.perf_counter()
     with span(
         event.kind,
@@ -128,16 +151,28 @@ def _carry_through(claim: Claim, worker: StageWorker) -> None:
         links=[event.baggage.get(RUN_TRACEPARENT), event.traceparent if claim.replay_traceparent else None],
     ) as hop:
         with worker.heartbeat.of(claim):
-            settled = _run_and_settle(claim, worker, hop)
-        if settled is not None:
-            _send(settled.emitted, worker.context)
+            settled = _run_and_settle(claim, worker, hop, may_go_on=may_go_on) or Settled()
+        _send(settled.emitted, worker.context, settled.wake_ups)
     metrics.EVENT_SECONDS.labels(worker.stage, event.kind).observe(time.perf_counter() - started)
+    return settled.following
+
+
+def _successor(outcome: Outcome, worker: StageWorker) -> GoOn | None:
+    """How to go on after this outcome in this process: with the first stage that it leads to.
+
+    Only with those whose events threads handle side by side: of the others one process handles one event at a time.
+    """
+    leads_to = {emit.body.queue for emit in outcome.emits} if isinstance(outcome, Done) else set()
+    stage = next((one for one in worker.pool if one in leads_to and POOLS[one].kind == "threads"), None)
+    if stage is None or not worker.may_go_on():
+        return None
+    return GoOn(stage, worker.name, worker.context.settings.delivery.lease_seconds)
 
 
 def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
     """Nothing was claimed. A wake-up for an event that was never recorded is somebody's mistake, and is kept."""
     log.debug("permit_spare", event_id=announced, stage=worker.stage, reason=refusal.reason)
-    _send(refusal.emitted, worker.context)
+    _send(refusal.emitted, worker.context, wake_ups_of(refusal.emitted))
     ledger = worker.context.ledger
     if refusal.reason == "nothing_ready" and ledger.standing(announced) is None:
         log.warning("permit_unknown", event_id=announced, stage=worker.stage)
@@ -145,12 +180,13 @@ def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None
         ledger.dead_letters.park_raw(announced.encode(), worker.stage, "unroutable", error)
 
 
-def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span) -> Settled | None:
+def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span, *, may_go_on: bool) -> Settled | None:
     stage, context = worker.stage, worker.context
     try:
         handled = run_handler(claim.event, stage, claim.attempts, context)
+        go_on = _successor(handled.outcome, worker) if may_go_on else None
         try:
-            return _settle_within_budget(claim, handled, worker, hop)
+            return _settle_within_budget(claim, handled, worker, hop, go_on)
         except (Fenced, Unavailable):
             raise
         except Exception as error:
@@ -162,7 +198,9 @@ def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span) -> Settled | N
         return None
 
 
-def _settle_within_budget(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> Settled:
+def _settle_within_budget(
+    claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_on: GoOn | None
+) -> Settled:
     """Settle what was done, even where another worker took the budget of what should follow meanwhile.
 
     Half of what costs is left out, and half again, until the rest fits; what is left out is a gap. The work itself is
@@ -170,7 +208,7 @@ def _settle_within_budget(claim: Claim, handled: Handled, worker: StageWorker, h
     """
     while True:
         try:
-            return _settle(claim, handled, worker, hop)
+            return _settle(claim, handled, worker, hop, go_on)
         except BudgetExhausted as error:
             log.info("budget_taken_meanwhile", event_id=claim.event.id, error=str(error))
             outcome = handled.outcome
@@ -188,12 +226,16 @@ def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) ->
     return Done(kept, (*outcome.gaps, *gaps), outcome.spend)
 
 
-def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> Settled:
+def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_on: GoOn | None = None) -> Settled:
     deadline, pause = time.monotonic() + SETTLE_PATIENCE_SECONDS, 0.05
     while True:
         try:
             settled = worker.context.ledger.settle(
-                claim, handled.outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS
+                claim,
+                handled.outcome,
+                traceparent=current_traceparent(),
+                max_attempts=PATIENT_ATTEMPTS,
+                go_on=go_on,
             )
         except Unavailable as error:
             if time.monotonic() + pause > deadline:
@@ -223,10 +265,11 @@ def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker)
         log.warning("stage_unjudged", stage=stage, error=str(away))
 
 
-def _send(emitted: Sequence[Event], context: Context) -> None:
+def _send(emitted: Sequence[Event], context: Context, wake_ups: Sequence[WakeUp]) -> None:
+    if wake_ups:
+        context.transport.publish_wake_ups(wake_ups)
     if emitted:
         count_events(emitted)
-        context.transport.publish(emitted)
         context.transport.announce(emitted)
 
 

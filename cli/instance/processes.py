@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from filelock import FileLock, Timeout
@@ -58,7 +58,7 @@ def _forked_programs(settings: Settings) -> Callable[..., Program]:
     def program_of(command: str, stage: str = "") -> Program:
         match command:
             case "worker":
-                return lambda: run_worker(settings, cast(Queue, stage))
+                return lambda: run_worker(settings, stage)
             case "reconcile":
                 return lambda: run_reconciler(settings)
             case _:
@@ -68,18 +68,23 @@ def _forked_programs(settings: Settings) -> Callable[..., Program]:
 
 
 def worker(
-    stage: Annotated[str, typer.Argument(help="gate, search, crawl, chunk, embed, index, query or graph.")],
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Events handled at once.")] = None,
+    stage: Annotated[
+        str,
+        typer.Argument(
+            help="gate, search, crawl, chunk, embed, index, query or graph; gate+query: both in one process."
+        ),
+    ],
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Events of each stage handled at once.")] = None,
 ) -> None:
-    """Run one worker of a stage."""
+    """Run one worker of a stage, or of several."""
     with errors_told():
-        if stage not in get_args(Queue):
-            raise InvalidInput("stage", f"{stage!r} is none", f"one of {', '.join(get_args(Queue))}")
-        settings = _scaled([f"{stage}={concurrency}"] if concurrency else [])
+        from sluice.workers.broker.celery_app import stages_of
+
+        settings = _scaled([f"{one}={concurrency}" for one in stages_of(stage)] if concurrency else [])
         prepare_metrics(settings)
         from sluice.workers.processes.worker import run_worker
 
-        run_worker(settings, cast(Queue, stage))
+        run_worker(settings, stage)
 
 
 def api() -> None:

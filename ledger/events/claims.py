@@ -61,6 +61,15 @@ class Taken:
     is_probe: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Who settles an event wants the next one of this stage, if the first leads to it, in the same transaction."""
+
+    stage: Queue
+    worker: str
+    lease_seconds: float
+
+
 Reason = Literal["nothing_ready", "paused", "suspects_wait", "malformed"]
 
 

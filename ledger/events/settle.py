@@ -18,7 +18,7 @@ from sluice.contracts.gate import FeedbackGiven
 from sluice.contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
 from sluice.ledger.events.claims import MINE, Claim
 from sluice.ledger.events.finish import Maker, close_if_done
-from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from sluice.ledger.events.park import park
 from sluice.ledger.events.reservations import Balance
 from sluice.ledger.learning.outcome_rows import note_feedback
@@ -34,11 +34,22 @@ class Settled:
 
     `emitted` holds every event that the transaction recorded, in order: all are to be streamed, and those with a
     queue to be published. `finished` says whether it closed the run, `dropped` how many events were second ones.
+    `following` is what the worker is to go on with: it needs no wake-up, so `wake_ups` holds one less for its stage.
     """
 
     emitted: tuple[Event, ...] = ()
     finished: bool = False
     dropped: int = 0
+    following: Claim | None = None
+
+    @property
+    def wake_ups(self) -> list[WakeUp]:
+        """What is to be published."""
+        wake_ups = wake_ups_of(self.emitted)
+        if self.following is not None:
+            spare = next(one for one in wake_ups if one.stage == self.following.event.queue)
+            wake_ups.remove(spare)
+        return wake_ups
 
 
 _SETTLE = (

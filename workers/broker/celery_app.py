@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,9 +19,10 @@ from celery import Celery
 from kombu import Exchange
 from kombu import Queue as KombuQueue
 
+from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import QUEUES, Queue
 from sluice.workers.broker.keys import EXCHANGE, key_prefix
-from sluice.workers.settings import Settings
+from sluice.workers.settings import PoolSettings, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +43,7 @@ class Pool:
 
 
 POOLS: dict[Queue, Pool] = {
-    "gate": Pool("solo", "a decision takes well under a millisecond"),
+    "gate": Pool("threads", "waits for the ledger"),
     "search": Pool("threads", "waits for the network"),
     "crawl": Pool("threads", "waits for the network and the browser"),
     "chunk": Pool("prefork", "parses hostile bytes: a crash must cost one child"),
@@ -50,7 +52,7 @@ POOLS: dict[Queue, Pool] = {
     "query": Pool("threads", "threads share one open generation"),
     "graph": Pool("solo", "one writer of the published files"),
 }
-
+"""How each stage runs by itself. In a process that several share, each has as many threads as its pool is large."""
 
 CONNECT_RETRIES = {"max_retries": 1, "interval_start": 0.05}
 SOCKET_TIMEOUT_SECONDS = 10.0
@@ -133,3 +135,48 @@ def _tls(broker_url: str) -> dict[str, ssl.VerifyMode] | None:
 def pool_size(settings: Settings, stage: Queue) -> int:
     """How many events a pool of this stage handles at once."""
     return int(getattr(settings.pools, stage))
+
+
+def processes_of(settings: Settings) -> dict[str, int]:
+    """The worker processes of an instance, and how many there are of each: by the names of their stages.
+
+    The stages of `pools.together` share a process. One of which several processes are wanted is parted from it.
+    """
+    copies = {stage: pool_size(settings, stage) if POOLS[stage].kind == "solo" else 1 for stage in QUEUES}
+    groups = [[stage for stage in QUEUES if stage in group and copies[stage] == 1] for group in settings.pools.together]
+    shared = {stage for group in groups for stage in group}
+    groups += [[stage] for stage in QUEUES if stage not in shared]
+    groups = sorted(filter(None, groups), key=lambda group: QUEUES.index(group[0]))
+    return {group_name(group): copies[group[0]] for group in groups}
+
+
+def told_sizes(settings: Settings) -> str:
+    """How many events each stage handles at once, by process, for a person: `gate 4 + query 2 (usually 4), …`."""
+    usual = PoolSettings()
+
+    def told(stage: Queue) -> str:
+        size, default = pool_size(settings, stage), getattr(usual, stage)
+        return f"{stage} {size}" + (f" (usually {default})" if size != default else "")
+
+    return ", ".join(" + ".join(map(told, stages_of(name))) for name in processes_of(settings))
+
+
+def group_name(stages: Sequence[Queue]) -> str:
+    """What a process of these stages is called, and what `sluice worker` takes: `gate+query`."""
+    return "+".join(stages)
+
+
+def stages_of(name: str) -> tuple[Queue, ...]:
+    """The stages of the process with that name.
+
+    Raises:
+        InvalidInput: one of them is none, stands twice, or cannot share a process.
+    """
+    stages = tuple(name.split("+"))
+    known = tuple(stage for stage in QUEUES if stage in stages)
+    if len(known) != len(stages):
+        remedy = f"one of {', '.join(QUEUES)}, or several that share a process: gate+query"
+        raise InvalidInput("stage", f"{name!r} is none", remedy)
+    if len(known) > 1 and any(POOLS[stage].kind == "prefork" for stage in known):
+        raise InvalidInput("stage", f"{name!r} cannot share a process: chunk has processes of its own", "part them")
+    return known

@@ -14,7 +14,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:unacked`, `…_index`, `…_mutex` | hash, sorted set, lock | what stock kombu handed out | until acknowledged |
 | `{i}:reads` | list | direct queries for the query pool | `REPLY_TTL_SECONDS` after the latest |
 | `{i}:reply:{id}` | list | the answer to one direct query | `REPLY_TTL_SECONDS` |
-| `{i}:worker:{stage}:{name}` | string | that this worker lives and listens | `PRESENCE_TTL_SECONDS` |
+| `{i}:worker:{stage}:{name}` | string | how many events this living worker handles at once | `PRESENCE_TTL_SECONDS` |
 | `{i}:embedder-down` | string | why the embedding model is out of reach | `EMBEDDER_DOWN_TTL_SECONDS` |
 | `{i}:turns:host:{host}`, `…domain:{domain}` | hash | when who may ask next | see
 `ingest.politeness.rate_limit_redis` |

@@ -354,13 +354,13 @@ class Transport:
                 return cast(bytes, answered[1])
         return None
 
-    def say_present(self, stage: Queue, worker: str) -> None:
-        """Say that a worker lives and listens; forgotten after `PRESENCE_TTL_SECONDS`.
+    def say_present(self, stage: Queue, worker: str, at_once: int = 1) -> None:
+        """Say that a worker lives, listens, and handles so many events at once; forgotten after `PRESENCE_TTL_SECONDS`.
 
         Raises:
             redis.RedisError: the broker does not answer.
         """
-        self._redis.set(presence_key(self._instance, stage, worker), "1", ex=PRESENCE_TTL_SECONDS)
+        self._redis.set(presence_key(self._instance, stage, worker), str(at_once), ex=PRESENCE_TTL_SECONDS)
 
     def present_workers(self) -> dict[Queue, int]:
         """How many workers of each stage live.
@@ -368,11 +368,19 @@ class Transport:
         Raises:
             redis.RedisError: the broker does not answer.
         """
-        counts = dict.fromkeys(QUEUES, 0)
-        for stage in QUEUES:
-            pattern = presence_key(self._instance, stage, "*")
-            counts[stage] = sum(1 for _ in self._redis.scan_iter(match=pattern, count=1_000))
-        return counts
+        return {stage: len(self._present(stage)) for stage in QUEUES}
+
+    def handled_at_once(self) -> dict[Queue, int]:
+        """How many events the living workers of each stage handle at once, all together.
+
+        Raises:
+            redis.RedisError: the broker does not answer.
+        """
+        sizes = {stage: self._redis.mget(keys) if (keys := self._present(stage)) else [] for stage in QUEUES}
+        return {stage: sum(int(size or 0) for size in cast("list[bytes | None]", sizes[stage])) for stage in QUEUES}
+
+    def _present(self, stage: Queue) -> list[bytes]:
+        return list(self._redis.scan_iter(match=presence_key(self._instance, stage, "*"), count=1_000))
 
     def say_embedder_down(self, why: str) -> None:
         """Say that the embedding model is out of reach; forgotten after `EMBEDDER_DOWN_TTL_SECONDS`.

@@ -8,14 +8,17 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 from celery.worker import state
 
 from sluice.contracts.errors import InvalidInput, SluiceError
+from sluice.contracts.event import Queue
 from sluice.contracts.outcome import DeadLetterReason
 from sluice.otel import metrics
+from sluice.workers.broker.celery_app import POOLS, pool_size
 from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS, PRESENCE_TTL_SECONDS
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.process_group import (
@@ -42,9 +45,11 @@ TIDY_SECONDS = 2.0
 
 
 def announce_presence(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
-    """Say every few seconds that a worker of the stage is there."""
+    """Say every few seconds that a worker of each stage is there."""
     while not stopping.is_set():
-        transport.say_present(process.stage, process.name)
+        for stage in process.stages:
+            at_once = 1 if POOLS[stage].kind == "solo" else pool_size(process.settings, stage)
+            transport.say_present(stage, process.name, at_once)
         stopping.wait(PRESENCE_TTL_SECONDS / 3)
 
 
@@ -54,15 +59,19 @@ def watch_itself(process: WorkerProcess, transport: Transport, stopping: threadi
     The supervisor, or the container engine, starts it again.
     """
     delivery = process.settings.delivery
-    stall_detector = StallDetector(delivery.deaf_after_seconds)
+    detectors = {stage: StallDetector(delivery.deaf_after_seconds) for stage in process.stages}
     longest_seconds = 2 * delivery.event_timeout_seconds + SETTLE_PATIENCE_SECONDS + delivery.deaf_after_seconds
     while not stopping.wait(LOOK_SECONDS):
-        handled = process.handled + state.all_total_count[0]
-        if stall_detector.look(handled, process.in_hand, lambda: transport.queued(process.stage) > 0):
-            log.error("deaf", stage=process.stage, worker=process.name, stacks=stacks())
-            process.ending.stop(DEAF)
+        in_use = tuple(process.in_use.copy().values())
+        children = len(state.active_requests) if process.is_parent else 0
+        for stage in tuple(process.consumed):
+            handled = process.handled[stage] + (state.all_total_count[0] if process.is_parent else 0)
+            in_hand = children + sum(one == stage for one, _ in in_use)
+            if detectors[stage].look(handled, in_hand, partial(transport.queued, stage)):
+                log.error("deaf", stage=stage, worker=process.name, stacks=stacks())
+                process.ending.stop(DEAF)
         now = time.monotonic()
-        if any(now - since > longest_seconds for since in process.in_use.copy().values()):
+        if any(now - since > longest_seconds for _, since in in_use):
             process.ending.hang("none: a wake-up was in use for too long")
 
 
@@ -102,29 +111,30 @@ def _living_children() -> set[int]:
     return {process.pid for process in mine if process.state != ZOMBIE}
 
 
-def keep_queue_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Park messages that are no wake-ups, put back what dead workers of the stage had taken, and close the writers of
+def keep_queues_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Park messages that are no wake-ups, put back what dead workers of the stages had taken, and close the writers of
     corpora that another process wants to write.
     """
-    stage, transport, dead_letters = process.stage, process.context.transport, process.context.ledger.dead_letters
-
-    def park(item: bytes, reason: DeadLetterReason, refusal: InvalidInput) -> None:
-        letter_id = dead_letters.park_raw(item, stage, reason, refusal, worker=process.name)
-        metrics.DEAD_LETTERS.labels(stage, reason).inc()
-        log.error("dead_letter", letter_id=letter_id, reason=reason, error=repr(refusal))
-
+    transport = process.context.transport
     while not stopping.is_set():
-        transport.put_back_orphans(stage, process.name)
-        while transport.park_malformed(stage, park) and not stopping.is_set():
-            pass
+        for stage in process.stages:
+            transport.put_back_orphans(stage, process.name)
+            while transport.park_malformed(stage, partial(_park, process, stage)) and not stopping.is_set():
+                pass
         process.context.writers.close_wanted()
         stopping.wait(TIDY_SECONDS)
+
+
+def _park(process: WorkerProcess, stage: Queue, item: bytes, reason: DeadLetterReason, refusal: InvalidInput) -> None:
+    letter_id = process.context.ledger.dead_letters.park_raw(item, stage, reason, refusal, worker=process.name)
+    metrics.DEAD_LETTERS.labels(stage, reason).inc()
+    log.error("dead_letter", letter_id=letter_id, reason=reason, error=repr(refusal))
 
 
 def stop_cancelled_work(process: WorkerProcess, stopping: threading.Event) -> None:
     """Let work stop whose run was cancelled."""
     for run_id in process.context.cancellations.heard(stopping):
-        process.worker.heartbeat.lose_run(run_id)
+        process.heartbeat.lose_run(run_id)
 
 
 def follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:

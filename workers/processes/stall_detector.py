@@ -26,8 +26,8 @@ class StallDetector:
         self._handled = 0
         self._seconds = 0.0
 
-    def look(self, handled: int, in_hand: int, waits: Callable[[], bool]) -> bool:
-        """Whether it has stalled: wake-ups `handled` so far, events `in_hand`, and whether any wait in the queue."""
+    def look(self, handled: int, in_hand: int, waits: Callable[[], int]) -> bool:
+        """Whether it has stalled: wake-ups `handled` so far, events `in_hand`, and how many wait in the queue."""
         now = self._clock()
         passed, self._looked_at = min(now - self._looked_at, _MOST_PER_LOOK * LOOK_SECONDS), now
         hears = handled != self._handled or bool(in_hand) or not waits()

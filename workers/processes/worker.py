@@ -1,7 +1,8 @@
-"""One worker process: a Celery worker on one queue, its context built after any fork.
+"""One worker process: a Celery worker on the queue of one stage or of several, its context built after any fork.
 
 `run_worker` is what `sluice worker STAGE` runs, on its own or under `sluice up`. What it holds stands in
-`worker_process`, what its threads do beside the events in `background`, how it ends in `shutdown`.
+`worker_process`, how it takes from several queues in `further_queues`, what its threads do beside the events in
+`background`, how it ends in `shutdown`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 import warnings
 
 import structlog
+from celery import Task
 from celery.exceptions import SecurityWarning
 from celery.signals import (
     setup_logging,
@@ -22,21 +24,19 @@ from celery.signals import (
     worker_ready,
     worker_shutdown,
 )
-from filelock import FileLock, Timeout
 
 from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import Queue
 from sluice.ingest.chunk.language import map_model
 from sluice.otel import metrics
 from sluice.otel.logs import configure as configure_logs
-from sluice.workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
+from sluice.workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size, stages_of
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.background import (
     announce_presence,
     answer_direct_queries,
     feed_graph_server,
     follow_snapshots,
-    keep_queue_tidy,
+    keep_queues_tidy,
     keep_whole,
     release_claims_of_children,
     stop_cancelled_work,
@@ -44,6 +44,7 @@ from sluice.workers.processes.background import (
     watch_itself,
     write_cypher_files,
 )
+from sluice.workers.processes.further_queues import IndexTurn, share_queues
 from sluice.workers.processes.heap import limit_heaps, return_free_memory
 from sluice.workers.processes.process_group import (
     die_with_parent,
@@ -65,30 +66,40 @@ CHILD_MEMORY_BYTES = 1_500_000_000
 document that is accepted three times that. What goes beyond is stopped by the kernel, and costs its document alone."""
 CHILD_START_SECONDS = 60.0
 """How long a new child may take to be ready: it opens the ledger, for which it may have to wait."""
-STANDBY_SECONDS = 0.5
 
 
-def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> None:
-    """Run a worker of `stage` until it is told to stop."""
+def run_worker(settings: Settings, name: str) -> None:
+    """Run a worker of a stage, or of several that share a process (`gate+query`), until it is told to stop."""
+    stages = tuple(sorted(stages_of(name), key=lambda stage: stage == "index"))  # it may have to wait for its turn
     run_below_init()
     die_with_parent()
     limit_heaps()
     give_signs_of_life()
-    configure_logs(f"sluice-{stage}", settings.telemetry)
-    process = WorkerProcess(settings, stage, name or worker_name(stage, os.getpid()))
+    configure_logs(f"sluice-{name}", settings.telemetry)
+    process = WorkerProcess(settings, stages, worker_name(name, os.getpid()))
     app = make_app(settings, worker=process.name)
-    app.task(name=HANDLE_TASK, acks_late=True, shared=False)(process.handle)
-    pool = POOLS[stage]
-    concurrency = 1 if pool.kind == "solo" else pool_size(settings, stage)
-    app.conf.update(_limits(settings) if pool.kind == "prefork" else {})
-    _connect_signals(process, prefork=pool.kind == "prefork")
-    turn = _await_turn(settings) if stage == "index" else None
+
+    @app.task(name=HANDLE_TASK, acks_late=True, shared=False, bind=True)  # type: ignore[untyped-decorator]
+    def handle(task: Task, announced: str) -> None:
+        process.handle(announced, task.request.delivery_info["routing_key"])
+
+    sizes = {stage: pool_size(settings, stage) for stage in stages}
+    kind = POOLS[stages[0]].kind if len(stages) == 1 else "threads"
+    app.conf.update(_limits(settings) if kind == "prefork" else {})
+    _connect_signals(process, prefork=kind == "prefork")
+    turn = IndexTurn(settings) if "index" in stages else None
+    if len(stages) > 1:
+        share_queues(app, sizes, process.consumed, turn)
+    else:
+        process.consumed.update(stages)
+        if turn:
+            turn.wait()
     # Celery warns of root for the sake of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     worker = app.Worker(
-        queues=[stage],
-        pool=pool.kind,
-        concurrency=concurrency,
+        queues=[stages[0]],
+        pool=kind,
+        concurrency=1 if kind == "solo" else sum(sizes.values()),
         hostname=f"{process.name}@{socket.gethostname()}",
         without_gossip=True,
         without_mingle=True,
@@ -99,7 +110,7 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
     worker.install_platform_tweaks = lambda _: process.ending.listen()  # instead of Celery's own handlers
     worker.start()
     if turn:
-        turn.release()
+        turn.end()
     if worker.exitcode:
         raise SystemExit(worker.exitcode)
 
@@ -111,18 +122,6 @@ def _limits(settings: Settings) -> dict[str, float | None]:
         "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
         "worker_proc_alive_timeout": CHILD_START_SECONDS,
     }
-
-
-def _await_turn(settings: Settings) -> FileLock:
-    """Stand by until no other process of this data directory indexes; the lock to hold for as long as this one does."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    turn = FileLock(settings.data_dir / "index-worker.lock", poll_interval=STANDBY_SECONDS)
-    try:
-        turn.acquire(timeout=0)
-    except Timeout:
-        log.info("standing_by", stage="index")
-        turn.acquire()
-    return turn
 
 
 def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
@@ -151,7 +150,7 @@ def _begin_child(process: WorkerProcess) -> None:
     limit_memory(CHILD_MEMORY_BYTES)
     process.become_child()
     process.begin()
-    process.serve(lambda stopping: keep_queue_tidy(process, stopping), "tidy")
+    process.serve(lambda stopping: keep_queues_tidy(process, stopping), "tidy")
     process.serve(lambda stopping: stop_cancelled_work(process, stopping), "cancellations")
 
 
@@ -162,18 +161,18 @@ def _warm(process: WorkerProcess) -> None:
 
 def _load_what_is_needed(process: WorkerProcess) -> None:
     process.begin()
-    process.serve(lambda stopping: keep_queue_tidy(process, stopping), "tidy")
+    process.serve(lambda stopping: keep_queues_tidy(process, stopping), "tidy")
     process.serve(lambda stopping: stop_cancelled_work(process, stopping), "cancellations")
-    if process.stage in ("embed", "query"):
+    if {"embed", "query"} & set(process.stages):
         _load_embedder(process)
         process.serve(lambda stopping: watch_embedder(process, stopping), "embedder")
-    if process.stage == "index":
+    if "index" in process.stages:
         process.serve(lambda stopping: keep_whole(process, stopping), "heal")
-    if process.stage == "graph" and process.settings.graph.enabled and process.settings.graph.url:
+    if "graph" in process.stages and process.settings.graph.enabled and process.settings.graph.url:
         process.serve(lambda stopping: feed_graph_server(process, stopping), "graph-server")
-    if process.stage == "graph" and process.settings.graph.enabled and process.settings.graph.cypher:
+    if "graph" in process.stages and process.settings.graph.enabled and process.settings.graph.cypher:
         process.serve(lambda stopping: write_cypher_files(process, stopping), "cypher-files")
-    if process.stage == "query":
+    if "query" in process.stages:
         for corpus in process.context.readers.names():
             process.context.readers.reader(corpus).reload()
         process.serve(lambda stopping: follow_snapshots(process, stopping), "snapshots")
@@ -185,10 +184,10 @@ def _load_what_is_needed(process: WorkerProcess) -> None:
 def _load_embedder(process: WorkerProcess) -> None:
     """Load the model before the first event; an endpoint that is out of reach now may be back by then."""
     context = process.context
-    embedder = context.embedder if process.stage == "embed" else context.question_embedder
+    embedder = context.embedder if "embed" in process.stages else context.question_embedder
     try:
         embedder.embed([f"warm {time.time_ns()}"])  # no cache has seen it, so the model itself is asked
-        for profile in context.profiles.values() if process.stage == "query" else ():
+        for profile in context.profiles.values() if "query" in process.stages else ():
             context.embedding.prototypes(profile, embedder.fingerprint)
     except Unavailable as error:
         log.warning("embedder_not_loaded", error=str(error))
@@ -197,10 +196,11 @@ def _load_embedder(process: WorkerProcess) -> None:
 def _come_forward(process: WorkerProcess) -> None:
     """Serve metrics and give signs of life, in the parent of a prefork pool."""
     settings = process.settings
-    begin_series(process.stage, settings)
+    for stage in process.stages:
+        begin_series(stage, settings)
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     transport = Transport(settings)
     process.serve(lambda stopping: announce_presence(process, transport, stopping), "presence")
     process.serve(lambda stopping: watch_itself(process, transport, stopping), "watch")
-    log.info("worker_ready", stage=process.stage, worker=process.name)
+    log.info("worker_ready", stages=process.stages, worker=process.name)

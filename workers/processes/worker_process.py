@@ -1,10 +1,11 @@
-"""What one process of a stage holds: its context, its heartbeat, its threads, and how it ends."""
+"""What one worker process holds: its context, its heartbeat, its threads, and how it ends."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from sluice.otel.context import span
 from sluice.otel.start import flush
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
+from sluice.workers.broker.celery_app import group_name
 from sluice.workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
 from sluice.workers.context import Context
 from sluice.workers.processes.process_group import (
@@ -29,6 +31,7 @@ from sluice.workers.processes.process_group import (
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.processes.shutdown import Shutdown, drain_seconds
 from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.runtime.poison_isolation import Isolation
 from sluice.workers.settings import Settings
 from sluice.workers.steps.direct_reads import DirectReads
 from sluice.workers.task import StageWorker, use_wake_up
@@ -40,19 +43,22 @@ RECONNECT_SECONDS = 1.0
 
 @dataclass
 class WorkerProcess:
-    """What one process of a stage holds: its context and its heartbeat, made anew after a fork."""
+    """What one process of one stage or several holds: its context and its heartbeat, made anew after a fork."""
 
     settings: Settings
-    stage: Queue
+    stages: tuple[Queue, ...]
     name: str
     claimant: str = ""
     """Under what name this process claims: its own, or that of a child of a pool."""
-    handled: int = 0
-    """Wake-ups used so far, more or less: enough to see that there is progress."""
-    in_use: dict[int, float] = field(default_factory=dict)
-    """Since when each thread that handles an event does, by the monotonic clock."""
+    handled: Counter[Queue] = field(default_factory=Counter)
+    """Wake-ups of each stage used so far, more or less: enough to see that there is progress."""
+    in_use: dict[int, tuple[Queue, float]] = field(default_factory=dict)
+    """Of each thread that handles events, the stage of its wake-up, and since when it has handled the one at hand, by
+    the monotonic clock."""
+    consumed: set[Queue] = field(default_factory=set)
+    """Stages whose wake-ups are taken: all, but for indexing while another process of the data directory does it."""
     _owner: int = 0
-    _worker: StageWorker | None = None
+    _workers: dict[Queue, StageWorker] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -74,7 +80,7 @@ class WorkerProcess:
             if self._owner == os.getpid():
                 return
             start_telemetry(
-                f"sluice-{self.stage}",
+                f"sluice-{group_name(self.stages)}",
                 self.settings.telemetry,
                 data_dir=self.settings.data_dir,
                 instance=self.settings.instance,
@@ -86,48 +92,68 @@ class WorkerProcess:
                 delivery.event_timeout_seconds,
                 on_overdue=lambda claim: self.ending.hang(claim.event.id),
             )
-            self._worker = StageWorker(self.stage, self.claimant, context, heartbeat)
+            isolation, self._workers = Isolation(), {}
+            for stage in self.stages:
+                self._workers[stage] = StageWorker(
+                    stage, self.claimant, context, heartbeat, isolation, pool=self._workers, may_go_on=self._may_go_on
+                )
             self._owner = os.getpid()
 
     @property
-    def worker(self) -> StageWorker:
-        """What this process handles events with."""
+    def workers(self) -> dict[Queue, StageWorker]:
+        """What this process handles the events of each stage with."""
         self.begin()
-        assert self._worker is not None  # noqa: S101 - begin() has made it
-        return self._worker
+        return self._workers
 
     @property
     def context(self) -> Context:
         """The context of this process."""
-        return self.worker.context
+        return self.workers[self.stages[0]].context
+
+    @property
+    def heartbeat(self) -> Heartbeat:
+        """What keeps this process's claims alive."""
+        return self.workers[self.stages[0]].heartbeat
 
     @cached_property
     def direct_reads(self) -> DirectReads:
         """Answers the direct queries of a query worker; made once its context is."""
         return DirectReads(self.context)
 
-    def handle(self, announced: str) -> None:
-        """Use one wake-up, published for the event `announced`.
+    def handle(self, announced: str, routing_key: str) -> None:
+        """Use one wake-up, published for the event `announced`; its routing key begins with its stage.
 
         Raises:
             Reject: this process is about to end; the wake-up is for another.
         """
         if self.ending.has_begun:
             raise Reject("the worker is ending", requeue=True)
+        stage = next(one for one in self.stages if routing_key.startswith(f"{one}."))
         thread = threading.get_ident()
-        self.in_use[thread] = time.monotonic()
+        self.in_use[thread] = stage, time.monotonic()
         try:
-            use_wake_up(announced, self.worker)
+            use_wake_up(announced, self.workers[stage])
         finally:
             del self.in_use[thread]
-            self.handled += 1
+            self.handled[stage] += 1
+
+    def _may_go_on(self) -> bool:
+        """Whether a thread that has handled an event may handle another without a wake-up."""
+        thread = threading.get_ident()
+        self.in_use[thread] = self.in_use[thread][0], time.monotonic()
+        return not self.ending.has_begun
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether it handles nothing itself: the children of its pool do, of whom Celery knows."""
+        return self._owner != os.getpid()
 
     @property
     def in_hand(self) -> int:
         """How many events are being worked on, in the children of a pool too."""
-        if self._owner != os.getpid() or self._worker is None:
+        if self.is_parent:
             return len(state.active_requests)
-        return self._worker.heartbeat.in_hand
+        return self.heartbeat.in_hand
 
     def hand_back(self, died: bool) -> None:
         """Free what this process or a child of it still holds, and let no span of its work be lost."""
@@ -139,7 +165,7 @@ class WorkerProcess:
 
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
-        with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": self.stage}):
+        with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": "query"}):
             self.direct_reads.take(request)
 
     def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
@@ -168,9 +194,9 @@ class WorkerProcess:
         with self._lock:
             if self._owner != os.getpid():
                 return
-            if self._worker:
-                self._worker.heartbeat.close()
-                self._worker.context.close()
+            worker = next(iter(self._workers.values()))  # they share what is to be closed
+            worker.heartbeat.close()
+            worker.context.close()
             stop_telemetry()
             self._owner = 0
 

@@ -61,9 +61,8 @@ def _disk(context: Context) -> HealthCheck:
 def _workers(context: Context) -> HealthCheck:
     present = context.transport.present_workers()
     missing = [stage for stage, count in present.items() if count == 0]
-    return HealthCheck(
-        ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=dict(present)
-    )
+    facts = dict(present) | {"at_once": context.transport.handled_at_once()}
+    return HealthCheck(ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=facts)
 
 
 def _embedder(context: Context) -> HealthCheck:

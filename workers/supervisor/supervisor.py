@@ -29,13 +29,12 @@ from pathlib import Path
 import structlog
 
 from sluice.contracts.errors import SluiceError, Unavailable
-from sluice.contracts.event import QUEUES
 from sluice.index.qdrant.open import require_url
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import migrate
 from sluice.otel.metrics import forget_process
-from sluice.workers.broker.celery_app import POOLS, pool_size
+from sluice.workers.broker.celery_app import processes_of, told_sizes
 from sluice.workers.broker.embedded import broker_command, prepare_broker
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.processes import shutdown
@@ -174,14 +173,14 @@ class Supervisor:
                 self._pause(0.05)
 
     def _start_everything(self) -> None:
-        for stage in QUEUES:
-            copies = pool_size(self.settings, stage) if POOLS[stage].kind == "solo" else 1
+        for name, copies in processes_of(self.settings).items():
             for number in range(1, copies + 1):
-                self.add(f"{stage}-{number}", self.program_of("worker", stage), is_worker=True)
+                self.add(f"{name}-{number}", self.program_of("worker", name), is_worker=True)
         self.add("reconciler", self.program_of("reconcile"))
         self.add("api", self.program_of("api"))
         started = time.monotonic()
         self.tell(f"starting {len(self.children) - 1} processes")
+        self.tell(f"events handled at once: {told_sizes(self.settings)}")
         for child in self.children:
             if child.process is None:
                 self.start(child)

@@ -36,6 +36,7 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "claim": ("Ledger.claim_next", QUEUES),
     "handler": ("sluice.workers.handlers.HANDLERS[kind]", QUEUES),
     "settle": ("Ledger.settle", QUEUES),
+    "go_on": ("Ledger.settle, where it is to claim what follows", ("gate",)),
     "publish": ("Transport.publish_wake_ups", ("api", *(queue for queue in QUEUES if queue not in AFTERWARDS))),
     "ack": ("the channel's basic_ack", QUEUES),
     "tick": ("Reconciler.tick", ("reconcile",)),
@@ -46,7 +47,8 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Each seam: what is wrapped, and the roles (stages, `api`, `reconcile`) whose processes pass it.
 
-Workers of a stage that no run waits for hand nothing on, so they publish no wake-up.
+Workers of a stage that no run waits for hand nothing on, so they publish no wake-up. Of the stages by themselves only
+the gate leads to itself.
 """
 
 ERASING: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import httpx
 import redis
 
+from sluice.workers.settings import PoolSettings
 from tests.chaos.delivery import up
 from tests.chaos.delivery.failpoints import Cell, arm, disarm
 from tests.chaos.delivery.proxy import Proxy
@@ -32,12 +34,17 @@ REQUEST_SECONDS = 10.0
 ACCEPT_PATIENCE_SECONDS = 120.0
 """How long a submission is tried again while the interface is killed and started."""
 START_PATIENCE_SECONDS = 60.0
+AS_SHIPPED = {"POOLS__TOGETHER": json.dumps(PoolSettings().together)}
+"""The stages that share a process by default do so."""
 BLAMELESS = {"DELIVERY__MAX_DELIVERIES": "20"}
 """For kills from outside, which may hit the workers of one event again and again: it is not to be taken for poison."""
 
 
 class ChaosInstance(Instance):
-    """An instance whose processes have failpoints and say to the witness what they do."""
+    """An instance whose processes have failpoints and say to the witness what they do.
+
+    Each stage has a process of its own, so that a fault can be meant for it; `AS_SHIPPED` puts them together again.
+    """
 
     def __init__(
         self, folder: Path, settings: Mapping[str, str] | None = None, *, heals: bool = True, proxied: bool = False
@@ -48,6 +55,7 @@ class ChaosInstance(Instance):
             "DELIVERY__DEAF_AFTER_SECONDS": str(DEAF_AFTER_SECONDS),
             "DELIVERY__RETRY_BASE_SECONDS": "0.2",
             "CRAWL__RENDER": "never",
+            "POOLS__TOGETHER": "[]",
         }
         super().__init__(folder, **(defaults | dict(settings or {})))
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,9 +141,11 @@ class ChaosInstance(Instance):
         disarm(self.folder)
 
     def process_id(self, target: str) -> int | None:
-        """The process of a name, as `sluice up` records it; `chunk-1/child` is the child of a prefork pool."""
+        """The process that has a stage, as `sluice up` records it; `chunk-1/child` is the child of a prefork pool."""
         name, _, of_pool = target.partition("/")
-        pid = self.processes.get(name) if (self.data_dir / "processes.json").exists() else None
+        stage = name.removesuffix("-1")
+        names = self.processes if (self.data_dir / "processes.json").exists() else {}
+        pid = next((pid for one, pid in names.items() if stage in one.removesuffix("-1").split("+")), None)
         if pid is None or not of_pool:
             return pid
         return next(iter(_children_of(pid)), None)

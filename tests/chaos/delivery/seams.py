@@ -45,10 +45,13 @@ def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
     def witnessed_claim(*arguments: Any, **named: Any) -> Claim | NotClaimed:
         claim = claim_next(*arguments, **named)
         if isinstance(claim, Claim):
-            holding.claim = claim
-            failpoints.handles(claim.event.corpus)
-            witness.say("claimed", event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
+            is_held(claim)
         return claim
+
+    def is_held(claim: Claim) -> None:
+        holding.claim = claim
+        failpoints.handles(claim.event.corpus)
+        witness.say("claimed", event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
 
     def witnessed_settle(ledger: Ledger, claim: Claim, outcome: Any, **named: Any) -> Any:
         settled = settle(ledger, claim, outcome, **named)
@@ -60,10 +63,13 @@ def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
             case _:
                 what = "settled"
         witness.say(what, event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
+        if settled.following is not None:
+            is_held(settled.following)
         return settled
 
+    going_on = failpoints.around("go_on", witnessed_settle, lambda *_, go_on=None, **__: go_on is not None)
     _set(Ledger, "claim_next", failpoints.around("claim", witnessed_claim))
-    _set(Ledger, "settle", failpoints.around("settle", witnessed_settle))
+    _set(Ledger, "settle", failpoints.around("settle", going_on))
     _set(Ledger, "create_run", failpoints.around("accept", Ledger.create_run))
 
 

@@ -13,12 +13,10 @@ import sys
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
 from sluice.api import serve
 from sluice.cli.instance.processes import prepare_metrics
-from sluice.contracts.event import Queue
 from sluice.otel.logs import configure
 from sluice.workers.processes.reconciler_process import run_reconciler
 from sluice.workers.processes.worker import run_worker
@@ -69,7 +67,7 @@ def _run(command: str, stage: str) -> None:
     settings = _through_proxy(load_settings())
     match command:
         case "worker":
-            run_worker(settings, cast(Queue, stage))
+            run_worker(settings, stage)
         case "reconcile":
             run_reconciler(settings)
         case _:

@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 240.0
 def random_kills(folder: Path, seed: int, short: bool) -> Result:
     """Kill the pool so often at random moments of an ingest that goes on; what the graph is in the end."""
     choose, most = random.Random(seed), SHORT_KILLS if short else KILLS
-    with Instance(folder / "instance") as instance:
+    with Instance(folder / "instance", POOLS__TOGETHER="[]") as instance:
         stop = threading.Event()
         sender = threading.Thread(target=_send, args=(instance, stop, seed))
         sender.start()

@@ -6,12 +6,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
-from sluice.contracts.event import Event
+from sluice.contracts.event import Event, Queue
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
 from sluice.contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
@@ -43,6 +44,9 @@ class Worker:
     def __init__(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
         self.context = context
         self.handled = 0
+        self.goes_on_with: list[Queue] = []
+        """The stages that this process serves."""
+        self.takes_more = True
         self._outcomes = stage_window()
         self._monkeypatch = monkeypatch
 
@@ -50,10 +54,10 @@ class Worker:
         delivery = DeliverySettings(lease_seconds=seconds)
         self.context.settings = self.context.settings.model_copy(update={"delivery": delivery})
 
-    def begins(self, ceilings: Ceilings | None = None) -> Event:
+    def begins(self, ceilings: Ceilings | None = None, corpus: str = "docs") -> Event:
         run_id = new_run_id()
-        event = Event.of(page(), run_id=run_id, corpus="docs")
-        run = NewRun(run_id, "crawl", "docs", "0" * 64, ceilings=ceilings or Ceilings())
+        event = Event.of(page(), run_id=run_id, corpus=corpus)
+        run = NewRun(run_id, "crawl", corpus, "0" * 64, ceilings=ceilings or Ceilings())
         return self.context.ledger.create_run(run, [(event, Next(page()))]).events[0]
 
     def handles(self, event: Event, behaviour: Behaviour, heartbeat: Heartbeat | None = None) -> None:
@@ -64,7 +68,18 @@ class Worker:
         self._monkeypatch.setitem(HANDLERS, "CrawlDirected", counted)
         beating = heartbeat or Heartbeat(self.context.ledger, self.context.settings.delivery.lease_seconds)
         try:
-            task.use_wake_up(event.id, task.StageWorker("crawl", "w1", self.context, beating, outcomes=self._outcomes))
+            pool: dict[Queue, task.StageWorker] = {}
+            worker = task.StageWorker(
+                "crawl",
+                "w1",
+                self.context,
+                beating,
+                outcomes=self._outcomes,
+                pool=pool,
+                may_go_on=lambda: self.takes_more,
+            )
+            pool.update({stage: replace(worker, stage=stage) for stage in self.goes_on_with})
+            task.use_wake_up(event.id, worker)
         finally:
             beating.close()
 
@@ -95,6 +110,74 @@ def test_what_a_handler_emits_is_recorded_and_queued_once_however_often_it_is_de
     assert worker.handled == 1
     assert worker.kinds(event) == ["CrawlDirected", "SearchDirected"]
     assert worker.context.transport.queued("search") == 1
+
+
+@pytest.fixture
+def going_on(worker: Worker) -> Worker:
+    worker.goes_on_with = ["crawl"]
+    return worker
+
+
+def finds_one_more_page(event: Event, _context: Context) -> Outcome:
+    return Done() if event.body == page(2) else Done((Next(page(2)),))
+
+
+def test_what_the_process_serves_itself_is_handled_at_once_and_without_a_wake_up(going_on: Worker) -> None:
+    event = going_on.begins()
+    going_on.handles(event, finds_one_more_page)
+    assert going_on.handled == 2
+    assert going_on.context.transport.queued("crawl") == 0
+    assert going_on.context.ledger.run(event.run_id).status == "finished"
+
+
+def test_who_goes_on_takes_the_event_whose_turn_it_is(going_on: Worker) -> None:
+    first, other = going_on.begins(), going_on.begins(corpus="another")
+    handled: list[str] = []
+
+    def is_seen(event: Event, context: Context) -> Outcome:
+        handled.append(event.corpus)
+        return finds_one_more_page(event, context) if event.corpus == "docs" else Done()
+
+    going_on.handles(first, is_seen)
+    assert handled == ["docs", "another"]  # the other tenant has waited longer
+    assert going_on.standing(other) == "settled"
+    assert going_on.context.ledger.backlogs()["crawl"].ready == 1  # the wake-up of `other` is still there for it
+
+
+def test_a_process_that_is_to_end_and_a_stage_that_rests_leave_what_follows_to_a_wake_up(going_on: Worker) -> None:
+    going_on.takes_more = False
+    going_on.handles(going_on.begins(), finds_one_more_page)
+    assert (going_on.handled, going_on.context.transport.queued("crawl")) == (1, 1)
+    going_on.takes_more = True
+
+    def pauses(event: Event, context: Context) -> Outcome:
+        context.ledger.pause("crawl", "the test says so")
+        return finds_another_page(event, context)
+
+    going_on.handles(going_on.begins(), pauses)
+    assert (going_on.handled, going_on.context.transport.queued("crawl")) == (2, 2)
+
+
+def test_a_wake_up_leads_to_a_few_events_and_no_more(going_on: Worker) -> None:
+    going_on.handles(going_on.begins(), finds_another_page)
+    assert going_on.handled == task.MOST_IN_A_ROW
+    assert going_on.context.transport.queued("crawl") == 1
+
+
+def test_what_a_worker_claimed_to_go_on_with_and_died_on_is_free_again_and_counts_a_death(going_on: Worker) -> None:
+    event = going_on.begins()
+
+    def dies(event: Event, context: Context) -> Outcome:
+        if event.body == page(2):
+            raise KeyboardInterrupt  # as if it were gone: nothing after it is done
+        return finds_another_page(event, context)
+
+    with pytest.raises(KeyboardInterrupt):
+        going_on.handles(event, dies)
+    assert (going_on.standing(event), going_on.handled) == ("settled", 2)
+    [wake_up] = going_on.context.ledger.release("w1")
+    going_on.handles(going_on.context.ledger.event(wake_up.event_id), finds_one_more_page)
+    assert going_on.context.ledger.run(event.run_id).status == "finished"
 
 
 def test_a_wake_up_for_an_event_that_was_never_recorded_is_kept_as_a_dead_letter(worker: Worker) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from sluice.cli.instance.checks import checks_of
 from sluice.contracts.errors import Conflict, InvalidSetting
-from sluice.contracts.event import QUEUES, Event
+from sluice.contracts.event import Event
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
@@ -459,15 +459,16 @@ def test_a_whole_instance_comes_through_a_storm_of_kills_and_leaves_nothing_behi
     chance = random.Random(20_310_506)
     with Instance(tmp_path, DELIVERY__DEAF_AFTER_SECONDS="6") as instance:
         supervising = instance.process_id
-        frozen = instance.processes["gate-1"]
+        everything = len(instance.processes)
+        frozen = instance.processes["gate+query-1"]
         os.kill(frozen, signal.SIGSTOP)
-        until(lambda: instance.processes.get("gate-1", frozen) != frozen)
+        until(lambda: instance.processes.get("gate+query-1", frozen) != frozen)
         for _ in range(20):
             table = instance.processes
             with suppress(ProcessLookupError):  # it may be dead already
                 os.kill(table[chance.choice(sorted(table))], signal.SIGKILL)
             time.sleep(0.2)
-        until(lambda: len(instance.processes) == len(QUEUES) + 3)
+        until(lambda: len(instance.processes) == everything)
         until(lambda: not zombies_below(supervising))
         instance.kill()
         until(lambda: not processes_of(instance.data_dir))
