@@ -72,6 +72,8 @@ class ErrorEntry(Value):
     line: Annotated[int, Field(ge=1)] | None = None
     tool: LaterText = None
     """The tool that reported it (`pytest`, `mypy`, `gcc`); None where it is not known."""
+    evidence: Annotated[str | None, Field(max_length=MAX_MESSAGE_CHARACTERS, exclude_if=is_none)] = None
+    """The last lines of the output that told it, as they stood; the first error of an output has them for all of it."""
 
 
 class DecisionEntry(Value):

@@ -7,8 +7,12 @@ it names no file that could be known without running the shell; it is passed ove
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 MAX_COMMAND_CHARACTERS = 100_000
 """A longer command (a file written by a here-document) is read up to here."""
@@ -28,6 +32,23 @@ _PIECE = re.compile(
     r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|(\$\([^()\n]*\)|`[^`\n]*`)|\\(.)|([^'"\\`]+|['"\\`])""", re.DOTALL
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_VERSIONED = re.compile(
+    r"(?:[a-z0-9_]{2,12}-[a-z0-9_]{2,12}-(?:[a-z0-9]{2,12}-)?)?"
+    r"(python|pypy|pip|gcc|g\+\+|clang|clang\+\+|cc|c\+\+|node|go|clang-tidy)-?\d*(?:\.\d+)*"
+)
+
+
+@cache
+def known(kind: str) -> frozenset[str]:
+    """The programs of a kind: a list of `programs.toml`."""
+    return frozenset(programs()[kind].split())
+
+
+@cache
+def programs() -> Mapping[str, Any]:
+    """All that `programs.toml` says."""
+    with Path(__file__).with_name("programs.toml").open("rb") as file:
+        return tomllib.load(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +67,13 @@ class SimpleCommand:
     writes: list[tuple[str, Word]] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     """Here-documents that it reads."""
+    then: str = ""
+    """What joins it to the next: `&&`, `|`, `;`, a line feed …"""
 
     @property
     def program(self) -> str:
-        """The program's name without its folder, past assignments and wrappers such as `sudo`."""
-        return self.call[0].text.rpartition("/")[2] if self.call else ""
+        """The program's name without folder and version, past assignments and wrappers such as `sudo`."""
+        return program_name(self.call[0].text) if self.call else ""
 
     @property
     def arguments(self) -> list[Word]:
@@ -60,18 +83,19 @@ class SimpleCommand:
     @property
     def call(self) -> list[Word]:
         """Program and arguments."""
-        words = self.words
+        words, runners = self.words, programs()["runners"]
         while words:
-            first = words[0].text
-            if (
-                _ASSIGNMENT.match(first)
-                or first in ("sudo", "time", "command", "nohup", "exec", "builtin", "env", "{", "!")
-                or first in ("then", "do", "else", "if", "while", "until")
-            ):
-                words = words[1:]
-            elif first in ("timeout", "nice") and len(words) > 2:
-                words = _past_options(words[1:], values=("-k", "-s", "-n"))
-                words = words[1:] if first == "timeout" else words
+            first, rest = program_name(words[0].text), words[1:]
+            if _ASSIGNMENT.match(words[0].text):
+                words = rest
+            elif first in known("wrappers") or (first == "env" and rest):
+                words = _past_options(rest)
+                if (first in ("timeout", "gtimeout", "strace") and words and words[0].text[:1].isdigit()) or (
+                    first == "pipx" and words and words[0].text == "run"
+                ):
+                    words = words[1:]
+            elif rest and rest[0].text == runners.get(first):
+                words = _past_options(rest[1:])[1 if first == "rustup" else 0 :]
             else:
                 break
         return words
@@ -98,9 +122,22 @@ class SimpleCommand:
         return False
 
 
+def program_name(word: str) -> str:
+    """A program without its folder, its version and the suffix of Windows: `/usr/bin/python3.11` is `python`."""
+    name = word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe").removesuffix(".cmd")
+    versioned = _VERSIONED.fullmatch(name)
+    return versioned[1] if versioned else name
+
+
 def simple_commands(command: str) -> list[SimpleCommand]:
     """The programs that a command runs, in the order of its text."""
-    return [one for one in _parse(command[:MAX_COMMAND_CHARACTERS]) if one.words or one.writes]
+    found: list[SimpleCommand] = []
+    for one in _parse(command[:MAX_COMMAND_CHARACTERS]):
+        if one.words or one.writes:
+            found.append(one)
+        elif found and found[-1].then in (")", "\n") and one.then not in ("\n", "(", ")", ""):
+            found[-1].then = one.then  # `(a; b) | c`
+    return found
 
 
 def _parse(command: str) -> Iterator[SimpleCommand]:
@@ -138,6 +175,7 @@ def _parse(command: str) -> Iterator[SimpleCommand]:
                     body, position = _here_document(command, position, delimiter)
                     owner.text.append(body)
                 pending = []
+            current.then = text
             yield current
             current = SimpleCommand()
     yield current
@@ -181,16 +219,10 @@ def _word(raw: str) -> Word:
     return Word("".join(text), clear)
 
 
-def _past_options(words: list[Word], values: tuple[str, ...]) -> list[Word]:
+def _past_options(words: list[Word]) -> list[Word]:
     while words and words[0].text.startswith("-"):
-        words = words[2:] if words[0].text in values else words[1:]
+        words = words[2:] if words[0].text in known("valued") else words[1:]
     return words
-
-
-_ENDS_WITH_ONE = frozenset(
-    ("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff", "cmp", "test", "[", "[[", "which", "pgrep")
-)
-"""Programs that end with exit code 1 where they found nothing, or a difference."""
 
 
 def found_nothing(command: str, exit_code: int | None) -> bool:
@@ -202,4 +234,4 @@ def found_nothing(command: str, exit_code: int | None) -> bool:
     if last.program == "git":
         operands = last.operands()
         return bool(operands) and operands[0].text in ("diff", "grep")
-    return last.program in _ENDS_WITH_ONE
+    return last.program in known("ends_with_one")

@@ -10,7 +10,8 @@ unknown tool's failure) is one error with its first meaningful line, of this typ
    wrong arguments of a tool or a command.
 4. Unknown: all others.
 
-That a program like `grep` ended with 1, as it found nothing, is no error.
+That a program like `grep` ended with 1, as it found nothing, is no error. The last lines of an output that told of
+errors are kept beside the first of them, as they stand.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from collections.abc import Iterable, Iterator
 
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
 from sluice.memory.extraction.agent_run import CallStatus, ToolUseEvent
-from sluice.memory.extraction.errors import find_errors
-from sluice.memory.extraction.errors.kinds import kind_of
+from sluice.memory.extraction.errors import find_errors, last_lines
+from sluice.memory.extraction.errors.matchers import type_of
 from sluice.memory.extraction.files import LocatedCall
 from sluice.memory.extraction.paths import ProjectPaths
 from sluice.memory.extraction.shell import found_nothing
@@ -52,6 +53,8 @@ _TELLING = re.compile(
     r"error|fail|denied|not found|no such|cannot|can't|unable|invalid|fatal|exception|timed out", re.I
 )
 _MAX_CHARACTERS = 20_000
+MAX_WITH_EVIDENCE = 3
+"""Calls of an iteration whose last lines are kept: the last ones, as what they met is what stands."""
 _SAYS_LITTLE = 40
 """A line of fewer characters is told with the command that printed it."""
 
@@ -60,13 +63,21 @@ def iteration_errors(
     calls: Iterable[LocatedCall], paths: ProjectPaths, root: str | None, not_kept: Counter[str]
 ) -> list[ErrorEntry]:
     """The errors of a run, each once, in the order in which they were met. `root`: the project's folder."""
-    found: dict[ErrorEntry, None] = {}
+    found: dict[ErrorEntry, str] = {}
     for one in calls:
-        for error in _of_call(one, paths, root, not_kept):
+        for number, error in enumerate(_of_call(one, paths, root, not_kept)):
             if error in found:
                 not_kept["repeated_error"] += 1
-            found[error] = None
-    return list(found)
+            elif number == 0 and one.call.status is not CallStatus.DENIED and _runs(one):
+                found[error] = last_lines(one.call.output)
+            else:
+                found[error] = ""
+    last = [error for error, lines in found.items() if lines not in ("", error.message)][-MAX_WITH_EVIDENCE:]
+    return [one.model_copy(update={"evidence": found[one]}) if one in last else one for one in found]
+
+
+def _runs(one: LocatedCall) -> bool:
+    return one.command is not None or runs_something(one.call)
 
 
 def first_meaningful_line(output: str) -> str:
@@ -92,7 +103,7 @@ def _of_call(one: LocatedCall, paths: ProjectPaths, root: str | None, not_kept: 
     if _REFUSED_EDIT.match(call.output):
         return _of_linter(call, directory, paths)
     found: list[ErrorEntry] = []
-    if command is not None or runs_something(call):
+    if _runs(one):
         found = list(_reported(call, command, directory, root, not_kept))
     failed = call.status is CallStatus.FAILED and not (command is not None and found_nothing(command, call.exit_code))
     return found or ([_of_failure(call, command, directory, paths)] if failed else ())
@@ -113,7 +124,7 @@ def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -
     path = path_of(call)
     inside = paths.find(path, directory) if path else None
     lines = _LINTER_LINE.findall(call.output) or [first_meaningful_line(call.output)]
-    return [_entry(line, kind_of("flake8", line), inside, tool="flake8") for line in lines]
+    return [_entry(line, type_of(line, ErrorType.LINT), inside, tool="flake8") for line in lines]
 
 
 def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, paths: ProjectPaths) -> ErrorEntry:

@@ -19,6 +19,8 @@ MAX_FILES = 8
 SUMMARY_CHARACTERS = 240
 MESSAGE_CHARACTERS = 300
 DECISION_CHARACTERS = 200
+EVIDENCE_CHARACTERS = 700
+"""Of the last lines of an output; the end of them."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ def tell_last_iterations(state: FeatureMemory, quote: Quote) -> PromptSection:
         *_stagnation(recent),
         *_errors(errors[:MAX_ERRORS], quote),
         *_tried(recent, quote),
+        *_evidence(recent[0], errors, quote),
     )
     return PromptSection("The last iterations:", lines, left_out=max(0, len(errors) - MAX_ERRORS))
 
@@ -106,6 +109,15 @@ def _tried(recent: Sequence[RecordedIteration], quote: Quote) -> Iterable[Prompt
         more = f" and {len(changed) - MAX_FILES} more" if len(changed) > MAX_FILES else ""
         text = f"Changed in iteration {last.record.iteration_number}: {', '.join(names)}{more}"
         yield PromptLine(text, record_ids=(last.entry_id,))
+
+
+def _evidence(last: RecordedIteration, standing: Sequence[StandingError], quote: Quote) -> Iterable[PromptLine]:
+    """The end of the last output of the last iteration that told of an error which stands."""
+    told = [one.error.evidence for one in standing if one.met_in[0] is last and one.error.evidence]
+    text = quote(told[-1][-EVIDENCE_CHARACTERS:], EVIDENCE_CHARACTERS) if told else None
+    if text:
+        number = last.record.iteration_number
+        yield PromptLine(f"The last lines of that output, iteration {number}: {text}", record_ids=(last.entry_id,))
 
 
 def _numbers(met_in: Sequence[RecordedIteration]) -> str:

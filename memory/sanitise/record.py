@@ -87,6 +87,7 @@ def _error(error: ErrorEntry, clean: Clean) -> ErrorEntry:
     return error.model_copy(
         update={
             "message": clean(error.message, MAX_MESSAGE_CHARACTERS) or WITHHELD,
+            "evidence": clean(error.evidence or "", MAX_MESSAGE_CHARACTERS) or None,
             "tool": None if error.tool is None else clean(error.tool, 100) or None,
             "file_path": path,
             "line": error.line if path else None,
@@ -166,6 +167,7 @@ def _texts(record: IterationRecord) -> Iterable[str]:
         yield error.message
     for decision in record.decisions:
         yield f"{decision.description} {decision.rationale or ''}"
+    yield from (error.evidence for error in record.errors if error.evidence)
 
 
 def _withhold(record: IterationRecord, place: int) -> IterationRecord:
@@ -179,6 +181,9 @@ def _withhold(record: IterationRecord, place: int) -> IterationRecord:
         errors[place] = errors[place].model_copy(update={"message": WITHHELD})
         return record.model_copy(update={"errors": tuple(errors)})
     place -= len(record.errors)
+    if place >= len(record.decisions):
+        without = [one.model_copy(update={"evidence": None}) for one in record.errors]
+        return record.model_copy(update={"errors": tuple(without)})
     decisions = list(record.decisions)
     decisions[place] = decisions[place].model_copy(update={"description": "", "rationale": None})
     return record.model_copy(update={"decisions": tuple(decisions)})

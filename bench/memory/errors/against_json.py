@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 from bench.memory.errors.score import Found, Score
 from sluice.memory.extraction.errors import find_errors
-from sluice.memory.extraction.errors.found import MAX_FOUND
+from sluice.memory.extraction.errors.find import MAX_FOUND
 
 TIMEOUT_SECONDS = 300
 MAX_INJECTED = 40

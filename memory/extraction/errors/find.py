@@ -1,29 +1,52 @@
 """The errors that a command's output tells.
 
 What was run decides first, then the exit status, then the text: a command that only shows files tells of no errors but
-its own, one that succeeded of none, and otherwise each tool's reader looks for that tool's shape.
+its own, one that succeeded of none, and otherwise each tool's matchers look for that tool's shape. Whatever they miss
+stands in the last lines of the output (`last_lines`), which are kept as they are.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS
+from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorType
 from sluice.memory.extraction.errors.commands import Commands, Step, read_command
-from sluice.memory.extraction.errors.found import MAX_FOUND, FoundError, Mention
-from sluice.memory.extraction.errors.json_reports import unfold_go_test
-from sluice.memory.extraction.errors.kinds import kind_of
-from sluice.memory.extraction.errors.output import Output
-from sluice.memory.extraction.errors.project import Project
-from sluice.memory.extraction.errors.shell import read_shell
-from sluice.memory.extraction.errors.tools import KNOWN_PROGRAMS, TOOLS, Tool
+from sluice.memory.extraction.errors.matchers import Matcher, Mention, each_once, matchers
+from sluice.memory.extraction.errors.output import Output, Project, plain
+from sluice.memory.extraction.errors.reports import read_reports, unfold_go_test
+from sluice.memory.extraction.shell import known
+
+MAX_FOUND = 200
+"""Errors that one output gives at most; as many as a record holds."""
+LAST_LINES = 15
+"""Of 28 outputs of 28 tools the last 15 lines held the error in 27."""
+_MAX_TAIL_CHARACTERS = 1_800
 
 _STATED_EXIT = re.compile(r"\s*(?:Error: )?Exit code:? (-?\d{1,5})\s*\n")
 _NOT_MOVED = re.compile(r"\bcd: (?:can't cd to )?\S.{0,300}")
 _FROM_THE_ROOT = frozenset({"rustc", "clippy", "cargo", "cargo test", "rust", "go test"})
 """They name files from the folder of the workspace or module, wherever they were started."""
+_GO_PACKAGE = re.compile(r"(?:FAIL|ok  |\?   |---)\t(\S{1,300})")
 _TWO_WORDS = frozenset({"go", "cargo", "npm", "ruff", "git"})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundError:
+    """An error that a tool reported.
+
+    `file_path` is relative to the project's folder; None where the tool named no file, or one outside (`outside`).
+    `line` is 1-based and belongs to `file_path`.
+    """
+
+    message: str
+    error_type: ErrorType
+    file_path: str | None
+    line: int | None
+    tool: str
+    outside: bool = False
 
 
 def find_errors(output: str, *, command: str | None, exit_code: int | None, root: str | None) -> tuple[FoundError, ...]:
@@ -48,17 +71,14 @@ def find_errors(output: str, *, command: str | None, exit_code: int | None, root
     moved = commands.folder if commands and not _NOT_MOVED.search(output) else None
     text = Output(output, Project.of(root, moved), _words(commands), unfold_go_test)
     if steps is not None and all(step.reads for step in steps):
-        names = frozenset(step.program for step in steps)
-        return _told(text, read_shell(text, names)) if exit_code != 0 else ()
-    mentions: list[Mention] = []
-    for tool in _tools(steps):
-        if any(mark in text.text for mark in tool.marks):
-            for mention in tool.read(text):
-                mentions.append(mention)
-                text.take(mention.first, mention.last)
-                if len(mentions) >= 4 * MAX_FOUND:
-                    break
-    return _told(text, mentions)
+        return _told(text, _own(text, {step.program for step in steps})) if exit_code != 0 else ()
+    return _told(text, _mentions(text, _tried(steps)))
+
+
+def last_lines(output: str) -> str:
+    """The last lines of an output as they stand, without colours; "" where it says nothing."""
+    lines = [line.rstrip() for line in plain(output).split("\n") if line.strip()]
+    return "\n".join(lines[-LAST_LINES:])[-_MAX_TAIL_CHARACTERS:]
 
 
 def _may_have_failed(commands: Commands | None, exit_code: int | None) -> Sequence[Step] | None:
@@ -70,14 +90,46 @@ def _may_have_failed(commands: Commands | None, exit_code: int | None) -> Sequen
     return commands.steps
 
 
-def _tools(steps: Sequence[Step] | None) -> Iterable[Tool]:
-    """Readers of the programs that were run; all of them where one of the programs may run anything."""
+def _tried(steps: Sequence[Step] | None) -> Iterable[Matcher]:
+    """Matchers of the programs that were run; all of them where one of the programs may run anything."""
     if steps is None:
-        return [tool for tool in TOOLS if not tool.only]
+        return [row for row in matchers() if not row.only]
     programs = {step.program for step in steps if not step.reads}
-    if programs <= KNOWN_PROGRAMS:
-        return [tool for tool in TOOLS if tool.anywhere or tool.programs & programs]
-    return [tool for tool in TOOLS if not tool.only or tool.programs & programs]
+    read = frozenset().union(*(row.programs for row in matchers())) - known("run_anything")
+    if programs <= read:
+        return [row for row in matchers() if row.anywhere or row.programs & programs]
+    return [row for row in matchers() if not row.only or row.programs & programs]
+
+
+def _mentions(output: Output, rows: Iterable[Matcher]) -> list[Mention]:
+    found = list(read_reports(output))
+    told_by = [-1] * len(found)
+    for mention in found:
+        output.take(mention.first, mention.last)
+    alone = False
+    for number, row in enumerate(rows):
+        if (alone and row.anywhere) or not any(mark in output.text for mark in row.marks):
+            continue
+        for mention in row.read(output):
+            alone = alone or row.alone
+            found.append(mention)
+            told_by.append(number)
+            output.take(mention.first, mention.last)
+            if len(found) >= 4 * MAX_FOUND:
+                break
+    return each_once(found, told_by)
+
+
+def _own(output: Output, programs: set[str]) -> Iterable[Mention]:
+    """What the programs of a command that only shows files say of themselves: `cat: x: No such file or directory`."""
+    for row in matchers():
+        if row.tools == ("shell",) and "(?P<program>" in row.begin:
+            for mention in row.read(output):
+                if mention.program.rpartition("/")[2] in programs or mention.message.startswith(_SHELLS):
+                    yield mention
+
+
+_SHELLS = tuple(f"{one}: " for one in ("bash", "sh", "zsh", "dash", "ksh", "/bin/sh", "/bin/bash"))
 
 
 def _words(commands: Commands | None) -> frozenset[str]:
@@ -97,22 +149,41 @@ def _told(output: Output, mentions: Iterable[Mention]) -> tuple[FoundError, ...]
         ordered = [mention for mention in ordered if not mention.follows]
     else:
         ordered = ordered[:1]
+    packages = [(at, named[1]) for at, line in enumerate(output.lines) if (named := _GO_PACKAGE.match(line))]
     found: dict[tuple[object, ...], FoundError] = {}
     for mention in ordered:
-        error = _error(output, mention)
-        key = (error.file_path, error.line, mention.column, error.outside, " ".join(error.message.split()))
-        found.setdefault(key, error)
+        error = _error(output, mention, packages)
+        same = (mention.name, mention.column, " ".join(error.message.split()))
+        found.setdefault((error.file_path, error.line, error.outside, *same), error)
         if len(found) >= MAX_FOUND:
             break
     return tuple(found.values())
 
 
-def _error(output: Output, mention: Mention) -> FoundError:
+def _error(output: Output, mention: Mention, packages: list[tuple[int, str]]) -> FoundError:
     message = mention.message.strip()[:MAX_MESSAGE_CHARACTERS] or f"{mention.tool} failed"
     printed = mention.path
+    if printed is not None and mention.tool == "go test" and "/" not in printed:
+        printed = posixpath.join(_folder_of(packages, output, mention.first), printed)
     if printed is not None and mention.tool in _FROM_THE_ROOT:
         printed = output.project.anchored(printed)
     path, outside = output.project.locate(printed, output.folder_at(mention.first))
     line = mention.line if path is not None and mention.line else None
-    kind = mention.error_type or kind_of(mention.tool, message)
-    return FoundError(message, kind, path, line, mention.tool, outside)
+    return FoundError(message, mention.error_type, path, line, mention.tool, outside)
+
+
+def _folder_of(packages: list[tuple[int, str]], output: Output, number: int) -> str:
+    """The folder below the module of the Go test in line `number`, whose package is named behind it; "" for the module.
+
+    By the command's argument (`go test ./calc`), by what several packages share, else by the host of the module.
+    """
+    package = next((name for at, name in packages if at > number), "")
+    for word in output.words:
+        if word.startswith("./") and "..." not in word and package.endswith("/" + word[2:].rstrip("/")):
+            return word[2:].rstrip("/")
+    names = {name for _, name in packages}
+    if len(names) > 1 and (shared := posixpath.commonpath(names)):
+        return posixpath.relpath(package, shared).removeprefix(".")
+    parts = package.split("/")
+    root = 3 if parts[0] in ("github.com", "gitlab.com", "bitbucket.org") else 2 if "." in parts[0] else 1
+    return "/".join(parts[root:])

@@ -70,6 +70,13 @@ def test_a_refused_edit_and_a_refused_permission_are_errors_with_their_types() -
     assert found[ErrorType.PERMISSION] == ("Bash was refused: git push --force", None)
 
 
+def test_the_end_of_a_failed_commands_output_is_kept_with_its_first_error() -> None:
+    errors = extracted(recorded(FAILING_TEST)).errors
+    kept = [error for error in errors if error.evidence]
+    assert [error.tool for error in kept] == ["pytest"]
+    assert "FAILED" in (kept[0].evidence or "")
+
+
 def test_a_grep_through_a_log_gives_no_error() -> None:
     assert not any(
         "refused" in e.message and "connection" in e.message for e in extracted(recorded(FAILING_TEST)).errors

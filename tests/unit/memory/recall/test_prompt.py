@@ -52,6 +52,16 @@ def failing(number: int, message: str = "TypeError: 'NoneType' object is not sub
     return iteration(number, errors=[error(message, "src/auth.py", 12)], **fields)
 
 
+def test_the_end_of_the_last_output_is_told_after_the_errors() -> None:
+    met = error("TypeError: x", "src/auth.py", 12).model_copy(update={"evidence": "a = 1\n" * 200 + "E  x is None"})
+    block, _ = block_of(memory_of(iteration(3, errors=[met])))
+    (told,) = (line for line in block.text.split("\n") if "The last lines of that output, iteration 3:" in line)
+    assert told.endswith("a = 1 E x is None”")
+    assert len(told) < 800
+    solved = memory_of(iteration(3, errors=[met]), iteration(4, outcome=IterationOutcome.SUCCESS))
+    assert "last lines" not in block_of(solved)[0].text
+
+
 def test_if_iteration_3_failed_iteration_4_is_told() -> None:
     """How it ended, its error with file and line, and what was tried."""
     state = memory_of(failing(3, decisions=["Return the user's id"], changed=["src/auth.py"], task_title="Build login"))

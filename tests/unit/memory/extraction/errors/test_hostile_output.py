@@ -8,7 +8,7 @@ import pytest
 
 from sluice.memory.extraction.errors import find_errors
 from sluice.memory.extraction.errors.commands import read_command
-from sluice.memory.extraction.errors.found import MAX_FOUND
+from sluice.memory.extraction.errors.find import MAX_FOUND
 
 MILLION = 1_000_000
 MOST_SECONDS = 1.0
