@@ -23,11 +23,12 @@ MAX_LINES_READ = 40_000
 """Lines below first lines that one matcher reads of one output: what is made to keep it busy is left there."""
 
 _SYNTAX = re.compile(
-    r"(?:\w+\.)*(?:SyntaxError|IndentationError|TabError|TSError)\b|invalid-syntax\b|E999\b|E902 (?:Syntax|Indent|Token)"
-    r"|Parsing error:|(?:.{1,100}: )?[Ss]yntax error\b|error: (?:cannot format|Failed to parse)"
+    r"(?:\w+\.)*(?:SyntaxError|IndentationError|TabError|TSError)\b|invalid-syntax\b|E999\b"
+    r"|E902 (?:Syntax|Indent|Token)|Parsing error:|(?:.{1,100}: )?[Ss]yntax error\b|error: (?:cannot format|Failed to parse)"
 )
 _PERMISSION = re.compile(
-    r"PermissionError\b|\bE(?:ACCES|PERM)\b|[Pp]ermission denied|[Oo]peration not permitted|Access is denied|AccessDenied"
+    r"PermissionError\b|\bE(?:ACCES|PERM)\b|[Pp]ermission denied|[Oo]peration not permitted"
+    r"|Access is denied|AccessDenied"
 )
 _ASSERTION = re.compile(r"(?:java\.lang\.)?AssertionError\b|.{0,300}\bAssertion [`']|[Aa]ssert(?:ion)? .{0,300}failed")
 
@@ -35,8 +36,8 @@ _ASSERTION = re.compile(r"(?:java\.lang\.)?AssertionError\b|.{0,300}\bAssertion 
 def type_of(message: str, otherwise: ErrorType, *, parsing: bool = True) -> ErrorType:
     """The type of an error of a tool whose errors are of type `otherwise`, where the message does not say better.
 
-    Code that does not parse is `Compile` whoever met it (without `parsing`, a syntax error is one of data). A program's own error is `Permission` where the system refused
-    it, and `Logic` where an assertion broke.
+    Code that does not parse is `Compile` whoever met it (without `parsing`, a syntax error is one of data). A program's
+    own error is `Permission` where the system refused it, and `Logic` where an assertion broke.
     """
     if parsing and _SYNTAX.match(message):
         return ErrorType.COMPILE

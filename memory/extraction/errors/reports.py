@@ -1,4 +1,4 @@
-"""Reports that tools write for machines: JSON of eslint, ruff, mypy, pylint, pyright, gcc and cargo, SARIF, JUnit XML."""
+"""Reports that tools write for machines: JSON of eslint, ruff, mypy, pylint, pyright, gcc, cargo; SARIF; JUnit XML."""
 
 from __future__ import annotations
 
