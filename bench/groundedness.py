@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sluice.contracts.sentences import cut_sentences
-from sluice.evaluation.json_lines import read_objects
+from sluice.disk.json_lines import read_objects
 from sluice.evaluation.ragas import support
 from sluice.evaluation.ragas.support import SentenceSupport, find_support
 from sluice.evaluation.retrieval.beir import read_documents, read_questions

@@ -42,7 +42,7 @@ def sha256_file(path: StrPath) -> str:
 
 def fsync_path(path: StrPath) -> None:
     """Flush one file or folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -70,7 +70,17 @@ def fsync_meanwhile(paths: Iterable[StrPath], threads: Executor) -> Iterator[Non
         flush.result()
 
 
-def write_file(path: StrPath, content: bytes) -> None:
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and what is missing above it, and flush each folder that got one."""
+    if folder.is_dir():
+        return
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    for one in missing:
+        fsync_path(one.parent)
+
+
+def write_durably(path: StrPath, content: bytes) -> None:
     """Write a file in place and flush it. For files in a folder that nobody reads yet; others need `replace_file`."""
     with open(path, "wb") as file:
         file.write(content)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from filelock import FileLock
+
+from sluice.disk.durable import replace_file, sha256_file
 
 _MANIFEST, _LOCK = "manifest.json", "build.lock"
 
@@ -37,7 +37,7 @@ def _is_intact(folder: Path, built_from: Mapping[str, object]) -> bool:
         manifest = json.loads((folder / _MANIFEST).read_bytes())
         if not isinstance(manifest, dict) or any(manifest.get(key) != value for key, value in built_from.items()):
             return False
-        return all(_sha256(folder / name) == sha256 for name, sha256 in manifest["sha256"].items())
+        return all(sha256_file(folder / name) == sha256 for name, sha256 in manifest["sha256"].items())
     except (FileNotFoundError, AttributeError, ValueError, KeyError, TypeError):
         return False
 
@@ -45,29 +45,6 @@ def _is_intact(folder: Path, built_from: Mapping[str, object]) -> bool:
 def _write(folder: Path, built_from: Mapping[str, object], files: Mapping[str, bytes]) -> None:
     """The files and, last, the manifest that vouches for them."""
     for name, content in files.items():
-        _write_durably(folder / name, content)
+        replace_file(folder / name, content, 0o600)
     manifest = {**built_from, "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}}
-    _write_durably(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace_file(folder / _MANIFEST, json.dumps(manifest, indent=2).encode(), 0o600)

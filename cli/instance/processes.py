@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from filelock import FileLock, Timeout
 
 from sluice.cli.configured import configured
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import Queue
+from sluice.disk.locks import lock_file
 from sluice.otel.environment import fresh_metrics_dir
 from sluice.workers.runtime.private_files import make_private
 from sluice.workers.settings import Settings
@@ -126,11 +126,8 @@ def _prepare_instance(settings: Settings) -> None:
         Conflict: it does.
     """
     make_private(settings.data_dir)
-    try:
-        with FileLock(settings.data_dir / "up.lock", timeout=0):
-            prepare_metrics(settings, of_instance=True)
-    except Timeout as error:
-        raise Conflict(f"another `sluice up` runs on {settings.data_dir}") from error
+    with lock_file(settings.data_dir / "up.lock", Conflict(f"another `sluice up` runs on {settings.data_dir}")):
+        prepare_metrics(settings, of_instance=True)
 
 
 def _scaled(scale: list[str]) -> Settings:

@@ -12,8 +12,7 @@ import typer
 from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
 from sluice.cli.session import goes_on, session, wait_for
 from sluice.contracts.errors import InvalidInput, TimedOut
-from sluice.ingest.freshness.decisions import record_command
-from sluice.ingest.freshness.refresh_plan import Counts
+from sluice.ingest.freshness.refresh_plan import Counts, record_command
 from sluice.workers.context import Context
 from sluice.workers.service.plan_command import PLAN_VARIABLE, run_with_plan
 from sluice.workers.service.trust.freshness import (

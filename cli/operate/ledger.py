@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from filelock import FileLock, Timeout
 
 from sluice.cli.configured import configured
 from sluice.cli.output import AsJson, console, errors_told, print_json, print_table
 from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.disk.locks import lock_file
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.install import install
@@ -88,11 +88,9 @@ def _at_rest(settings: Settings) -> Iterator[None]:
         Conflict: it does.
     """
     make_private(settings.data_dir)
-    try:
-        with FileLock(settings.data_dir / "up.lock", timeout=0):
-            yield
-    except Timeout as error:
-        raise Conflict(f"`sluice up` runs on {settings.data_dir}: stop it first") from error
+    refusal = Conflict(f"`sluice up` runs on {settings.data_dir}: stop it first")
+    with lock_file(settings.data_dir / "up.lock", refusal):
+        yield
 
 
 def _told(migration: Migration, *, dry_run: bool) -> str:

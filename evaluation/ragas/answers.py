@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.prompt import PromptMessage
 from sluice.contracts.retrieval import Retrieval
+from sluice.disk.json_lines import read_objects
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-from sluice.evaluation.json_lines import read_objects
 from sluice.evaluation.ragas.metrics import AnsweredQuestion, Response
 from sluice.evaluation.retrieval.cases import Case
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from sluice.contracts.api import SubmittedDocument
 from sluice.contracts.errors import InvalidInput, first_problem
-from sluice.evaluation.json_lines import read_objects
+from sluice.disk.json_lines import read_objects
 from sluice.evaluation.retrieval.cases import Case, parse_case
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"

@@ -5,8 +5,6 @@ It is written to a temporary file and renamed, so that a report is whole or not 
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from sluice.contracts.base import CorpusName, Moment, Sha256, Value
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import Strategy
+from sluice.disk.durable import replace_file
 from sluice.evaluation.retrieval.ask import TOP_K, Answered
 from sluice.evaluation.retrieval.cases import Case, fingerprint
 from sluice.evaluation.retrieval.measures import MEASURES, compute_measures
@@ -138,17 +137,7 @@ def summarise_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean
 def write_report(report: Report, path: Path) -> None:
     """Put the report at the path, whole or not at all; folders on the way are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(report.model_dump_json(indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    replace_file(path, f"{report.model_dump_json(indent=1)}\n".encode())
 
 
 def read_report(path: Path) -> Report:

@@ -17,11 +17,10 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
 from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 from sluice.disk.jail import child_command
+from sluice.disk.locks import lock_file
 from sluice.graph.cypher.engine_file import CypherFile, EdgeRow, NodeRow, file_of, write_file
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.publish import current, open_generation
@@ -94,14 +93,11 @@ def build_in_child(
     generation = current(folder)
     if generation is None:
         return None
-    try:
-        with FileLock(folder / LOCK, timeout=0, thread_local=False):
+    with lock_file(folder / LOCK, Unavailable(f"another process writes the file of the Cypher engine in {folder}")):
+        written = file_of(folder / generation.name)
+        if written is None:
+            _in_child(folder, timeout_seconds, corpus, facts or {})
             written = file_of(folder / generation.name)
-            if written is None:
-                _in_child(folder, timeout_seconds, corpus, facts or {})
-                written = file_of(folder / generation.name)
-    except Timeout as error:
-        raise Unavailable(f"another process writes the file of the Cypher engine in {folder}") from error
     if written is None:
         raise Unavailable(f"the file of the Cypher engine of {generation.name} was not written")
     return written

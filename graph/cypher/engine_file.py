@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from sluice.contracts.graph.model import EdgeType, NodeLabel
+from sluice.disk.durable import fsync_path, write_durably
 from sluice.disk.jail import NOBODY
-from sluice.graph.generations.durable import fsync_path, write_durably
 from sluice.graph.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
 
 FOLDER = "cypher"

@@ -20,13 +20,13 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.errors import Corrupted, Unavailable
 from sluice.contracts.graph.rows import CitationRow, DocumentRow
-from sluice.graph.generations.durable import fsync_path, swap_pointer, write_durably
+from sluice.disk.durable import fsync_path, replace_pointer, write_durably
+from sluice.disk.locks import lock_file
 from sluice.graph.generations.fold import fold
 from sluice.graph.generations.graph_file import FORMAT, open_arrays, write_arrays
 from sluice.graph.generations.view import GraphView
@@ -104,7 +104,7 @@ def publish(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     fsync_path(folder)
-    swap_pointer(folder / POINTER, name)
+    replace_pointer(folder / POINTER, name)
     _collect(folder, name)
     return generation
 
@@ -162,15 +162,9 @@ def discard(folder: Path) -> None:
 def lock_folder(folder: Path, timeout_seconds: float = 0.0) -> Iterator[None]:
     """Be the only one that publishes in a folder. Raises `Unavailable` where another process is."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock", timeout=timeout_seconds, thread_local=False)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise Unavailable(f"another process publishes the graph in {folder}") from error
-    try:
+    refusal = Unavailable(f"another process publishes the graph in {folder}")
+    with lock_file(folder / ".lock", refusal, timeout_seconds=timeout_seconds):
         yield
-    finally:
-        lock.release()
 
 
 def _last_number(folder: Path) -> int:

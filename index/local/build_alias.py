@@ -21,10 +21,9 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from sluice.contracts.errors import Conflict
 from sluice.disk.durable import fsync_path, replace_file
+from sluice.disk.locks import lock_file
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import Pin
 from sluice.index.generations.manifest import MANIFEST, parse_generation_number
@@ -135,17 +134,13 @@ class BuildAlias:
 def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
     """Lock and give the corpus's build alias. Raises `Conflict` while another process has it."""
     corpus.beside.mkdir(exist_ok=True)
-    lock = FileLock(corpus.beside / _LOCK, timeout=0, thread_local=False)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise Conflict(f"corpus {corpus.corpus} is being rebuilt by another process: wait for it") from error
-    try:
-        yield BuildAlias(corpus)
-    finally:
-        if not _leftovers(corpus):
-            shutil.rmtree(corpus.beside)
-        lock.release()
+    refusal = Conflict(f"corpus {corpus.corpus} is being rebuilt by another process: wait for it")
+    with lock_file(corpus.beside / _LOCK, refusal):
+        try:
+            yield BuildAlias(corpus)
+        finally:
+            if not _leftovers(corpus):
+                shutil.rmtree(corpus.beside)
 
 
 def read_last_offset(corpus: CorpusLayout) -> int:

@@ -8,10 +8,9 @@ and `checksum` are all that a manifest of another program needs to have; fields 
 from __future__ import annotations
 
 import heapq
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Annotated, Any, NamedTuple
 
@@ -21,6 +20,7 @@ from pydantic_core import from_json
 from sluice.contracts.base import LaterText, Moment, Value, is_none
 from sluice.contracts.document import document_id_for
 from sluice.contracts.errors import InvalidInput, NotFound, first_problem
+from sluice.disk.durable import replacing
 
 RUN_ENTRIES = 50_000
 """Entries that are sorted in memory at a time: some 40 MB."""
@@ -76,9 +76,10 @@ def write_manifest(entries: Iterable[ManifestEntry], path: Path, run_entries: in
     """Write the entries to `path`, sorted, whole or not at all; how many there are."""
     count = 0
     numbered = (Line(entry.key, number, entry) for number, entry in enumerate(entries, 1))
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with replacing(path) as file:
         for line in sorted_lines(numbered, run_entries):
-            file.write(line.entry.model_dump_json() + "\n")
+            file.write(f"{line.entry.model_dump_json()}\n".encode())
             count += 1
     return count
 
@@ -95,27 +96,6 @@ def sorted_lines(lines: Iterable[Line], run_entries: int = RUN_ENTRIES) -> Itera
                 held = []
         held.sort(key=_order)
         yield from heapq.merge(*map(_of_run, runs), held, key=_order)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[str]]:
-    """A file that takes the place of `path`, synced, once everything was written to it; else nothing changes."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f"{path.name}.partial")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    beside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _order(line: Line) -> tuple[tuple[str, str], int]:

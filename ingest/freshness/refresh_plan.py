@@ -1,20 +1,24 @@
 """What became of a corpus between two manifests: the plan of what to embed and what to forget (`refresh_plan.jsonl`).
 
 Promises: the plan holds exactly the documents that differ, each once, sorted by address; the same two manifests give
-the same bytes.
+the same bytes. What the job decided is recorded in `embedding_ledger.jsonl`: lines are added at its end, and none is
+changed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from sluice.contracts.base import LaterText, Moment, Value, is_none
-from sluice.ingest.freshness.manifest import ManifestEntry, replacing
+from sluice.disk.durable import replacing
+from sluice.disk.json_lines import append_lines
+from sluice.ingest.freshness.manifest import ManifestEntry
 
 Status = Literal["new", "changed", "deleted"]
 WHY: dict[Status, str] = {
@@ -22,6 +26,8 @@ WHY: dict[Status, str] = {
     "changed": "its checksum is another one",
     "deleted": "the current manifest does not have it",
 }
+DECISIONS: dict[Status, str] = {"new": "embed", "changed": "embed", "deleted": "forget"}
+"""What a plan's status asks of whoever carries the plan out."""
 
 
 class PlannedRefresh(Value):
@@ -70,11 +76,12 @@ def compare(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry]) ->
 def write_plan(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry], path: Path) -> Counts:
     """Write the plan that follows from two sorted manifests to `path`, whole or not at all; what it holds."""
     counted: Counter[str] = Counter()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with replacing(path) as file:
         for one in compare(prior, current):
             counted["unchanged" if one is None else one.status] += 1
             if one is not None:
-                file.write(one.model_dump_json() + "\n")
+                file.write(f"{one.model_dump_json()}\n".encode())
     return Counts(**counted)
 
 
@@ -83,6 +90,17 @@ def read_plan(path: Path) -> Iterator[PlannedRefresh]:
     with path.open(encoding="utf-8") as file:
         for line in file:
             yield PlannedRefresh.model_validate_json(line)
+
+
+def record_plan(plan: Iterable[PlannedRefresh], path: Path, at: datetime) -> int:
+    """Add a line for each document of a plan; how many there were."""
+    return append_lines(path, ({"at": at.isoformat(), **_decision(one)} for one in plan))
+
+
+def record_command(path: Path, at: datetime, command: str, exit_code: int | None, plan: Path) -> None:
+    """Add a line for the command that was handed the plan. `exit_code` None: it did not end in time."""
+    ended: dict[str, object] = {"command": command, "exit_code": exit_code, "plan": str(plan)}
+    append_lines(path, [{"at": at.isoformat(), "decision": "exec", **ended}])
 
 
 def _planned(status: Status, one: ManifestEntry, checksum: str | None, prior_checksum: str | None) -> PlannedRefresh:
@@ -95,3 +113,7 @@ def _planned(status: Status, one: ManifestEntry, checksum: str | None, prior_che
         fetched_at=one.fetched_at,
         why=WHY[status],
     )
+
+
+def _decision(one: PlannedRefresh) -> dict[str, object]:
+    return {"decision": DECISIONS[one.status], **one.model_dump(mode="json", exclude_none=True)}

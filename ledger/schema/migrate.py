@@ -11,7 +11,6 @@ an SQLite ledger, and a schema in the same database beside a PostgreSQL one. It 
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text, update
 
 from sluice.contracts.errors import Unavailable
+from sluice.disk.durable import fsync_path
 from sluice.ledger.database import Database
 from sluice.ledger.schema.all_tables import metadata
 from sluice.ledger.schema.install import misfit, take_version
@@ -131,12 +131,12 @@ def _copy_file(ledger: Path, wanted: int, now: datetime, free_bytes: FreeBytes) 
         with closing(sqlite3.connect(ledger)) as reader:
             reader.execute("VACUUM INTO ?", (str(partial),))
         partial.chmod(ledger.stat().st_mode & 0o777)
-        _sync(partial)
+        fsync_path(partial)
         partial.rename(copy)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    _sync(ledger.parent)
+    fsync_path(ledger.parent)
     return copy
 
 
@@ -165,14 +165,6 @@ def _copy_tables(connection: Connection, wanted: int, now: datetime) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _free_bytes(folder: Path) -> int:

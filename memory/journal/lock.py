@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from sluice.contracts.errors import Unavailable
+from sluice.disk.locks import lock_file
 from sluice.memory.journal.refusals import refusals
 
 LOCK_TIMEOUT_SECONDS = 10.0
@@ -28,15 +27,9 @@ def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -
         Unavailable: another process held it for all of `timeout_seconds`, or there can be no lock.
     """
     path = journal.with_name(f"{journal.name}.lock")
-    lock = FileLock(
-        path, timeout=timeout_seconds, thread_local=False, poll_interval=_POLL_SECONDS, fallback_to_soft=False
-    )
-    with refusals(path, "locked"):
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later") from error
-    try:
+    refusal = Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later")
+    with ExitStack() as held:
+        with refusals(path, "locked"):
+            lock = lock_file(path, refusal, timeout_seconds=timeout_seconds, poll_seconds=_POLL_SECONDS)
+            held.enter_context(lock)
         yield
-    finally:
-        lock.release()

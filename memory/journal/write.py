@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.contracts.errors import Corrupted, DiskFull, Unavailable
+from sluice.disk import durable
+from sluice.disk.durable import fsync_path
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.refusals import refusals
 
@@ -29,19 +31,14 @@ def open_journal(path: Path) -> int:
             return os.open(path, flags)
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT, JOURNAL_MODE)
-            _flush_folder(path.parent)
+            fsync_path(path.parent)
             return descriptor
 
 
 def make_folder(folder: Path) -> None:
     """Make a folder and what is missing above it, all flushed. Raises as `open_journal`."""
     with refusals(folder, "written"):
-        if folder.is_dir():
-            return
-        missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        for one in missing:
-            _flush_folder(one.parent)
+        durable.make_folder(folder, FOLDER_MODE)
 
 
 def flush(path: Path, descriptor: int) -> None:
@@ -124,7 +121,7 @@ def _set_aside(path: Path, torn: bytes, offset: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    _flush_folder(path.parent)
+    fsync_path(path.parent)
 
 
 def _lacks_a_line_feed(torn: bytes) -> bool:
@@ -140,11 +137,3 @@ def _read_from(descriptor: int, offset: int) -> bytes:
         parts.append(part)
         offset += len(part)
     return b"".join(parts)
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

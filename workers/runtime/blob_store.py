@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ import zstandard
 
 from sluice.contracts.base import BlobRef
 from sluice.contracts.errors import Corrupted, NotFound
+from sluice.disk.durable import make_folder, replace_file
 
 _LEVEL = 3
 """zstd's default: HTML shrinks to a quarter at hundreds of MB/s; higher levels cost more time than disk is worth."""
@@ -47,8 +47,8 @@ class BlobStore:
         ref = BlobRef(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
         path = self._path(ref)
         if not self._touch(path):
-            _make_durable_folders(path.parent, self._root)
-            _write_durably(path, zstandard.ZstdCompressor(level=_LEVEL).compress(data))
+            make_folder(path.parent)
+            replace_file(path, zstandard.ZstdCompressor(level=_LEVEL).compress(data), 0o600)
         return ref
 
     def get(self, ref: BlobRef) -> bytes:
@@ -148,33 +148,3 @@ def _unpack(packed: bytes, ref: BlobRef) -> bytes:
         return zstandard.ZstdDecompressor().decompress(packed)
     except zstandard.ZstdError as error:
         raise Corrupted(f"blob {ref.sha256} cannot be unpacked: {error}") from error
-
-
-def _write_durably(path: Path, packed: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".put-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(packed)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _make_durable_folders(folder: Path, root: Path) -> None:
-    if folder.is_dir():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    for parent in (folder.parent, root):
-        _sync_folder(parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

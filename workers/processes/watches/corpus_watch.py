@@ -15,10 +15,10 @@ from pathlib import Path
 import structlog
 
 from sluice.contracts.errors import Corrupted, NotFound
+from sluice.disk.durable import replace_file
 from sluice.index.disk.layout import CorpusLayout, list_corpora
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name, read_rollback_offset
-from sluice.ingest.freshness.manifest import replacing
 from sluice.otel import metrics
 
 log = structlog.get_logger(__name__)
@@ -75,8 +75,9 @@ class CorpusWatch:
 
     def _keep(self, corpus: str, seen: Seen) -> None:
         self._seen[corpus] = seen
-        with replacing(self._path(corpus)) as file:
-            json.dump(asdict(seen), file)
+        path = self._path(corpus)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(path, json.dumps(asdict(seen)).encode())
 
     def _path(self, corpus: str) -> Path:
         return self._data_dir / "freshness" / corpus / "corpus_seen.json"

@@ -8,7 +8,6 @@ killed plans the same again, and nothing is left out.
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.disk.locks import lock_file
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name
 from sluice.index.local.reader import CorpusHash, IndexReader
-from sluice.ingest.freshness.decisions import record_plan
 from sluice.ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
-from sluice.ingest.freshness.refresh_plan import Counts, read_plan, write_plan
+from sluice.ingest.freshness.refresh_plan import Counts, read_plan, record_plan, write_plan
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 
@@ -69,11 +68,7 @@ class FreshnessFiles:
             Conflict: one is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / "lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise Conflict(f"another freshness job runs in {self.folder}") from error
+        with lock_file(self.folder / "lock", Conflict(f"another freshness job runs in {self.folder}")):
             yield
 
 

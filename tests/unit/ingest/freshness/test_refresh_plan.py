@@ -9,9 +9,17 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.ingest.freshness.decisions import append_lines, record_command, record_plan
+from sluice.disk.json_lines import append_lines
 from sluice.ingest.freshness.manifest import ManifestEntry
-from sluice.ingest.freshness.refresh_plan import Counts, PlannedRefresh, compare, read_plan, write_plan
+from sluice.ingest.freshness.refresh_plan import (
+    Counts,
+    PlannedRefresh,
+    compare,
+    read_plan,
+    record_command,
+    record_plan,
+    write_plan,
+)
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
 CORPORA = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("123"))

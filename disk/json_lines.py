@@ -1,9 +1,10 @@
-"""Reads a file of JSON objects, one a line; every error names the line."""
+"""Files of JSON objects, one a line: reading them, where every error names the line, and adding to their end."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,26 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     yield where, _object(line, where)
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
+
+
+def append_lines(path: Path, lines: Iterable[dict[str, object]]) -> int:
+    """Add lines of JSON to the end of a file and flush it to the disk. Returns how many.
+
+    A last line that a crash left without a line feed is closed first, so that no line is joined to it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    count = 0
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        for line in lines:
+            count += 1
+            file.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass"))
+        file.flush()
+        os.fsync(file.fileno())
+    return count
 
 
 def _object(line: bytes, where: str) -> dict[str, Any]:
