@@ -10,54 +10,20 @@ from sluice.contracts.base import CorpusName, Moment, Switch, Value, is_empty, i
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import Scalar
 from sluice.contracts.event import Gap, Queue
-from sluice.contracts.gate import AskedMemory, Decision, Limits, Message, ProfileName, SessionId
+from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.ingest import AskedRender
 from sluice.contracts.learning.control import Defence, DefenceName
-from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, Response, Signal
-from sluice.contracts.plan import Plan
-from sluice.contracts.prompt import Prompt, PromptName
-from sluice.contracts.retrieval import (
-    ConfidenceFloor,
-    Diversity,
-    DuplicateThreshold,
-    Filters,
-    MaxPerDomain,
-    MayRerank,
-    Neighbours,
-    QueryText,
-    TrustThreshold,
-)
+from sluice.contracts.prompt import Prompt
 from sluice.contracts.trust import Origin, Signature
 
 
-class GateRequest(Value):
+class GateRequest(GateOptions):
     """`POST /v1/gate`. With `wait` the answer comes with the response, within the deadline."""
 
-    query: QueryText
     corpus: CorpusName = "default"
-    profile: ProfileName = "default"
-    session: Annotated[tuple[Message, ...], Field(max_length=64)] = ()
-    limits: Limits = Limits()
     deadline_seconds: Annotated[float, Field(gt=0, le=3_600)] | None = None
-    plan: Plan | None = None
     seeds: Annotated[tuple[Annotated[str, Field(max_length=4_096)], ...], Field(max_length=64)] = ()
-    top_k: Annotated[int, Field(ge=1, le=100)] = 8
-    max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
-    filters: Filters = Filters()
-    trust_threshold: TrustThreshold = 0.0
-    diversity: Diversity = None
-    neighbours: Neighbours = 0
-    max_per_domain: MaxPerDomain = None
-    duplicate_threshold: DuplicateThreshold = None
-    rerank: MayRerank = True
-    confidence_floor: ConfidenceFloor = None
-    """Passages below it are not cited; None takes the configured one, 0 cites whatever is found."""
-    render: AskedRender = None
-    screenshot: Switch = False
-    prompt: PromptName = None
-    session_id: SessionId = None
-    memory: AskedMemory = None
     wait: bool = False
 
 
@@ -134,17 +100,11 @@ class DocumentText(Value):
     left_out: tuple[Lines, ...] = ()
 
 
-class FeedbackRequest(Value):
+class FeedbackRequest(Feedback):
     """`POST /v1/feedback`: what became of the answer of `run_id`."""
 
     run_id: str
     chunk_ids_used: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
-    outcome: FeedbackOutcome = "unknown"
-    rating: Annotated[float, Field(ge=0, le=1)] | None = None
-    note: Annotated[str, Field(max_length=4_000)] = ""
-    signal: Signal = DEFAULT_SIGNAL
-    response: Response = None
-    """What the agent made of the answer."""
 
 
 RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory", "graph"]

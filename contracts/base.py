@@ -65,6 +65,12 @@ Switch = Annotated[bool, Field(exclude_if=is_false)]
 LaterText = Annotated[str | None, Field(exclude_if=is_none)]
 """Text that came later: left out of the JSON where there is none."""
 
+
+def fields_of(kind: type[BaseModel], value: BaseModel) -> dict[str, Any]:
+    """The fields of `kind` with what `value` has in them, by which to make another value that has them too."""
+    return {name: getattr(value, name) for name in kind.model_fields}
+
+
 SomeValue = TypeVar("SomeValue", bound=BaseModel)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Base64Bytes, Field, model_validator
 
 from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_none
-from sluice.contracts.trust import Inspection, Origin
+from sluice.contracts.trust import Inspection, Origin, TrustScore
 
 Scalar = str | int | float | bool
 
@@ -178,6 +178,30 @@ class ChunkBatch(Value):
     documents: tuple[ChunkedDocument, ...]
     tokens: TokenIds | None = None
     """Of `embedding_texts()` of all documents, where the chunker knew them; older blobs have none."""
+
+
+class TrustScorer(Protocol):
+    """Scores the source of a chunk. Safe for threads; the same for every chunk of a document."""
+
+    def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
+        """The trust in a document's source, for one of its chunks, at `now`."""
+        ...
+
+
+class DocumentInspector(Protocol):
+    """Looks for attacks and private data in the chunks of a document. Safe for threads."""
+
+    @property
+    def version(self) -> str:
+        """Stands for the rules and the model: what another version has inspected may be judged otherwise now."""
+        ...
+
+    def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
+        """The document with `inspection` set on those of its chunks in which something was found, and `inspected_by`.
+
+        Its chunks stay as many and in the same order; those that are blocked are among them.
+        """
+        ...
 
 
 def embedding_text(title: str | None, chunk: Chunk) -> str:

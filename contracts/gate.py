@@ -15,17 +15,8 @@ from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES
 from sluice.contracts.memory.scope import MemoryScope
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles.measures import DomainMeasures
-from sluice.contracts.prompt import PromptMessage, PromptName
-from sluice.contracts.retrieval import (
-    ConfidenceFloor,
-    Diversity,
-    DuplicateThreshold,
-    Filters,
-    MaxPerDomain,
-    MayRerank,
-    Neighbours,
-    QueryText,
-)
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import QueryText, SearchOptions
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
@@ -58,33 +49,27 @@ AskedMemory = Annotated[MemoryScope | None, Field(exclude_if=is_none)]
 """The feature whose memory counts beside the session's messages, if `memory.in_gate` and the flag `memory` are on."""
 
 
-class GateRequested(Body):
-    """An agent asked. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
+class GateOptions(SearchOptions):
+    """What an agent asks of the gate. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
 
-    queue: ClassVar[Queue | None] = "query"
-
-    query: QueryText
     profile: ProfileName = "default"
     session: Annotated[tuple[Message, ...], Field(max_length=64)] = ()
     limits: Limits = Limits()
-    deadline_at: Moment | None = None
     plan: Plan | None = None
     seeds: Annotated[tuple[str, ...], Field(max_length=64)] = ()
-    top_k: Annotated[int, Field(ge=1, le=100)] = 8
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
-    filters: Filters = Filters()
-    trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
-    diversity: Diversity = None
-    neighbours: Neighbours = 0
-    max_per_domain: MaxPerDomain = None
-    duplicate_threshold: DuplicateThreshold = None
-    rerank: MayRerank = True
-    confidence_floor: ConfidenceFloor = None
     render: AskedRender = None
     screenshot: Switch = False
-    prompt: PromptName = None
     session_id: SessionId = None
     memory: AskedMemory = None
+
+
+class GateRequested(GateOptions, Body):
+    """An agent asked."""
+
+    queue: ClassVar[Queue | None] = "query"
+
+    deadline_at: Moment | None = None
 
 
 class ProbeHit(Value):
@@ -312,10 +297,8 @@ class RagDirectivesEvaluated(Directives, Body):
         )
 
 
-class FeedbackGiven(Body):
+class Feedback(Value):
     """What became of an answer: the chunks that were used, the outcome, a rating from 0 to 1."""
-
-    queue: ClassVar[Queue | None] = "gate"
 
     chunk_ids_used: tuple[str, ...] = ()
     outcome: FeedbackOutcome = "unknown"
@@ -323,6 +306,13 @@ class FeedbackGiven(Body):
     note: Annotated[str, Field(max_length=4_000)] = ""
     signal: Signal = DEFAULT_SIGNAL
     response: Response = None
+    """What the agent made of the answer."""
+
+
+class FeedbackGiven(Feedback, Body):
+    """An agent told what became of an answer."""
+
+    queue: ClassVar[Queue | None] = "gate"
 
     @property
     def value(self) -> float | None:

@@ -69,49 +69,43 @@ Names = Annotated[tuple[str, ...], Field(exclude_if=_is_empty)]
 LaterNumber = Annotated[int, Field(ge=0, exclude_if=_is_empty)]
 """Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
 
-Diversity = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
-"""How much a result's difference from those before it counts against its relevance (maximal marginal relevance):
-0 orders by relevance alone, 1 by difference alone. None takes the configured default."""
 
-DuplicateThreshold = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
-"""The share of three-word shingles (as a Jaccard index) from which two texts are one; 1 for equal words only, 0 for
-never. None takes the configured default."""
-
-MaxPerDomain = Annotated[int | None, Field(ge=0, le=200, exclude_if=is_none)]
-"""The most results of one host; of what has no host, of one document. 0 for no cap, None for the configured default."""
-
-Neighbours = Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)]
-"""How many chunks before and as many behind a found one, of the same document, are given with it."""
-
-ConfidenceFloor = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
-"""Passages whose confidence is lower are left out, where it is calibrated."""
-
-TrustThreshold = Annotated[float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))]
-"""Passages whose source is trusted less are left out. The retrieval RFC's spelling is taken too."""
-
-MayRerank = Annotated[bool, Field(exclude_if=_is_true)]
-"""Whether the reranker is asked, where one is configured."""
-
-
-class Query(Value):
-    """One search. `minimum_journal_offset` asks for a generation that covers it (read your writes)."""
+class SearchOptions(Value):
+    """What is searched for, and how passages are chosen: the same for a question to the gate and for a query."""
 
     query: QueryText
+    top_k: Annotated[int, Field(ge=1, le=100)] = 8
+    filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": _NO_FILTERS.model_dump()})
+    trust_threshold: Annotated[
+        float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))
+    ] = 0.0
+    """Passages whose source is trusted less are left out. The retrieval RFC's spelling is taken too."""
+    diversity: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """How much a result's difference from those before it counts against its relevance (maximal marginal relevance):
+    0 orders by relevance alone, 1 by difference alone. None takes the configured default."""
+    neighbours: Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)] = 0
+    """How many chunks before and as many behind a found one, of the same document, are given with it."""
+    max_per_domain: Annotated[int | None, Field(ge=0, le=200, exclude_if=is_none)] = None
+    """The most results of one host; of what has no host, of one document. 0 for no cap, None for the configured one."""
+    duplicate_threshold: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """The share of three-word shingles (as a Jaccard index) from which two texts are one; 1 for equal words only, 0 for
+    never. None takes the configured default."""
+    rerank: Annotated[bool, Field(exclude_if=_is_true)] = True
+    """Whether the reranker is asked, where one is configured."""
+    confidence_floor: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Passages whose confidence is lower are left out, where it is calibrated. At the gate None takes the configured
+    floor; a query keeps every passage then."""
+    prompt: PromptName = None
+
+
+class Query(SearchOptions):
+    """One search. `minimum_journal_offset` asks for a generation that covers it (read your writes)."""
+
     corpus: CorpusName = "default"
     top_k: Annotated[int, Field(ge=1, le=200)] = 8
     strategy: Strategy = Strategy.HYBRID
-    filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": _NO_FILTERS.model_dump()})
-    trust_threshold: TrustThreshold = 0.0
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] | None = None
     minimum_journal_offset: Annotated[int, Field(ge=0)] = 0
-    diversity: Diversity = None
-    neighbours: Neighbours = 0
-    max_per_domain: MaxPerDomain = None
-    duplicate_threshold: DuplicateThreshold = None
-    rerank: MayRerank = True
-    confidence_floor: ConfidenceFloor = None
-    """None keeps every passage, whatever its confidence."""
-    prompt: PromptName = None
 
 
 class RetrievedChunk(Value):

@@ -6,17 +6,13 @@ An `Inspection` is made once, when a chunk is ingested, and stored with it; an a
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from sluice.contracts.base import LaterText, Value, is_empty, is_none
-
-if TYPE_CHECKING:
-    from sluice.contracts.document import ChunkedDocument, Provenance
 
 Origin = Literal["crawled", "searched", "submitted", "file"]
 """How a document got here, as we know it and not as it says: fetched from its URL; shown by a search provider as a
@@ -126,27 +122,3 @@ class GateCheck(Value):
     minimum: Annotated[float | None, Field(exclude_if=is_none)] = None
     """The lowest value of one chunk, where `value` is a mean."""
     detail: LaterText = None
-
-
-class TrustScorer(Protocol):
-    """Scores the source of a chunk. Safe for threads; the same for every chunk of a document."""
-
-    def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
-        """The trust in a document's source, for one of its chunks, at `now`."""
-        ...
-
-
-class DocumentInspector(Protocol):
-    """Looks for attacks and private data in the chunks of a document. Safe for threads."""
-
-    @property
-    def version(self) -> str:
-        """Stands for the rules and the model: what another version has inspected may be judged otherwise now."""
-        ...
-
-    def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
-        """The document with `inspection` set on those of its chunks in which something was found, and `inspected_by`.
-
-        Its chunks stay as many and in the same order; those that are blocked are among them.
-        """
-        ...

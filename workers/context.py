@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from sluice.contracts.document import DocumentInspector
     from sluice.contracts.known_pages import PageMemory
-    from sluice.contracts.trust import DocumentInspector
     from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits

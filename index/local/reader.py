@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sluice.contracts.document import Chunk
+from sluice.contracts.document import Chunk, TrustScorer
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.retrieval import GraphArm, GraphUse
 from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
-from sluice.contracts.trust import TrustScorer
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.view import View

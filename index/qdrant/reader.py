@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from sluice.contracts.document import Chunk
+from sluice.contracts.document import Chunk, TrustScorer
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.graph.retrieval import GraphUse
 from sluice.contracts.retrieval import (
@@ -24,7 +24,6 @@ from sluice.contracts.retrieval import (
     RetrievalStats,
     Strategy,
 )
-from sluice.contracts.trust import TrustScorer
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
 from sluice.index.local.reader import RELOAD_TIMEOUT_SECONDS

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sluice.contracts.document import Chunk
+from sluice.contracts.document import Chunk, TrustScorer
 from sluice.contracts.retrieval import Query
-from sluice.contracts.trust import TrustScorer
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.search.near_duplicates import Signatures
 from sluice.index.search.rerank.base import KeepOrder, Reranker

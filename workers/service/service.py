@@ -15,11 +15,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted, RunKind
+from sluice.contracts.base import fields_of
 from sluice.contracts.budget import Allowance, Ceiling, Ceilings
 from sluice.contracts.document import Document, DocumentBatch
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
 from sluice.contracts.event import Event, Gap, GapFound, Queue
-from sluice.contracts.gate import FeedbackGiven, GateRequested, Limits
+from sluice.contracts.gate import Feedback, FeedbackGiven, GateOptions, GateRequested, Limits
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
@@ -69,30 +70,9 @@ class Service:
         if request.prompt is not None:
             template_named(request.prompt)
         seconds = request.deadline_seconds or self._context.settings.gate.deadline_seconds
-        body = GateRequested(
-            query=request.query,
-            profile=request.profile,
-            session=request.session,
-            limits=request.limits,
-            deadline_at=datetime.now(UTC) + timedelta(seconds=seconds),
-            plan=request.plan,
-            seeds=tuple(usable_url(f"seeds.{index}", url) for index, url in enumerate(request.seeds)),
-            top_k=request.top_k,
-            max_tokens=request.max_tokens,
-            filters=request.filters,
-            trust_threshold=request.trust_threshold,
-            diversity=request.diversity,
-            neighbours=request.neighbours,
-            max_per_domain=request.max_per_domain,
-            duplicate_threshold=request.duplicate_threshold,
-            rerank=request.rerank,
-            confidence_floor=request.confidence_floor,
-            render=request.render,
-            screenshot=request.screenshot,
-            prompt=request.prompt,
-            session_id=request.session_id,
-            memory=request.memory,
-        )
+        seeds = tuple(usable_url(f"seeds.{index}", url) for index, url in enumerate(request.seeds))
+        deadline_at = datetime.now(UTC) + timedelta(seconds=seconds)
+        body = GateRequested(**{**fields_of(GateOptions, request), "seeds": seeds}, deadline_at=deadline_at)
         run = self.new_run(
             "gate",
             request.corpus,
@@ -100,7 +80,7 @@ class Service:
             idempotency_key=idempotency_key,
             fingerprint=encoded("request", request.model_copy(update={"wait": False})),
             query=request.query,
-            deadline_at=body.deadline_at,
+            deadline_at=deadline_at,
             limits=request.limits,
         )
         self._context.admission.admit(run, {"query": 1})
@@ -244,7 +224,7 @@ class Service:
         ledger = self._context.ledger
         run = ledger.run(request.run_id)
         require_chunks_of(run.answer, request.chunk_ids_used)
-        body = FeedbackGiven.model_validate(request.model_dump(exclude={"run_id"}))
+        body = FeedbackGiven(**fields_of(Feedback, request))
         event = Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent)
         dedupe_key = f"feedback-of:{owner}"
         if request.signal != DEFAULT_SIGNAL:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.contracts.base import fields_of
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import AFTERWARDS, Gap
@@ -16,7 +17,7 @@ from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan
 from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, SearchOptions, Strategy
 from sluice.gate.budget import lifted_by
 from sluice.gate.profile import Profile
 from sluice.index.search.compose_answer import compose_answer
@@ -221,21 +222,11 @@ def _strategy_of(profile: Profile | None) -> Strategy:
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float, strategy: Strategy) -> Query:
-    return Query(
-        query=request.query,
-        corpus=corpus,
-        top_k=request.top_k,
-        strategy=strategy,
-        filters=request.filters,
-        trust_threshold=request.trust_threshold,
-        minimum_journal_offset=directed.minimum_journal_offset,
-        diversity=request.diversity,
-        neighbours=request.neighbours,
-        max_per_domain=request.max_per_domain,
-        duplicate_threshold=request.duplicate_threshold,
-        rerank=request.rerank,
-        confidence_floor=_floor_of(request, floor) if request.confidence_floor is None else request.confidence_floor,
-    )
+    options = fields_of(SearchOptions, request) | {"prompt": None}  # the prompt is made of the answer
+    if request.confidence_floor is None:
+        options["confidence_floor"] = _floor_of(request, floor)
+    offset = directed.minimum_journal_offset
+    return Query(**options, corpus=corpus, strategy=strategy, minimum_journal_offset=offset)
 
 
 def _floor_of(request: GateRequested, floor: float) -> float | None:

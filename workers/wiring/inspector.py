@@ -14,8 +14,7 @@ import structlog
 from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import ChunkedDocument
-    from sluice.contracts.trust import DocumentInspector
+    from sluice.contracts.document import ChunkedDocument, DocumentInspector
     from sluice.ingest.embed.port import Embedder, Vectors
     from sluice.trust.inspect import Inspector
     from sluice.workers.settings import Settings

@@ -26,7 +26,7 @@ from sluice.workers.runtime.negative_list import batch_without_forgotten, refuse
 from sluice.workers.steps.embed import load_chunks
 
 if TYPE_CHECKING:
-    from sluice.contracts.trust import DocumentInspector
+    from sluice.contracts.document import DocumentInspector
     from sluice.ledger.trust.forgotten import Forgotten
     from sluice.ledger.trust.quarantine import Quarantine
     from sluice.workers.runtime.blob_store import BlobStore
