@@ -32,8 +32,8 @@ def make_api(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
         instance = app.state.instance = Instance(settings)
-        if settings.telemetry.metrics_port:
-            metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+        if settings.telemetry.metrics_address:
+            metrics.serve_metrics(settings.telemetry.metrics_address)
         yield
         await instance.close()
         stop_telemetry()

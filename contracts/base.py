@@ -10,6 +10,16 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 
+class Fixed:
+    """Marks a field of a settings class as a constant: no file and no variable may set it, only code may.
+
+    It stands beside the settings for its reason and its unit, and so that a test can build a part with another value.
+    """
+
+
+FIXED = Fixed()
+
+
 class Value(BaseModel):
     """A frozen value. Unknown fields are refused, so a misspelt name is an error and never silence.
 

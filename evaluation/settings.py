@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 from sluice.evaluation.evaluator import Windowing
 
 
@@ -23,20 +23,20 @@ class JudgeSettings(Value):
     """The price of its dearest tokens, counted for all of them."""
     sample: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The share of the runs whose responses, as feedback reports them, are judged while the flag `ragas` is on."""
-    timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 20.0
+    timeout_seconds: Annotated[float, FIXED] = 20.0
     """Over one answer."""
 
 
 class EvaluationSettings(Value):
     """What became of runs is looked at in windows, one after the other for each profile of the gate."""
 
-    window_runs: Annotated[int, Field(ge=1)] = 200
+    window_runs: Annotated[int, FIXED] = 200
     """Judged runs that close a window."""
-    window_hours: Annotated[float, Field(gt=0)] = 24.0
+    window_hours: Annotated[float, FIXED] = 24.0
     """When a window closes at the latest, however few of its runs were judged; counted from 00:00 UTC."""
-    least_judged: Annotated[int, Field(ge=1)] = 50
+    least_judged: Annotated[int, FIXED] = 50
     """Judged runs below which a window says nothing of satisfaction."""
-    grace_minutes: Annotated[float, Field(ge=0)] = 60.0
+    grace_minutes: Annotated[float, FIXED] = 60.0
     """How long after its decision feedback on a run still counts in its window."""
 
     @property

@@ -90,7 +90,9 @@ def fit_within(
 def lifted_by(ceiling: str) -> str:
     """What lifts a ceiling, by its name: `run_tokens`, `day_usd`."""
     whose, _, unit = ceiling.partition("_")
-    return _day_lift(unit) if whose == "day" else f"limits.max_{unit} of the request, or {_run_setting(unit)}"
+    if whose == "day":
+        return _day_lift(unit)
+    return ", or ".join(dict.fromkeys((f"limits.max_{unit} of the request", _run_setting(unit))))
 
 
 def _denials(
@@ -138,8 +140,8 @@ def _run_lift(unit: str, limits: Limits) -> str:
 
 
 def _run_setting(unit: str) -> str:
-    planned = f"crawl.max_{unit} or " if unit in ("pages", "bytes") else ""
-    return f"{planned}budget.run_{unit} in sluice.toml"
+    settings = {"pages": "crawl.max_pages in sluice.toml", "usd": "budget.run_usd in sluice.toml"}
+    return settings.get(unit, f"limits.max_{unit} of the request")
 
 
 def _lowest(*most: Number | None) -> Number | None:

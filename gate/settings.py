@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 
 
 def _none_is_no_ceiling(value: object) -> object:
@@ -26,11 +26,11 @@ class GateSettings(Value):
     judge: bool = False
     """Ask the judge (see `judge.model`) whether the passages found answer the question, where the score is between the
     thresholds for searching and for the full loop. It costs its price and its time, often a second."""
-    judge_margin: Annotated[float, Field(ge=0, le=1)] = 0.0
+    judge_margin: Annotated[float, FIXED] = 0.0
     """How far outside of these thresholds the judge is asked too, in units of the score."""
     profiles_dir: Path | None = None
     """A folder of profile files that adds to, and by name replaces, those that come with the package."""
-    deadline_seconds: Annotated[float, Field(gt=0)] = 60.0
+    deadline_seconds: Annotated[float, FIXED] = 60.0
     """Deadline of a run that names none: a full loop of eight slow pages ends within it."""
 
 
@@ -41,24 +41,24 @@ class BudgetSettings(Value):
     those that are embedded; milliseconds are those that searching and fetching pages take.
     """
 
-    run_pages: Count = None
+    run_pages: Annotated[int | None, FIXED] = None
     """Pages one run may crawl; by default as many as crawl.max_pages plans, or as a request names one by one."""
-    run_bytes: Count = None
+    run_bytes: Annotated[int | None, FIXED] = None
     """Bytes of pages one run may bring in; by default as many as the settings of crawling plan."""
-    run_tokens: Count = None
+    run_tokens: Annotated[int | None, FIXED] = None
     """Tokens one run may embed; no ceiling by default: the local model costs time alone, an endpoint USD."""
-    run_milliseconds: Amount = None
+    run_milliseconds: Annotated[float | None, FIXED] = None
     """Milliseconds that the searches and pages of one run may take together; no ceiling by default, as its deadline
     bounds how long its caller waits."""
     run_usd: Amount = 0.10
     """USD one run may spend: some twenty calls of a paid search interface, far above the three that a run makes."""
     day_pages: Count = 5_000
     """Pages all runs of a UTC day may crawl together: about 600 full loops of eight pages."""
-    day_bytes: Count = None
+    day_bytes: Annotated[int | None, FIXED] = None
     """Bytes of pages all runs of a UTC day may bring in; no ceiling by default, as day_pages bounds them."""
-    day_tokens: Count = None
+    day_tokens: Annotated[int | None, FIXED] = None
     """Tokens all runs of a UTC day may embed; no ceiling by default, as for run_tokens."""
-    day_milliseconds: Amount = None
+    day_milliseconds: Annotated[float | None, FIXED] = None
     """Milliseconds that the searches and pages of all runs of a UTC day may take together; no ceiling by default."""
     day_usd: Amount = 5.0
     """USD all runs of a UTC day may spend together: a mistake costs a coffee and not a salary."""
@@ -70,9 +70,9 @@ class DefenceSettings(Value):
     enabled: bool = True
     """Step back to the configuration before where answers get worse, by one plan where crawling gets slow, and to the
     corpus alone where a day's budget is nearly used up. Without feedback nothing is known of answers."""
-    p95_seconds: Amount = None
+    p95_seconds: Annotated[float | None, FIXED] = None
     """What 19 of 20 crawling runs should end within; by default 1.2 times what the profile's first 500 took."""
-    trickle_share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+    trickle_share: Annotated[float, FIXED] = 0.05
     """Share of the runs that ignore a step back, so that it can be seen whether it is still needed."""
-    trickle_runs_per_day: Annotated[int, Field(ge=0)] = 50
+    trickle_runs_per_day: Annotated[int, FIXED] = 50
     """The most such runs of one profile in a UTC day: what a bad configuration may cost while it is tried."""

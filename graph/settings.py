@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import SecretStr, model_validator
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 
 SCHEMES = ("bolt://", "bolt+s://", "bolt+ssc://", "neo4j://", "neo4j+s://", "neo4j+ssc://")
 BOLT_PORT = 7687
@@ -30,7 +30,7 @@ class GraphSettings(Value):
     """Who signs in there; NEO4J_USER counts too."""
     password: SecretStr | None = None
     """With which password; NEO4J_PASSWORD counts too."""
-    timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 10.0
+    timeout_seconds: Annotated[float, FIXED] = 10.0
     """Of one request to the server."""
 
     @model_validator(mode="after")

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 
 
 class IndexSettings(Value):
     """Journal, segments and generations."""
 
-    keep_generations: Annotated[int, Field(ge=1)] = 3
+    keep_generations: Annotated[int, FIXED] = 3
     """Generations kept for rollback; one that a reader has pinned is kept beyond this number."""
     engine: Literal["local", "qdrant"] = "local"
     """What searches: generations on this machine's disk, or a Qdrant (section `qdrant`) for a corpus that outgrows it.
@@ -40,9 +40,9 @@ class RerankSettings(Value):
     """The price of one call, booked with every query that asks; hosted ones take some 0.002 USD."""
     model_dir: Path | None = None
     """The folder of a cross-encoder: `model.onnx` and `tokenizer.json`."""
-    depth: Annotated[int, Field(ge=1, le=200)] = 20
+    depth: Annotated[int, FIXED] = 20
     """How many of the best candidates are looked at: twice what an answer holds. The cost is in proportion."""
-    timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 1.0
+    timeout_seconds: Annotated[float, FIXED] = 1.0
     """Over everything. After it the fused order stands: an agent would rather have that than wait."""
 
     @model_validator(mode="after")
@@ -65,15 +65,15 @@ class QuerySettings(Value):
     lexical_weight: Annotated[float, Field(ge=0)] = 0.014
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
     the local model; `sluice eval --fit-fusion` finds that of another. docs/decisions/0012-fusion.md has the curve."""
-    graph_weight: Annotated[float, Field(ge=0)] = 1.0
+    graph_weight: Annotated[float, FIXED] = 1.0
     """Weight in that sum of how near the graph has a passage to what was found, in [0, 1]; counts with the strategy
     hybrid_graph alone. docs/decisions/0028-graph-retrieval.md has the curve."""
-    duplicate_threshold: Annotated[float, Field(ge=0, le=1)] = 0.9
+    duplicate_threshold: Annotated[float, FIXED] = 0.9
     """Jaccard index of three-word shingles from which two results are one; 0 for never. At 0.9 one word in 60 may
     differ: copies and reprints fall together, texts of one template stay apart."""
-    max_per_domain: Annotated[int, Field(ge=0, le=200)] = 0
+    max_per_domain: Annotated[int, FIXED] = 0
     """The most results of one host; 0 for no cap, as a corpus may well be of one host."""
-    max_recent_chunks: Annotated[int, Field(ge=0)] = 5_000
+    max_recent_chunks: Annotated[int, FIXED] = 5_000
     """Chunks beyond the published generation that a reader holds in memory and searches exactly, at 384 dimensions
     about 20 MB and 0.2 ms a query; what is more waits for the next generation. 0: only what is published is found."""
 
@@ -87,9 +87,9 @@ class QdrantSettings(Value):
     """Key of the server, if it asks for one."""
     collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "sluice"
     """A corpus is the collection `<prefix>_<corpus>`, so that several instances can share one server."""
-    timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    timeout_seconds: Annotated[float, FIXED] = 10.0
     """Longest that one request may take; a search takes milliseconds."""
-    write_timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    write_timeout_seconds: Annotated[float, FIXED] = 60.0
     """Longest that one batch may take to be stored: the server answers only when it is searchable."""
 
 
@@ -98,13 +98,13 @@ class ObjectStoreSettings(Value):
 
     endpoint: str | None = None
     """URL of a store that speaks S3 and is not Amazon's; http:// only where the network is trusted."""
-    region: str | None = None
+    region: Annotated[str | None, FIXED] = None
     """Region of the bucket; without one, what AWS_REGION says."""
-    access_key_id: str | None = None
+    access_key_id: Annotated[str | None, FIXED] = None
     """Without one, what the environment of the process gives: AWS_ACCESS_KEY_ID, a role, a token file."""
-    secret_access_key: SecretStr | None = None
+    secret_access_key: Annotated[SecretStr | None, FIXED] = None
     """Belongs to `access_key_id`; better kept in a variable than in a file."""
-    timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    timeout_seconds: Annotated[float, FIXED] = 60.0
     """Longest that one request may take; a request carries at most 8 MB."""
-    max_retries: Annotated[int, Field(ge=0, le=20)] = 4
+    max_retries: Annotated[int, FIXED] = 4
     """How often a request that failed in passing is tried again, with growing pauses."""

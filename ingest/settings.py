@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 
 Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph", "mcp"]
 """What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a
@@ -43,13 +43,13 @@ class EgressSettings(Value):
     policy: Literal["open", "listed", "deny"] = "open"
     """`open`: everything may be reached but what the rules refuse. `listed`: only `allow_domains` and `allow`. `deny`:
     nothing at all, whatever else is set; it is refused before a name is looked up or a socket opened."""
-    own_networks: Literal["refuse", "allow"] = "refuse"
+    own_networks: Annotated[Literal["refuse", "allow"], FIXED] = "refuse"
     """Whether the networks that this machine stands in may be reached where their addresses are globally routable:
     a public address of our own, the neighbours in an IPv6 network. `allow` entries are exceptions in any case."""
     nat64_prefixes: tuple[str, ...] = ()
     """Prefixes of the network's own by which IPv4 is reached over IPv6 (RFC 6052), for instance `2001:db8:64::/96`:
     the IPv4 address within is judged as well. The well-known ones always are."""
-    max_requests_per_crawl: Annotated[int, Field(ge=1)] = 500
+    max_requests_per_crawl: Annotated[int, FIXED] = 500
     """Connections and plain requests that one page may cause: heavy pages need some two hundred."""
     upstream_proxy_url: SecretStr | None = None
     """A proxy of the owner's network that everything goes out by, `http://user:password@proxy.corp:3128`. It is given
@@ -93,19 +93,19 @@ class SearchSettings(Value):
     locale: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$")] = "en-US"
     """Language, and country where results should come from there: `de`, `pt-BR`."""
     top_k: Annotated[int, Field(ge=1, le=50)] = 8
-    timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    timeout_seconds: Annotated[float, FIXED] = 10.0
     """Of one call to one provider; metasearch needs a few seconds, an agent waits no longer."""
     allow_domains: tuple[str, ...] = ()
     """If not empty, results from other domains are dropped."""
     quota_per_day: Annotated[int, Field(ge=0)] = 1_000
     """Calls per provider and UTC day."""
-    brave_usd_per_call: Annotated[float, Field(ge=0)] = 0.005
+    brave_usd_per_call: Annotated[float, FIXED] = 0.005
     """The published price of the Base plan: 5 USD per 1,000 calls."""
-    serpapi_usd_per_call: Annotated[float, Field(ge=0)] = 0.015
+    serpapi_usd_per_call: Annotated[float, FIXED] = 0.015
     """The published price of the Developer plan: 75 USD per 5,000 calls."""
-    tavily_usd_per_call: Annotated[float, Field(ge=0)] = 0.008
+    tavily_usd_per_call: Annotated[float, FIXED] = 0.008
     """The published pay-as-you-go price of one credit, which is one basic search."""
-    merge_providers: Annotated[int, Field(ge=1, le=5)] = 1
+    merge_providers: Annotated[int, FIXED] = 1
     """How many providers' answers are put together for one question; 1 asks the next only where one fails."""
 
 
@@ -115,49 +115,50 @@ class CrawlSettings(Value):
     enabled: bool = False
     max_pages: Annotated[int, Field(ge=1)] = 8
     """Pages of one run, seeds and links together."""
-    max_depth: Annotated[int, Field(ge=0, le=5)] = 1
-    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    max_depth: Annotated[int, FIXED] = 1
+    """Links that a run follows from its seeds, unless the request says otherwise."""
+    max_bytes: Annotated[int | None, FIXED] = None
     """Of the pages of one run together; by default as many as `max_pages` of `max_page_bytes` have. A run's bytes are
     divided among its pages beforehand: with fewer, a page larger than its share is refused."""
-    page_timeout_seconds: Annotated[float, Field(gt=0)] = 15.0
+    page_timeout_seconds: Annotated[float, FIXED] = 15.0
     """Of fetching a page, redirects included; rendering it may take as long again."""
-    page_deadline_seconds: Annotated[float, Field(gt=0)] = 30.0
+    page_deadline_seconds: Annotated[float, FIXED] = 30.0
     """Of everything that a page takes: every robots.txt on the way, turns, redirects, fetching and rendering. As long
     as fetching and rendering may take together, so that what waited longer than a healthy site needs goes back to the
     queue. Only the start of a browser comes on top."""
-    max_page_bytes: Annotated[int, Field(ge=1)] = 10_000_000
+    max_page_bytes: Annotated[int, FIXED] = 10_000_000
     """Of one page, as sent and once decompressed; documentation pages are under one million."""
     requests_per_second_per_host: Annotated[float, Field(gt=0)] = 2.0
     """Of all workers together; a person who reads quickly is not faster."""
-    breaker_reset_seconds: Annotated[float, Field(gt=0)] = 60.0
+    breaker_reset_seconds: Annotated[float, FIXED] = 60.0
     """How long a host is not asked that failed more than half of its last 20 requests (at least 10), before one
     request tries it again: a restart of a site takes about as long."""
-    user_agent: Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[ -~]+$")] = "SluiceBot/0.3"
+    user_agent: Annotated[str, FIXED] = "SluiceBot/0.3"
     """Product token and version, by which a site can name us in its robots.txt; `contact` is put behind it."""
     render: Literal["auto", "always", "never"] = "auto"
     chromium_path: Path | None = None
     """A Chromium binary; by default Playwright's own, else one found on the PATH."""
-    browser_pages: Annotated[int, Field(ge=1)] = 2
+    browser_pages: Annotated[int, FIXED] = 2
     """Pages that one worker renders at the same time."""
-    browser_recycle_pages: Annotated[int, Field(ge=1)] = 200
+    browser_recycle_pages: Annotated[int, FIXED] = 200
     """Pages after which a warm browser makes way for a new one, so that what pages leak stays small."""
-    browser_memory_bytes: Annotated[int, Field(ge=100_000_000)] = 550_000_000
+    browser_memory_bytes: Annotated[int, FIXED] = 550_000_000
     """Of the browser's processes together, their program left out; above it the largest page process is ended. With
     two ordinary pages they take some 250 MB. The program, some 60 MB, and the worker, some 300 MB, come on top: a
     gigabyte in all."""
     browser_network: Literal["isolated", "preferred", "shared"] = "preferred"
     """Whether the browser lives in a network namespace from which only the egress proxy can be reached. `isolated`:
     always, else nothing is rendered; `preferred`: where the system allows one; `shared`: never."""
-    max_nodes: Annotated[int, Field(ge=1_000)] = 200_000
+    max_nodes: Annotated[int, FIXED] = 200_000
     """Elements of one page: a specification of a thousand printed pages has a hundred thousand."""
-    max_requests_per_page: Annotated[int, Field(ge=1)] = 300
+    max_requests_per_page: Annotated[int, FIXED] = 300
     """Requests that a rendered page may make; heavy ones make two hundred."""
     contact: Annotated[str, Field(max_length=200, pattern=r"^[ -~]*$")] = ""
     """A web or mail address under which a site's owner finds you. Without one the user agent says nothing of you, and
     `sluice doctor` says so."""
-    sitemaps: bool = True
+    sitemaps: Annotated[bool, FIXED] = True
     """Whether a site's sitemaps tell further pages where a run may follow links."""
-    revisit: bool = True
+    revisit: Annotated[bool, FIXED] = True
     """Whether a page that was read before is asked for conditionally (ETag, Last-Modified), and nothing done twice
     where it is as it was."""
 
@@ -179,17 +180,17 @@ class FreshnessSettings(Value):
 
     every_hours: Annotated[float, Field(ge=0)] = 0.0
     """How often `sluice up` asks again for the pages that are due. 0: only `sluice freshness --recheck` does."""
-    half_life_days: Annotated[float, Field(gt=0)] = 30.0
+    half_life_days: Annotated[float, FIXED] = 30.0
     """Time after which a page is more likely to have changed than not, and is due: of pages of which nothing else is
     known. What is seen of a page counts the more, the longer it is watched."""
-    host_half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    host_half_life_days: Annotated[dict[str, float], FIXED] = Field(default_factory=dict)
     """The same for the pages of some hosts, by shell pattern; the first that matches counts."""
-    target_age_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
+    target_age_days: Annotated[dict[str, float], FIXED] = Field(
         default_factory=lambda: {"marketing": 7.0, "code": 30.0}
     )
     """By profile of the gate, the median time since the documents that its answers cite were seen. Pages that they cite
     are due by then; an alert tells where it is exceeded."""
-    max_pages: Annotated[int, Field(ge=1)] = 1_000
+    max_pages: Annotated[int, FIXED] = 1_000
     """Pages that are asked for at a time, those longest overdue first. The ceilings of the day hold besides."""
 
     def half_life_of(self, host: str) -> float:
@@ -207,11 +208,11 @@ class ChunkSettings(Value):
     """The most of one chunk; the rest of the window is for its title and headings."""
     window_tokens: Annotated[int, Field(ge=64, le=32_000)] = 254
     """What the model reads at once: the local model's 256 less its two special tokens."""
-    overlap_tokens: Annotated[int, Field(ge=0)] = 0
+    overlap_tokens: Annotated[int, FIXED] = 0
     """What a part of a long passage repeats of the part before; 0, as headings already carry the context."""
-    code_pack_tokens: Annotated[int, Field(ge=0, le=8_000)] = 80
+    code_pack_tokens: Annotated[int, FIXED] = 80
     """Neighbouring symbols of together at most this many tokens share a chunk: accessors and constants."""
-    max_document_tokens: Annotated[int, Field(ge=1_000)] = 2_000_000
+    max_document_tokens: Annotated[int, FIXED] = 2_000_000
     """Read of one document, twice the Bible; the rest is left out and named as a gap. The local model reads for five
     minutes on two cores; what is longer is a dump of data, or made to fill memory."""
 
@@ -237,7 +238,6 @@ class CorpusEmbedSettings(Value):
     openai_request_dimension: bool | None = None
     openai_fingerprint: str | None = None
     openai_usd_per_million_tokens: Annotated[float, Field(ge=0)] | None = None
-    openai_max_text_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
 class EmbedSettings(Value):
@@ -255,8 +255,9 @@ class EmbedSettings(Value):
     that is not configured any more is an error, never replaced by another."""
 
     provider: Literal["local", "openai"] = "local"
-    fallback: Literal["none", "local"] = "none"
-    """What steps in for an endpoint out of reach, and only where the vectors are the same (`openai_fingerprint`)."""
+    fallback: Annotated[Literal["none", "local"] | None, FIXED] = None
+    """What steps in for an endpoint out of reach. Not said: the local model, where the vectors are the same
+    (`openai_fingerprint` is its own)."""
     precision: Literal["fp32", "int8"] = "fp32"
     """Of the local model. int8 is three times as fast; its vectors are of cosine 0.99 and more to those of fp32, which
     changes nDCG@10 by less than 1 %, and are never mixed with them. It needs a processor with VNNI (Intel since 2019,
@@ -267,17 +268,18 @@ class EmbedSettings(Value):
     openai_model: str = "text-embedding-3-small"
     openai_dimension: Annotated[int, Field(ge=1)] = 1536
     """Columns of the model's vectors; an answer of another width is refused."""
-    openai_request_dimension: bool = False
-    """Ask the endpoint to shorten its vectors to `openai_dimension`; most models but text-embedding-3 refuse."""
+    openai_request_dimension: Annotated[bool | None, FIXED] = None
+    """Whether the endpoint is asked to shorten its vectors to `openai_dimension`. Not said: only text-embedding-3 is,
+    as most other models refuse."""
     openai_fingerprint: str | None = None
     """Set it to another embedder's fingerprint where the endpoint gives the same vectors; by default its own."""
     openai_usd_per_million_tokens: Annotated[float, Field(ge=0)] = 0.02
     """The list price of text-embedding-3-small."""
-    openai_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    openai_timeout_seconds: Annotated[float, FIXED] = 30.0
     """Per attempt; a full batch takes a hosted model a few seconds."""
-    openai_batch_texts: Annotated[int, Field(ge=1, le=2_048)] = 256
+    openai_batch_texts: Annotated[int, FIXED] = 256
     """Texts per request. OpenAI takes 2,048; smaller batches lose less when one fails."""
-    openai_max_text_tokens: Annotated[int, Field(ge=1)] = 8_192
+    openai_max_text_tokens: Annotated[int, FIXED] = 8_192
     """Estimated tokens of one text, the window of text-embedding-3; a longer text is cut there."""
     openai_proxy_url: str | None = None
     """A proxy for the requests; the proxy variables of the environment are not read."""
@@ -285,6 +287,13 @@ class EmbedSettings(Value):
     """Threads of one forward pass; 0 takes every core."""
     model_dir: Path | None = None
     """Where the local model's files are kept; by default `models` in the data directory."""
+
+    @property
+    def requests_dimension(self) -> bool:
+        """Whether the endpoint is asked for vectors of `openai_dimension`."""
+        if self.openai_request_dimension is not None:
+            return self.openai_request_dimension
+        return self.openai_model.startswith("text-embedding-3")
 
     @property
     def uses_endpoint(self) -> bool:

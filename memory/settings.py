@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 
 
 class MemorySettings(Value):
     """What agents remember in an instance: see docs/memory-service.md."""
 
-    max_prompt_tokens: Annotated[int, Field(ge=50, le=20_000)] = 1_500
+    max_prompt_tokens: Annotated[int, FIXED] = 1_500
     """Tokens of a prompt block, where the request names none: about a page, which an agent reads with every
     iteration."""
     distil_by_model: bool = False

@@ -18,7 +18,6 @@ class TelemetrySettings(BaseModel):
     log_format: Literal["json", "console"] = "json"
     span_retention_hours: Annotated[float, Field(gt=0)] = 72.0
     """How long the local span store keeps a span."""
-    metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """Where a worker process serves its own metrics; 0 for not at all (the HTTP API serves everyone's)."""
-    metrics_host: str = "127.0.0.1"
-    """The address it serves them on; a container that Prometheus scrapes needs 0.0.0.0."""
+    metrics_address: Annotated[str | None, Field(pattern=r"^[^\s:]+:\d{1,5}$")] = None
+    """Address and port where a worker process serves its own metrics, as 127.0.0.1:9464; a container that Prometheus
+    scrapes needs 0.0.0.0:9464. Not set: not at all, as the HTTP API serves everyone's."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+
+from sluice.contracts.base import Fixed
 
 PREFIX = "SLUICE_"
 UNKNOWN = "is no setting"
@@ -73,9 +75,18 @@ REMOVED = frozenset(
         "delivery.republish_after_seconds",
     }
 )
-"""Settings of earlier versions that are constants since 0.4, each beside the code that uses it."""
+"""Settings of earlier versions that are constants since 0.4, each beside the code that uses it. Those that
+stand beside the settings are not listed: `constants_of` finds them."""
 
 MOVED = {
+    "object_store.region": "the variable AWS_REGION",
+    "object_store.access_key_id": "the variable AWS_ACCESS_KEY_ID, a role or a token file",
+    "object_store.secret_access_key": "the variable AWS_SECRET_ACCESS_KEY",
+    "telemetry.metrics_host": "a part of telemetry.metrics_address, as 0.0.0.0:9464",
+    "telemetry.metrics_port": "a part of telemetry.metrics_address, as 127.0.0.1:9464",
+    "crawl.max_depth": "limits.max_depth of a request",
+    "budget.run_pages": "crawl.max_pages, or limits.max_pages of a request",
+    "embed.fallback": "implied by embed.openai_fingerprint: where that is the local model's, the local model steps in",
     "query.trusted_domains": "trust.domains",
     "query.trusted_authors": 'trust.authors, by the domain where they are known: {"example.org" = ["Ada"]}',
 }
@@ -84,7 +95,12 @@ MOVED = {
 
 def names_of(settings: type[BaseModel]) -> frozenset[str]:
     """Every setting by its dotted name: `http_port`, `crawl.max_pages`."""
-    return frozenset(_names(settings))
+    return frozenset(name for name, is_fixed in _fields(settings) if not is_fixed)
+
+
+def constants_of(settings: type[BaseModel]) -> frozenset[str]:
+    """Every constant that stands beside the settings (see `Fixed`), by the dotted name that it would have as one."""
+    return frozenset(name for name, is_fixed in _fields(settings) if is_fixed)
 
 
 def variable_of(name: str) -> str:
@@ -115,15 +131,16 @@ def problems(error: ValidationError) -> Iterator[tuple[str, str]]:
         yield name, UNKNOWN if is_unknown else entry["msg"].removeprefix("Value error, ")
 
 
-def remedy_of(name: str, known: Iterable[str], told: Callable[[str], str] = str) -> str:
+def remedy_of(name: str, settings: type[BaseModel], told: Callable[[str], str] = str) -> str:
     """What to do about a name that is none: delete a removed one, or write it as it was probably meant.
 
     `told` gives a setting's name as its reader set it: in the file, or by a variable.
     """
-    if name in REMOVED:
-        return "was removed in 0.4: it is a constant now; delete it"
     if name in MOVED:
         return f"is now {MOVED[name]}"
+    if name in REMOVED or name in constants_of(settings):
+        return "was removed in 0.4: it is a constant now; delete it"
+    known = names_of(settings)
     names = sorted({*known, *(one.partition(".")[0] for one in known)})
     last = {one.rpartition(".")[2]: one for one in names}
     close = get_close_matches(name, names, n=1, cutoff=0.7) or [
@@ -132,12 +149,13 @@ def remedy_of(name: str, known: Iterable[str], told: Callable[[str], str] = str)
     return f"did you mean {told(close[0])}?" if close else "`sluice init` writes a file with every setting"
 
 
-def _names(settings: type[BaseModel]) -> Iterator[str]:
+def _fields(settings: type[BaseModel]) -> Iterator[tuple[str, bool]]:
+    """The dotted name of each field, and whether it is fixed."""
     for name, field in settings.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from (f"{name}.{one}" for one in field.annotation.model_fields)
+            yield from ((f"{name}.{below}", is_fixed) for below, is_fixed in _fields(field.annotation))
         else:
-            yield name
+            yield name, any(isinstance(one, Fixed) for one in field.metadata)
 
 
 def _is_below(name: str, known: frozenset[str]) -> bool:
@@ -154,13 +172,19 @@ def origins(settings: type[BaseModel], file: Mapping[str, Any], environment: Map
     variables = {name.upper() for name in environment}
     found = {}
     for name in sorted(names_of(settings)):
-        section, _, field = name.rpartition(".")
-        table = file.get(section, {}) if section else file
+        section = name.rpartition(".")[0]
         named = [variable_of(name), *([variable_of(section)] if section else [])]
         if set_by := next((one for one in named if one in variables), None):
             found[name] = set_by
-        elif isinstance(table, Mapping) and field in table:
+        elif is_in(file, name):
             found[name] = "file"
         elif any(one.startswith(variable_of(name) + "__") for one in variables):
             found[name] = variable_of(name) + "__*"
     return found
+
+
+def is_in(file: Mapping[str, Any], name: str) -> bool:
+    """Return whether the tables of a `sluice.toml` set the setting of a dotted name."""
+    section, _, field = name.rpartition(".")
+    table = file.get(section, {}) if section else file
+    return isinstance(table, Mapping) and field in table

@@ -22,7 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.event import Queue
 from sluice.evaluation.settings import EvaluationSettings, JudgeSettings
@@ -47,7 +47,8 @@ from sluice.workers.setting_names import (
     MOVED,
     REMOVED,
     UNKNOWN,
-    names_of,
+    constants_of,
+    is_in,
     problems,
     remedy_of,
     unknown_variables,
@@ -75,7 +76,7 @@ class PoolSettings(Value):
     index: Annotated[int, Field(ge=1)] = 1
     query: Annotated[int, Field(ge=1)] = 4
     graph: Annotated[int, Field(ge=1)] = 1
-    max_memory_mb: Annotated[int, Field(ge=100)] = 3_000
+    max_memory_mb: Annotated[int, FIXED] = 3_000
     """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
     the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
     is a leak, and less than that might be a large page."""
@@ -100,7 +101,7 @@ class DeliverySettings(Value):
     """Deaths of a worker on one event after which the event is quarantined as poison."""
     retry_base_seconds: Annotated[float, Field(gt=0)] = 1.0
     """Ceiling of the pause before a second try; it doubles with every further one."""
-    retry_max_seconds: Annotated[float, Field(gt=0)] = 60.0
+    retry_max_seconds: Annotated[float, FIXED] = 60.0
     """Longest pause between two tries."""
     event_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
     """Longest that one event may take. A worker in which one takes longer finishes its others, ends itself and is
@@ -151,12 +152,12 @@ class Settings(BaseSettings):
     """Address that the HTTP interface listens on; any other than this machine's own needs API keys."""
     http_port: Annotated[int, Field(ge=1, le=65_535)] = 8080
     """Port of the HTTP interface."""
-    max_request_bytes: Annotated[int, Field(ge=1_024)] = 32_000_000
+    max_request_bytes: Annotated[int, FIXED] = 32_000_000
     """Largest request body: a batch of 1,000 documents of 30 kB."""
     require_api_key: bool | None = None
     """Whether requests from this machine need an API key. true: always. false: only while a key is in force. Not set:
     once a key was made, also after it was revoked. From other machines a key is always needed."""
-    query_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    query_timeout_seconds: Annotated[float, FIXED] = 10.0
     """How long a direct query may wait for its reply; a healthy one takes milliseconds."""
 
     gate: GateSettings = GateSettings()
@@ -272,17 +273,16 @@ def load_settings(**overrides: Any) -> Settings:
     if config and not Path(config).is_file():
         raise InvalidSetting(CONFIG_VARIABLE, f"no file {config}", "run `sluice init` to write one")
     read_environment(os.environ)
-    known = names_of(Settings)
     wrong = {
-        name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, known, variable_of))
+        name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, Settings, variable_of))
         for name in unknown_variables(Settings, os.environ)
-        if name in REMOVED or name in MOVED or "." in name
+        if _was_one(name) or "." in name
     }
     try:
         settings = Settings(**overrides)
     except ValidationError as error:
         for name, problem in problems(error):
-            wrong.setdefault(name, _wrong(name, problem, known))
+            wrong.setdefault(name, _wrong(name, problem))
         raise _together(list(wrong.values())) from error
     except SettingsError as error:
         raise InvalidSetting(
@@ -290,27 +290,38 @@ def load_settings(**overrides: Any) -> Settings:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(config or CONFIG_FILE, f"no TOML: {error}", "mend it, or write a new one") from error
+    for name in constants_of(Settings):
+        if is_in(_file_of(), name):
+            wrong[name] = _wrong(name, UNKNOWN)
     if wrong:
         raise _together(list(wrong.values()))
     return settings
 
 
+def _file_of() -> dict[str, Any]:
+    path = config_file()
+    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
 def stray_variables() -> list[str]:
     """A sentence for each `SLUICE_*` variable that sets nothing. It may be another program's: it is no error."""
-    known = names_of(Settings)
     return [
-        f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, known, variable_of)}"
+        f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, Settings, variable_of)}"
         for name in unknown_variables(Settings, os.environ)
-        if name not in REMOVED and name not in MOVED and "." not in name
+        if not _was_one(name) and "." not in name
     ]
 
 
-def _wrong(name: str, problem: str, known: frozenset[str]) -> InvalidSetting:
+def _was_one(name: str) -> bool:
+    return name in REMOVED or name in MOVED or name in constants_of(Settings)
+
+
+def _wrong(name: str, problem: str) -> InvalidSetting:
     """What is wrong with one setting, named as it was set: by its variable, or in the file."""
     is_variable = variable_of(name) in {variable.upper() for variable in os.environ}
     if problem == UNKNOWN:
         told = variable_of if is_variable else str
-        return InvalidSetting(told(name), "is no setting", remedy_of(name, known, told))
+        return InvalidSetting(told(name), "is no setting", remedy_of(name, Settings, told))
     where = variable_of(name) if is_variable else f"{name} in {CONFIG_FILE} or {variable_of(name)}"
     return InvalidSetting(name, problem, f"set {where}")
 

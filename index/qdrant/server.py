@@ -210,7 +210,7 @@ def _failures() -> Iterator[None]:
         yield
     except ResponseHandlingException as error:
         if isinstance(error.source, httpx.TimeoutException):
-            raise TimedOut("the Qdrant server did not answer in time; see qdrant.timeout_seconds") from error
+            raise TimedOut("the Qdrant server did not answer in time") from error
         raise Unavailable(f"the Qdrant server does not answer: {error.source}") from error
     except UnexpectedResponse as error:
         if error.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):

@@ -36,7 +36,7 @@ _FILES_AT_A_TIME = 8
 """Files that travel at the same time."""
 _CONNECT_TIMEOUT_SECONDS = 5.0
 """Longest to wait for a connection; a store that is there answers within one."""
-_CREDENTIALS = "object_store.access_key_id"
+_CREDENTIALS = "AWS_ACCESS_KEY_ID"
 _REFUSED = re.compile(r"status code: 40[13]\b")
 """How the library tells that a listing was refused: in the message alone."""
 

@@ -123,4 +123,4 @@ async def _look(world: IsolatedWorld, traffic: Traffic, max_nodes: int) -> Look 
 
 def _require_few(nodes: int, max_nodes: int) -> None:
     if nodes > max_nodes:
-        raise PolicyRefused("nodes", f"a page of {nodes} elements; {max_nodes} are allowed", "crawl.max_nodes")
+        raise PolicyRefused("nodes", f"a page of {nodes} elements; {max_nodes} are allowed")

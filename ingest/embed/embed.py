@@ -115,7 +115,13 @@ def _model(
     asked = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled, max_retries=max_retries)
     endpoint = BreakingEmbedder(asked, ENDPOINT_RULE, clock=clock)
     endpoints.append(endpoint)
-    return FallbackEmbedder(endpoint, local) if settings.fallback == "local" else endpoint
+    return FallbackEmbedder(endpoint, local) if _falls_back(settings, local) else endpoint
+
+
+def _falls_back(settings: EmbedSettings, local: Embedder) -> bool:
+    if settings.fallback is not None:
+        return settings.fallback == "local"
+    return settings.openai_fingerprint == local.fingerprint
 
 
 class RoutingEmbedder:

@@ -86,7 +86,7 @@ class OpenAIEmbedder:
         return Embedded(vectors, self.fingerprint, tokens=tokens, cost_usd=cost_usd)
 
     def _request(self, texts: Sequence[str]) -> _Answer:
-        dimensions = self.dimension if self._settings.openai_request_dimension else openai.omit
+        dimensions = self.dimension if self._settings.requests_dimension else openai.omit
         try:
             # Raw, because the package itself takes any JSON for an answer.
             response = self._connected().embeddings.with_raw_response.create(

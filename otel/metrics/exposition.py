@@ -32,13 +32,14 @@ def negotiate_metrics(accept: str) -> tuple[bytes, str]:
     return encode(_readable()), content_type
 
 
-def serve_metrics(port: int, host: str = "127.0.0.1") -> Callable[[], None]:
-    """Serve `/metrics` on `host:port` from a daemon thread; returns what stops it.
+def serve_metrics(address: str) -> Callable[[], None]:
+    """Serve `/metrics` on `address`, host and port as 127.0.0.1:9464, from a daemon thread; returns what stops it.
 
     Raises:
         OSError: the port cannot be bound.
     """
-    server, thread = start_http_server(port, addr=host, registry=_readable())
+    host, _, port = address.rpartition(":")
+    server, thread = start_http_server(int(port), addr=host, registry=_readable())
 
     def stop() -> None:
         server.shutdown()

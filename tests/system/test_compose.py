@@ -214,7 +214,8 @@ def test_prometheus_scrapes_every_process_and_grafana_finds_its_sources() -> Non
     [discovered] = [names for job in jobs for names in job["dns_sd_configs"]]
     assert set(discovered["names"]) == set(OURS)
     assert all(
-        str(discovered["port"]) == ours["environment"]["SLUICE_TELEMETRY__METRICS_PORT"] for ours in OURS.values()
+        ours["environment"]["SLUICE_TELEMETRY__METRICS_ADDRESS"] == f"0.0.0.0:{discovered['port']}"
+        for ours in OURS.values()
     )
     sources = yaml.safe_load((REPOSITORY / "deploy" / "grafana" / "datasources.yaml").read_text())["datasources"]
     for source in sources:

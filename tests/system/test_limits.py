@@ -93,7 +93,6 @@ def instance(tmp_path_factory: pytest.TempPathFactory, site: str, silence: str) 
         "SEARCH__ENABLED": "true",
         "SEARCH__PROVIDERS": '["searxng"]',
         "SEARCH__SEARXNG_URL": f"http://{silence}",
-        "SEARCH__TIMEOUT_SECONDS": "20",
         "CRAWL__ENABLED": "true",
         "CRAWL__RENDER": "never",
         "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "50",

@@ -33,8 +33,8 @@ def run_reconciler(settings: Settings) -> None:
     reconciler = Reconciler(
         context.ledger, context.transport.publish_wake_ups, context.transport.queued, settings.delivery
     )
-    if settings.telemetry.metrics_port:
-        metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+    if settings.telemetry.metrics_address:
+        metrics.serve_metrics(settings.telemetry.metrics_address)
     maintenance = Maintenance(context)
     while not stopping.wait(TICK_SECONDS):
         maintenance.tick()

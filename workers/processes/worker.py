@@ -198,8 +198,8 @@ def _come_forward(process: WorkerProcess) -> None:
     settings = process.settings
     for stage in process.stages:
         begin_series(stage, settings)
-    if settings.telemetry.metrics_port:
-        metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+    if settings.telemetry.metrics_address:
+        metrics.serve_metrics(settings.telemetry.metrics_address)
     transport = Transport(settings)
     process.serve(lambda stopping: announce_presence(process, transport, stopping), "presence")
     process.serve(lambda stopping: watch_itself(process, transport, stopping), "watch")

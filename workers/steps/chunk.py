@@ -108,7 +108,7 @@ def _beyond_memory(document: Document) -> Gap:
 
 def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:
     why = f"its last {characters_left_out:,} characters were left out: a document has {most_tokens:,} tokens at most"
-    lift = "split the document, or chunk.max_document_tokens in sluice.toml"
+    lift = "split the document"
     return Gap(stage="chunk", subject=document.source, reason="document_cut", detail=why, lifted_by=lift)
 
 

@@ -136,7 +136,7 @@ def test_a_single_page_has_the_whole_runs_allowance_for_its_links(make_parts: Ma
     [
         (Limits(max_pages=3), {}, "limits.max_pages"),
         (Limits(max_bytes=3 * LEAST_PAGE_BYTES), {}, "limits.max_bytes"),
-        (Limits(), {"run_milliseconds": 7_000}, "budget.run_milliseconds"),
+        (Limits(), {"run_milliseconds": 7_000}, "limits.max_milliseconds"),
         (Limits(), {"day_pages": 3}, "budget.day_pages"),
     ],
 )

@@ -356,7 +356,7 @@ def test_a_store_that_does_not_answer_is_unavailable_and_one_that_refuses_names_
     with pytest.raises(Unavailable, match="does not answer") as unavailable:
         push(home, "c", _s3(bucket, max_retries=1))
     bucket.fail_next, bucket.forbidden = 0, True
-    with pytest.raises(InvalidSetting, match=r"object_store\.access_key_id") as refused:
+    with pytest.raises(InvalidSetting, match=r"AWS_ACCESS_KEY_ID") as refused:
         push(home, "c", _s3(bucket))
     assert "very-secret" not in str(unavailable.value) + str(refused.value)
 

@@ -60,7 +60,8 @@ def test_what_fits_is_kept_in_order_and_the_rest_is_named_with_its_ceiling() -> 
 
 
 def test_a_lift_names_whose_ceiling_it_is() -> None:
-    assert lifted_by("run_tokens") == "limits.max_tokens of the request, or budget.run_tokens in sluice.toml"
+    assert lifted_by("run_tokens") == "limits.max_tokens of the request"
+    assert lifted_by("run_usd") == "limits.max_usd of the request, or budget.run_usd in sluice.toml"
     assert lifted_by("day_usd") == "budget.day_usd in sluice.toml, or the next UTC day"
 
 

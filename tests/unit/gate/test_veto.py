@@ -72,7 +72,7 @@ def test_a_rich_budget_denies_nothing() -> None:
 @pytest.mark.parametrize(
     ("state", "limits", "name", "lifted_by"),
     [
-        ({"run_pages_left": 0}, Limits(), "run_pages", "crawl.max_pages or budget.run_pages in sluice.toml"),
+        ({"run_pages_left": 0}, Limits(), "run_pages", "crawl.max_pages in sluice.toml"),
         ({"run_pages_left": 0}, Limits(max_pages=0), "run_pages", "limits.max_pages of the request"),
         ({"day_pages_left": 0}, Limits(), "day_pages", "budget.day_pages in sluice.toml, or the next UTC day"),
         ({"run_usd_left": 0.004}, Limits(), "run_usd", "budget.run_usd in sluice.toml"),

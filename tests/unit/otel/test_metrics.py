@@ -75,7 +75,7 @@ def test_a_worker_serves_its_own_metrics_and_stops_when_told() -> None:
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    stop = metrics.serve_metrics(port)
+    stop = metrics.serve_metrics(f"127.0.0.1:{port}")
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         assert b"sluice_gate_decision_total" in response.read()
     stop()
