@@ -157,15 +157,18 @@ def test_a_request_names_the_model_and_carries_the_key_and_nothing_of_the_enviro
         "path": "/v1/embeddings",
         "input": ["text"],
         "model": "text-embedding-3-small",
+        "dimensions": 8,
         "encoding_format": "base64",
     }
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "from-the-environment" not in json.dumps(endpoint.headers)
 
 
-def test_a_shorter_dimension_is_asked_for_only_where_configured(endpoint: Endpoint) -> None:
-    OpenAIEmbedder(settings(endpoint, openai_request_dimension=True), max_retries=0).embed(["text"])
-    assert endpoint.requests[0]["dimensions"] == 8
+def test_a_shorter_dimension_is_asked_for_only_of_models_that_can(endpoint: Endpoint) -> None:
+    OpenAIEmbedder(settings(endpoint, openai_model="bge-m3"), max_retries=0).embed(["text"])
+    OpenAIEmbedder(settings(endpoint, openai_model="text-embedding-3-large"), max_retries=0).embed(["text"])
+    assert "dimensions" not in endpoint.requests[0]
+    assert endpoint.requests[1]["dimensions"] == 8
 
 
 def test_requests_keep_to_every_limit_and_vectors_to_the_order_of_the_texts(endpoint: Endpoint) -> None:
