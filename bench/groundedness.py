@@ -1,4 +1,4 @@
-"""How well support by sentences (`evaluation.ragas.support`) agrees with labels, and which floors it should have.
+"""How well support by sentences (`evaluation.ragas.bridge`) agrees with labels, and which floors it should have.
 
     python -m bench.groundedness DATA_DIR [--work DIR]
 
@@ -20,9 +20,9 @@ import numpy as np
 
 from sluice.contracts.sentences import cut_sentences
 from sluice.disk.json_lines import read_objects
-from sluice.evaluation.ragas import support
-from sluice.evaluation.ragas.support import SentenceSupport, find_support
-from sluice.evaluation.retrieval.beir import read_documents, read_questions
+from sluice.evaluation.ragas import bridge as support
+from sluice.evaluation.ragas.bridge import SentenceSupport, find_support
+from sluice.evaluation.retrieval.cases import read_documents, read_questions
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS

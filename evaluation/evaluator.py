@@ -20,8 +20,7 @@ from typing import NamedTuple
 from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.run_totals import RunTotals
-from sluice.evaluation.summary import Summary, summarise
+from sluice.evaluation.run_totals import RunTotals, Summary, summarise
 
 MOST_GROUPS = 128
 """Of one window; runs of further ones are counted in one group of their plan alone."""

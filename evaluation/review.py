@@ -9,7 +9,7 @@ from pathlib import Path
 from sluice.contracts.base import Moment, Value
 from sluice.evaluation.intervals import Interval
 from sluice.evaluation.retrieval.report import Report
-from sluice.evaluation.summary import Summary
+from sluice.evaluation.run_totals import Summary
 
 
 class WeightChange(Value):

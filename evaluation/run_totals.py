@@ -1,13 +1,62 @@
-"""What is kept of many runs: sums, from which every figure follows. Their size is the same, whatever was counted."""
+"""Sums over runs, in bounded memory, and what they say: means with intervals, quantiles, cost per success.
+
+Quantiles are of a histogram whose buckets grow by a constant factor, as in DDSketch (Masson, Rim and Lee, VLDB 2019): a
+quantile told differs from the true one by at most 1 %. Totals merge without loss; the order of runs does not matter.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pydantic import Field
+
+from sluice.contracts.base import Value
 from sluice.contracts.learning.run_outcome import RunOutcome
-from sluice.evaluation.intervals import Interval, mean_interval, wilson_interval
-from sluice.evaluation.quantiles import Quantiles
+from sluice.evaluation.intervals import Interval, mean_interval, ratio_interval, wilson_interval
+
+ACCURACY = 0.01
+_GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
+_LOG_GROWTH = math.log(_GROWTH)
+SMALLEST, LARGEST = 1e-3, 1e10
+"""What lies beyond is counted as if it were these: some 1,500 buckets at most."""
+
+
+class Quantiles:
+    """Counts of positive numbers by their size."""
+
+    __slots__ = ("_buckets", "count")
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.count = 0
+
+    def add(self, value: float) -> None:
+        """Count one number."""
+        self._buckets[math.ceil(math.log(min(max(value, SMALLEST), LARGEST)) / _LOG_GROWTH)] += 1
+        self.count += 1
+
+    def merge(self, other: Quantiles) -> None:
+        """Count what the other has counted."""
+        self._buckets.update(other._buckets)
+        self.count += other.count
+
+    @property
+    def size(self) -> int:
+        """How many buckets are kept."""
+        return len(self._buckets)
+
+    def quantile(self, share: float) -> float | None:
+        """The number that `share` of all are not above; None where there are none."""
+        if not self.count:
+            return None
+        wanted, seen = max(1, math.ceil(share * self.count)), 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= wanted:
+                break
+        return 2 * _GROWTH**bucket / (_GROWTH + 1)
 
 
 @dataclass(slots=True)
@@ -127,3 +176,68 @@ _MOMENTS = (
     "cited_age_seconds",
     "precision",
 )
+
+
+class Summary(Value):
+    """How some runs did. A figure is None where no run tells it; intervals are of 95 %.
+
+    `coverage` is the share of the runs that were judged. `usd_per_success` is the cost of the judged runs through the
+    sum of their satisfaction. `precision_at_k` is the mean share of the k cited passages that were used, `token_spend`
+    the mean of the tokens per run, `crawl_success_rate` the share of the pages asked for that were read.
+    """
+
+    runs: int = 0
+    judged: int = 0
+    coverage: float = 0.0
+    satisfaction: Interval | None = None
+    signals: dict[str, Interval] = Field(default_factory=dict)
+    freshness_gain_seconds: Interval | None = None
+    cited_age_seconds: float | None = None
+    usd: Interval | None = None
+    total_usd: float = 0.0
+    usd_per_success: Interval | None = None
+    mean_milliseconds: Interval | None = None
+    p50_milliseconds: float | None = None
+    p95_milliseconds: float | None = None
+    external_calls: Interval | None = None
+    precision_at_k: Interval | None = None
+    token_spend: float | None = None
+    crawl_success_rate: Interval | None = None
+    failed: int = 0
+
+
+def summarise(totals: RunTotals) -> Summary:
+    """The figures of the totals."""
+    satisfaction, judged_usd = totals.satisfaction, totals.judged_usd
+    signals = {name: moments.share_interval() for name, moments in sorted(totals.signals.items())}
+    return Summary(
+        runs=totals.runs,
+        judged=satisfaction.count,
+        coverage=satisfaction.count / totals.runs if totals.runs else 0.0,
+        satisfaction=satisfaction.share_interval(),
+        signals={name: interval for name, interval in signals.items() if interval},
+        freshness_gain_seconds=totals.freshness_gain_seconds.mean_interval(),
+        cited_age_seconds=totals.cited_age_seconds.mean,
+        usd=totals.usd.mean_interval(),
+        total_usd=totals.usd.total,
+        usd_per_success=ratio_interval(
+            judged_usd.total,
+            judged_usd.squares,
+            satisfaction.total,
+            satisfaction.squares,
+            totals.usd_of_success,
+            satisfaction.count,
+        ),
+        mean_milliseconds=totals.milliseconds.mean_interval(),
+        p50_milliseconds=totals.latency.quantile(0.5),
+        p95_milliseconds=totals.latency.quantile(0.95),
+        external_calls=totals.external_calls.mean_interval(),
+        precision_at_k=totals.precision.share_interval(),
+        token_spend=totals.tokens.mean,
+        crawl_success_rate=_crawl_success(totals),
+        failed=totals.statuses["failed"],
+    )
+
+
+def _crawl_success(totals: RunTotals) -> Interval | None:
+    return wilson_interval(min(totals.pages_read, totals.pages_asked), totals.pages_asked)

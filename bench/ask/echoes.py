@@ -26,7 +26,7 @@ from pathlib import Path
 from bench.append_documents import append_documents
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.retrieval import Query
-from sluice.evaluation.retrieval.beir import read_documents, read_questions
+from sluice.evaluation.retrieval.cases import read_documents, read_questions
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings

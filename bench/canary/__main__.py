@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from bench.canary.simulate import STAGES, Canaries, World, simulate
-from sluice.evaluation.rollout.stage_length import expected_runs
+from sluice.evaluation.rollout.canary import expected_runs
 
 WORLDS = (
     World(),

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sluice.evaluation.rollout.arm_figures import ArmFigures
-from sluice.evaluation.rollout.canary import judge_stage
-from sluice.evaluation.rollout.sequential import Moments
-from sluice.evaluation.rollout.stage_length import expected_runs
+from sluice.evaluation.rollout.arm_figures import ArmFigures, Moments
+from sluice.evaluation.rollout.canary import expected_runs, judge_stage
 
 STAGES = (0.1, 0.5, 1.0)
 

@@ -20,7 +20,7 @@ from bench.gate.collections import read
 from bench.gate.measures import Floats
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
-from sluice.evaluation.retrieval.beir import read_documents
+from sluice.evaluation.retrieval.cases import read_documents
 from sluice.gate.probe import enough_mass, question_terms, sentence_similarities, term_coverage
 from sluice.gate.sentences import SENTENCES_COMPARED, Passage, choose_sentences
 from sluice.index.settings import QuerySettings

@@ -27,7 +27,7 @@ from bench.graph.trees import TREES, Tree
 from bench.graph.truth import Definition
 from sluice.contracts.graph.retrieval import GraphArm
 from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
-from sluice.evaluation.retrieval.significance import bootstrap_interval
+from sluice.evaluation.retrieval.measures import bootstrap_interval
 from sluice.index.local.reader import IndexReader
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder

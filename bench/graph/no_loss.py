@@ -25,9 +25,8 @@ from bench.graph.hops import WORK
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.graph.retrieval import GraphArm
 from sluice.contracts.retrieval import Query, Retrieval, Strategy
-from sluice.evaluation.retrieval.beir import read_documents, read_questions
-from sluice.evaluation.retrieval.cases import Case
-from sluice.evaluation.retrieval.significance import bootstrap_interval
+from sluice.evaluation.retrieval.cases import Case, read_documents, read_questions
+from sluice.evaluation.retrieval.measures import bootstrap_interval
 from sluice.index.local.reader import IndexReader
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder

@@ -23,8 +23,7 @@ from bench.poisoning.texts import FORMS, changelogs, craft, manuals, mirrors
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.retrieval import Query, Retrieval
 from sluice.contracts.trust import Verdict
-from sluice.evaluation.retrieval.beir import read_documents, read_questions
-from sluice.evaluation.retrieval.cases import Case
+from sluice.evaluation.retrieval.cases import Case, read_documents, read_questions
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.quality.document import document, verdicts
 from bench.quality.measure import measure_quality
-from sluice.evaluation.retrieval.beir import is_collection
+from sluice.evaluation.retrieval.cases import is_collection
 from tests.support.repository import REPOSITORY
 
 DATA = REPOSITORY.parent / "shared" / "data"

@@ -37,13 +37,26 @@ from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
 from sluice.evaluation.ragas.environment import FOLDER, install
 from sluice.evaluation.retrieval.ask import Answered, ask_all
-from sluice.evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
-from sluice.evaluation.retrieval.cases import Case, read_cases, sample_cases
+from sluice.evaluation.retrieval.cases import (
+    Case,
+    make_corpus_name,
+    read_cases,
+    read_documents,
+    read_questions,
+    sample_cases,
+)
 from sluice.evaluation.retrieval.compare import MAX_DROP, Comparison, compare
 from sluice.evaluation.retrieval.fit_fusion import fit_lexical_weight
 from sluice.evaluation.retrieval.measures import require_library
-from sluice.evaluation.retrieval.report import Report, Subject, make_report, read_report, write_report
-from sluice.evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
+from sluice.evaluation.retrieval.report import (
+    Report,
+    Subject,
+    cache_hit_rate,
+    list_unknown,
+    make_report,
+    read_report,
+    write_report,
+)
 from sluice.evaluation.retrieval.submit import Submitted, submit_documents
 from sluice.evaluation.retrieval.tables import (
     comparison_table,

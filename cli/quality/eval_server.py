@@ -13,10 +13,10 @@ from sluice.cli.session import session
 from sluice.contracts.api import RunAccepted, RunView, SubmittedDocument
 from sluice.contracts.errors import InvalidInput, InvalidSetting, Overloaded
 from sluice.contracts.retrieval import Query, Retrieval
-from sluice.evaluation.ragas.answers import PASSAGES, answer_cases, generated, given, read_responses
+from sluice.evaluation.ragas.bridge import PASSAGES, answer_cases, generated, given, read_responses
 from sluice.evaluation.retrieval.ask import Answered
 from sluice.evaluation.retrieval.cases import Case
-from sluice.evaluation.retrieval.rfc_metrics import headline_strategy
+from sluice.evaluation.retrieval.report import headline_strategy
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 from sluice_client import SluiceClient

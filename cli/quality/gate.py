@@ -23,7 +23,7 @@ from sluice.contracts.event import Body
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.learning.control import DefenceName
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
-from sluice.evaluation.learned_gate.model_files import METADATA, MODEL, list_models
+from sluice.evaluation.learned_gate import METADATA, MODEL, list_models
 from sluice.gate.decide import explain, needs_model
 from sluice.gate.learned.model import GateModel
 from sluice.gate.profile import Profile, load_profiles

@@ -17,7 +17,7 @@ from sluice.evaluation.intervals import Interval
 from sluice.evaluation.phases import PhaseReport
 from sluice.evaluation.review import write_markdown
 from sluice.evaluation.rollout.ab_report import to_markdown
-from sluice.evaluation.summary import Summary
+from sluice.evaluation.run_totals import Summary
 from sluice.workers.context import Context
 from sluice.workers.service.learning import phases
 from sluice.workers.service.learning.evaluation import By, Evaluation, EvaluationRow, evaluate

@@ -13,11 +13,14 @@ import typer
 from sluice.cli.output import AsJson, console, marked, print_json, print_table
 from sluice.cli.session import session
 from sluice.contracts.errors import InvalidInput, InvalidSetting
-from sluice.evaluation.learned_gate.confusion import Confusion, Said, confuse, count_said
-from sluice.evaluation.learned_gate.model_files import (
+from sluice.evaluation.learned_gate import (
     METADATA,
     MODEL,
     UNSEEN,
+    Confusion,
+    Said,
+    confuse,
+    count_said,
     find_model,
     list_models,
     own_models_dir,

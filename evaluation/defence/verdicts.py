@@ -1,20 +1,78 @@
-"""What a closed window shows of one defence: bad, good, neither, or void where it holds too few runs.
+"""What a closed window of runs shows of one defence: bad, good, neither, or void where it holds too few runs.
 
-Intervals are of 95 % (`evaluation.intervals`): Wilson's for satisfaction and for the share of slow runs, the normal one
-for the gain in freshness.
+A window holds one measure of each run, and closes when it is full or old. Intervals are of 95 %
+(`evaluation.intervals`): Wilson's for satisfaction and for the share of slow runs, the normal one for the gain in
+freshness. A ceiling of the day's cost is no estimate, so one look at it is enough: when it is nearly used up the gate
+answers from the local corpus alone. The two shares lie apart, so that work which is reserved and given back does not
+make the defence alternate; the next UTC day, or a higher ceiling, ends it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from sluice.contracts.base import LaterText, Value
-from sluice.evaluation.defence.windows import LEAST, Window
+from sluice.contracts.learning.control import DefenceName
+from sluice.contracts.learning.run_outcome import RunOutcome
+from sluice.contracts.plan import Plan
 from sluice.evaluation.intervals import mean_interval, wilson_interval
+
+FULL = 100
+"""Runs of a window while the gate does as it is configured. At a true satisfaction of 0.72 two windows in a row fall
+under 0.7, with the upper end of their interval, once in 25,000 pairs."""
+LEAST = 50
+"""Runs without which a window says nothing; and those of a window while the gate steps back, as the trickle is thin."""
+LONGEST_SECONDS = 30 * 86_400.0
+"""How long a window may span: a trickle of two judged runs a day fills one within it."""
+
+
+class Window(Value):
+    """An open window. `values` are what was measured of each run, `ages` how old its text would be without a crawl."""
+
+    began_at: float | None = None
+    values: tuple[float, ...] = ()
+    ages: tuple[float, ...] = ()
+
+
+EMPTY = Window()
+
+
+def measure(name: DefenceName, run: RunOutcome) -> tuple[float, float] | None:
+    """What the defence reads of a run, and the age of the text that it would cite without its crawl; None: nothing.
+
+    Satisfaction in [0, 1] of a judged run; the gain in freshness, in seconds, of one that went outside; the
+    milliseconds of one that crawled.
+    """
+    match name:
+        case "satisfaction":
+            return None if run.satisfaction is None else (run.satisfaction, 0.0)
+        case "freshness":
+            gain, age = run.freshness_gain_seconds, run.cited_age_without_crawl_seconds
+            went_out = run.plan in (Plan.SEARCH, Plan.FULL_LOOP)
+            return (gain, age) if went_out and gain is not None and age is not None else None
+        case "latency":
+            crawled = run.plan is Plan.FULL_LOOP and run.milliseconds is not None
+            return (run.milliseconds or 0.0, 0.0) if crawled else None
+        case "cost":
+            return None  # read from the day's account, not from runs
+
+
+def spans_too_long(window: Window, at: float) -> bool:
+    """Whether a run decided at `at` (seconds since the epoch) comes too late for the window."""
+    return window.began_at is not None and at - window.began_at > LONGEST_SECONDS
+
+
+def add(window: Window, measured: tuple[float, float], at: float) -> Window:
+    """The window with one run more."""
+    value, age = measured
+    began_at = at if window.began_at is None else window.began_at
+    update = {"began_at": began_at, "values": (*window.values, value), "ages": (*window.ages, age)}
+    return window.model_copy(update=update)  # not validated: a run is folded in some microseconds
+
 
 Verdict = Literal["bad", "good", "neither", "void"]
 
@@ -110,3 +168,26 @@ def _share(total: float, count: int) -> tuple[float, float]:
 
 def _told(seconds: float) -> str:
     return f"{seconds / 86_400:.1f} days" if abs(seconds) >= 86_400 else f"{seconds / 3_600:.1f} hours"
+
+
+NEAR = 0.95
+"""Share of a day's ceiling from which nothing more is asked outside: what is left is for runs under way."""
+FAR = 0.8
+"""Share below which it is again."""
+
+
+class CostVerdict(NamedTuple):
+    """`why` names the ceiling that is used up most."""
+
+    verdict: Verdict
+    why: str
+
+
+def judge_cost(used: Mapping[str, float]) -> CostVerdict:
+    """What the shares of the day's ceilings that are used say, by setting; without a ceiling it is void."""
+    if not used:
+        return CostVerdict("void", "no ceiling")
+    setting = max(used, key=lambda name: used[name])
+    share = used[setting]
+    verdict: Verdict = "bad" if share >= NEAR else "good" if share < FAR else "neither"
+    return CostVerdict(verdict, f"{share:.0%} of {setting} is used")

@@ -22,13 +22,19 @@ from sluice.contracts.learning.control import Defence, DefenceName
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.evaluation.defence.verdicts import (
     BASELINE_FACTOR,
+    EMPTY,
+    FULL,
+    LEAST,
     Closed,
+    Window,
+    add,
     judge_freshness,
     judge_latency,
     judge_satisfaction,
+    measure,
     percentile_95,
+    spans_too_long,
 )
-from sluice.evaluation.defence.windows import EMPTY, FULL, LEAST, Window, add, measure, spans_too_long
 
 IN_A_ROW = 2
 """Windows that must agree."""

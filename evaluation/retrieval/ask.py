@@ -1,20 +1,124 @@
-"""Asks every question by every strategy, a few at a time."""
+"""Asks every question by every strategy, a few at a time, and ranks the documents that it found.
+
+A call that the server rejects while it is overloaded is tried again after the time that it names. Each judged document
+is ranked by its best chunk; a question without a relevant document among the first ten is a miss, and is told with what
+came instead.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.contracts.base import Value
+from sluice.contracts.errors import Overloaded, Unavailable
+from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk, Strategy
 from sluice.evaluation.retrieval.cases import Case
-from sluice.evaluation.retrieval.measures import DEPTH
-from sluice.evaluation.retrieval.misses import Miss, find_miss
-from sluice.evaluation.retrieval.ranking import name_chunks, rank_documents
-from sluice.evaluation.retrieval.retry_when_overloaded import retry_when_overloaded
+from sluice.evaluation.retrieval.measures import DEPTH, HIT_DEPTH
+
+Answer = TypeVar("Answer")
+
+TRIES = 6
+"""With the pauses below a call survives half a minute of failures, and a full queue for as long as the server names."""
+LONGEST_PAUSE_SECONDS = 60.0
+FIRST_PAUSE_SECONDS = 1.0
+
+
+def retry_when_overloaded(call: Callable[[], Answer], sleep: Callable[[float], object]) -> Answer:
+    """The answer of `call`, tried again when the server is full (after the pause it asks for) or does not answer.
+
+    Raises:
+        Unavailable: the sixth try failed as well; anything that no second try can help is raised at once.
+    """
+    pause_seconds = FIRST_PAUSE_SECONDS
+    for _ in range(TRIES - 1):
+        try:
+            return call()
+        except Overloaded as error:
+            sleep(min(error.retry_after_seconds, LONGEST_PAUSE_SECONDS))
+        except Unavailable:
+            sleep(pause_seconds)
+            pause_seconds *= 2
+    return call()
+
+
+class Ranked(NamedTuple):
+    """A document (or, where chunks were judged, a chunk) by the name that the case has for it."""
+
+    name: str
+    chunk: RetrievedChunk
+
+
+def rank_documents(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> tuple[Ranked, ...]:
+    """Best first, each name once, at its best rank.
+
+    A chunk goes by its id, its URL, its path or its document's id, whichever was `judged`. What was not judged goes
+    by its document's id, so that a document takes one place however many of its chunks were found; but by its own
+    where a judged chunk was found, since chunks compete with chunks.
+    """
+    best: dict[str, Ranked] = {}
+    for one in name_chunks(chunks, judged):
+        best.setdefault(one.name, one)
+    return tuple(best.values())
+
+
+def name_chunks(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> Iterator[Ranked]:
+    """Every chunk in its order under the name that `rank_documents` has for it."""
+    of_chunks = any(chunk.chunk_id in judged for chunk in chunks)
+    return (Ranked(_name(chunk, judged, of_chunks), chunk) for chunk in chunks)
+
+
+def _name(chunk: RetrievedChunk, judged: Collection[str], of_chunks: bool) -> str:
+    for name in (chunk.chunk_id, chunk.url, chunk.file_path, chunk.document_id):
+        if name is not None and name in judged:
+            return name
+    return chunk.chunk_id if of_chunks else chunk.document_id
+
+
+SHOWN = 5
+"""Results reported for each missed question."""
+SHOWN_CHARACTERS = 160
+
+
+class CameInstead(Value):
+    """One of the first documents that were found, none of which was relevant."""
+
+    rank: int
+    name: str
+    title: str | None
+    text: str
+
+
+class Miss(Value):
+    """A question that was missed: the rank of each relevant document (None: not among the first 100)."""
+
+    id: str
+    query: str
+    relevant: dict[str, int | None]
+    instead: tuple[CameInstead, ...]
+
+
+def find_miss(case: Case, order: Sequence[Ranked]) -> Miss | None:
+    """The miss, if none of the first ten in order is relevant."""
+    if any(one.name in case.answers for one in order[:HIT_DEPTH]):
+        return None
+    ranks = {one.name: rank for rank, one in enumerate(order[:DEPTH], start=1)}
+    return Miss(
+        id=case.id,
+        query=case.query,
+        relevant={name: ranks.get(name) for name in sorted(case.answers)},
+        instead=tuple(_came_instead(rank, one) for rank, one in enumerate(order[:SHOWN], start=1)),
+    )
+
+
+def _came_instead(rank: int, one: Ranked) -> CameInstead:
+    text = " ".join(one.chunk.text.split())[:SHOWN_CHARACTERS]
+    return CameInstead(rank=rank, name=one.name, title=one.chunk.title, text=text)
+
 
 TOP_K = 200
 """Chunks asked for: the most that a query may ask for, as a document of several chunks takes several places."""

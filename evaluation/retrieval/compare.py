@@ -9,9 +9,8 @@ import numpy as np
 from sluice.contracts.base import Value
 from sluice.contracts.errors import Conflict
 from sluice.contracts.retrieval import Strategy
-from sluice.evaluation.retrieval.measures import HEADLINES, MEASURES
+from sluice.evaluation.retrieval.measures import HEADLINES, MEASURES, Floats, randomisation_p
 from sluice.evaluation.retrieval.report import Report, StrategyReport
-from sluice.evaluation.retrieval.significance import Floats, randomisation_p
 
 MAX_DROP = 0.05
 """The relative drop of a headline measure that fails: below 5 % a difference is not noticeable to who uses the

@@ -10,7 +10,7 @@ from pydantic import Field
 from sluice.contracts.api import ENDED, RunAccepted, RunView, SubmittedDocument
 from sluice.contracts.base import Value
 from sluice.contracts.errors import SluiceError, TimedOut
-from sluice.evaluation.retrieval.retry_when_overloaded import retry_when_overloaded
+from sluice.evaluation.retrieval.ask import retry_when_overloaded
 
 DOCUMENTS_PER_REQUEST = 256
 CHARACTERS_PER_REQUEST = 4_000_000

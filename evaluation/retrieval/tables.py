@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sluice.evaluation.retrieval.ask import Miss
 from sluice.evaluation.retrieval.compare import Change, Comparison
 from sluice.evaluation.retrieval.fit_fusion import FusionFit
 from sluice.evaluation.retrieval.measures import DEPTH, HEADLINES, MEASURES
-from sluice.evaluation.retrieval.misses import Miss
 from sluice.evaluation.retrieval.report import Mean, Report
 
 NONE_DROPPED = f"none of {', '.join(HEADLINES)} dropped"

@@ -177,10 +177,6 @@ def _length(report: AbReport) -> str:
     return f"{report.stage_runs} gate runs in this stage, which takes {report.expected_runs} at most."
 
 
-def _size(name: Arm, arm: ArmSize) -> str:
-    return f"| {name} | {arm.runs} | {arm.units} | {arm.ended} | {arm.failed} | {arm.judged} |"
-
-
 def _row(one: MetricComparison) -> str:
     name = _NAMES[one.metric]
     if one.canary is None or one.control is None:

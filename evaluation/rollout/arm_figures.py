@@ -1,16 +1,123 @@
-"""What is known of the arms of a canary: their sizes, their failures, and the moments of what is compared."""
+"""The arms of a canary: sizes, failures, moments of what is compared, and tests that hold whenever one looks.
+
+A z test at every look finds a difference in a third of the cases where there is none. The mixture sequential
+probability ratio test does so in at most `alpha` of them, over all looks together. For a difference d with the
+variance V, and a normal mixture of variance tau^2 over what it may be:
+
+    ratio = sqrt(V / (V + tau^2)) * exp(tau^2 d^2 / (2 V (V + tau^2)))          d is not 0 once ratio >= 1 / alpha
+
+(Robbins, Statistical methods related to the law of the iterated logarithm, 1970; Johari, Pekelis and Walsh, Always
+valid inference, 2017.) The differences that are not refused make an asymptotic confidence sequence, that of
+Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit theory and asymptotic confidence
+sequences, 2021) with t rho^2 = tau^2 / V. Both are asymptotic: below some hundred units they promise less.
+
+What is drawn at random is the unit, and a unit may have several runs. So a mean is a ratio of sums over units, and its
+variance that of the ratio (Cochran, Sampling Techniques, 1977, ch. 6): runs of one session do not count as independent.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import date
 from typing import Literal, get_args
 
 from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.run_outcome import RunOutcome
-from sluice.evaluation.rollout.sequential import Moments
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sums over units, each with `count` values and their `total`: all that a mean and its variance need."""
+
+    units: int = 0
+    count: int = 0
+    total: float = 0.0
+    count_squared: float = 0.0
+    count_times_total: float = 0.0
+    total_squared: float = 0.0
+
+    @classmethod
+    def of(cls, units: Iterable[tuple[int, float]]) -> Moments:
+        """The moments of units of (count of values, sum of values); those without a value are left out."""
+        found = [(count, total) for count, total in units if count]
+        return cls(
+            len(found),
+            sum(count for count, _ in found),
+            math.fsum(total for _, total in found),
+            math.fsum(count * count for count, _ in found),
+            math.fsum(count * total for count, total in found),
+            math.fsum(total * total for _, total in found),
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of all values; None where there is none."""
+        return self.total / self.count if self.count else None
+
+    @property
+    def variance_of_mean(self) -> float | None:
+        """The variance of `mean`, by what units differ; None with fewer than two units."""
+        if self.units < 2 or self.mean is None:
+            return None
+        spread = self.total_squared - 2 * self.mean * self.count_times_total + self.mean**2 * self.count_squared
+        return max(spread, 0.0) / self.count**2 * self.units / (self.units - 1)
+
+
+A_SUCCESS_AND_A_FAILURE = Moments.of([(1, 1.0), (1, 0.0)])
+"""Added to values in [0, 1], so that a hundred successes in a row are not held for certainty (Agresti and Coull)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate, and the ends of the interval that holds the truth at every look together with the confidence."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def probability_ratio(difference: float, variance: float, scale: float) -> float:
+    """The mixture ratio for a difference that is not 0, against 0. `scale` is tau. Infinite where it overflows."""
+    wide = variance + scale**2
+    exponent = scale**2 * difference**2 / (2 * variance * wide)
+    return math.sqrt(variance / wide) * math.exp(exponent) if exponent < 700 else math.inf
+
+
+def half_width(variance: float, scale: float, alpha: float) -> float:
+    """Half of the confidence sequence's width: differences beyond it have a `probability_ratio` over 1 / alpha."""
+    wide = variance + scale**2
+    return math.sqrt(2 * variance * wide / scale**2 * math.log(math.sqrt(wide / variance) / alpha))
+
+
+def confidence_sequence(estimate: float, variance: float, scale: float, alpha: float) -> Interval:
+    """The interval around an estimate of that variance; the estimate alone where nothing varies."""
+    half = half_width(variance, scale, alpha) if variance > 0 else 0.0
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def sample_ratio_p(first: int, second: int) -> float:
+    """The p that two arms of equal size by design got so many units, by a chi-square test of one degree of freedom."""
+    if first + second == 0:
+        return 1.0
+    return math.erfc(math.sqrt((first - second) ** 2 / (first + second) / 2))
+
+
+def equal_rates_p(first: tuple[int, int], second: tuple[int, int]) -> float:
+    """The p that two arms have the same rate, of (hits, trials) each, by a chi-square test of one degree of freedom."""
+    hits, trials = first[0] + second[0], first[1] + second[1]
+    if not first[1] or not second[1] or hits in (0, trials):
+        return 1.0
+    rate = hits / trials
+    difference = first[0] / first[1] - second[0] / second[1]
+    variance = rate * (1 - rate) * (1 / first[1] + 1 / second[1])
+    return math.erfc(abs(difference) / math.sqrt(2 * variance))
+
 
 Metric = Literal["satisfaction", "usd", "milliseconds", "external_calls"]
 METRICS: tuple[Metric, ...] = get_args(Metric)

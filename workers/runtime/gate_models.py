@@ -1,6 +1,6 @@
 """Where models of the gate are read from: files of trained models, and the blobs that decisions name them by.
 
-Where the files lie is told by `evaluation.learned_gate.model_files`. A model that is rolled out is kept among the blobs
+Where the files lie is told by `evaluation.learned_gate`. A model that is rolled out is kept among the blobs
 under its SHA-256: the file may change or go, and recorded decisions can still be computed again.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sluice.contracts.errors import Conflict
-from sluice.evaluation.learned_gate.model_files import MODEL, find_model
+from sluice.evaluation.learned_gate import MODEL, find_model
 from sluice.gate.learned.model import GateModel
 from sluice.workers.runtime.blob_store import BlobStore
 

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from sluice.contracts.errors import InvalidInput
-from sluice.evaluation.learned_gate.gate_measures import Interval, Resamples, area, f1
+from sluice.evaluation.learned_gate import Interval, Resamples, area, f1
 from sluice.gate.learned.model import Costs, GateModel, Thresholds
 from sluice.gate.profile import Profile
 from sluice.workers.training.examples import Example, Flags, Floats

@@ -27,7 +27,7 @@ import numpy as np
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import CoverageProbed, GateRequested
-from sluice.evaluation.retrieval.beir import is_collection, read_documents, read_questions
+from sluice.evaluation.retrieval.cases import is_collection, read_documents, read_questions
 from sluice.gate.profile import Profile
 from sluice.index.journal.records import Vectors
 from sluice.index.local.writer import IndexWriter

@@ -17,8 +17,7 @@ import numpy as np
 
 from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.contracts.learning.run_outcome import RunOutcome
-from sluice.evaluation.learned_gate.confusion import count_said
-from sluice.evaluation.learned_gate.model_files import METADATA, MODEL, REPORT, UNSEEN
+from sluice.evaluation.learned_gate import METADATA, MODEL, REPORT, UNSEEN, count_said
 from sluice.gate.learned.model import Costs, GateModel
 from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger

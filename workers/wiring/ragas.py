@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.evaluation.ragas.bridge import RagasBridge
-from sluice.evaluation.ragas.environment import FOLDER, RagasScore, find_python, judge_answers
-from sluice.evaluation.ragas.metrics import AnsweredQuestion
+from sluice.evaluation.ragas.environment import FOLDER, AnsweredQuestion, RagasScore, find_python, judge_answers
 
 if TYPE_CHECKING:
-    from sluice.evaluation.ragas.support import Embed
+    from sluice.evaluation.ragas.bridge import Embed
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.workers.settings import Settings
 

@@ -9,8 +9,7 @@ import pytest
 
 from sluice.contracts.errors import Forbidden, Overloaded, TimedOut
 from sluice.contracts.retrieval import Query, Retrieval, Strategy
-from sluice.evaluation.retrieval.ask import TOP_K, ask_all
-from sluice.evaluation.retrieval.retry_when_overloaded import TRIES, retry_when_overloaded
+from sluice.evaluation.retrieval.ask import TOP_K, TRIES, ask_all, retry_when_overloaded
 from tests.support.evaluation_samples import cases, chunk, retrieval
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import InvalidInput
-from sluice.evaluation.retrieval.beir import is_collection, make_corpus_name, read_documents, read_questions
+from sluice.evaluation.retrieval.cases import is_collection, make_corpus_name, read_documents, read_questions
 
 HEADER = "query-id\tcorpus-id\tscore\n"
 

@@ -12,10 +12,8 @@ from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.rollout.ab_report import compare_plans, make_report, to_markdown
-from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
-from sluice.evaluation.rollout.canary import WINDOW_RUNS, judge_stage
-from sluice.evaluation.rollout.sequential import Moments
-from sluice.evaluation.rollout.stage_length import ASSUMED_COVERAGE, expected_runs, read_judging
+from sluice.evaluation.rollout.arm_figures import ArmFigures, Moments, fold
+from sluice.evaluation.rollout.canary import ASSUMED_COVERAGE, WINDOW_RUNS, expected_runs, judge_stage, read_judging
 from sluice.gate.learned.rollout_steps import Cause, begin
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import MOST_GROUPS, Evaluator, Window, Windowing, merge_groups
-from sluice.evaluation.summary import summarise
+from sluice.evaluation.run_totals import summarise
 
 DAY = 86_400.0
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)

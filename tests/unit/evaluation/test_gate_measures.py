@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sluice.evaluation.learned_gate.confusion import confuse, count_said
-from sluice.evaluation.learned_gate.gate_measures import Resamples, area, calibration_error, f1
+from sluice.evaluation.learned_gate import Resamples, area, calibration_error, confuse, count_said, f1
 
 MISSING = np.array([True, True, False, False])
 ONES = np.ones(4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sluice.evaluation.intervals import mean_interval, ratio_interval, wilson_interval
-from sluice.evaluation.quantiles import Quantiles
+from sluice.evaluation.run_totals import Quantiles
 
 
 def test_wilson_gives_the_figures_of_the_literature() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import Conflict, NotFound
-from sluice.evaluation.learned_gate.model_files import (
+from sluice.evaluation.learned_gate import (
     METADATA,
     MODEL,
     MODELS_DIR,

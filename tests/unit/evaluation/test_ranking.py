@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.evaluation.retrieval.ranking import rank_documents
+from sluice.evaluation.retrieval.ask import rank_documents
 from tests.support.evaluation_samples import chunk
 
 

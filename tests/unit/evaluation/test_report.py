@@ -10,8 +10,7 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Strategy
-from sluice.evaluation.retrieval.report import Report, read_report, write_report
-from sluice.evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
+from sluice.evaluation.retrieval.report import Report, cache_hit_rate, list_unknown, read_report, write_report
 from sluice.evaluation.retrieval.tables import metrics_table, misses_table, write_notes
 from tests.support.evaluation_samples import report
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sluice.evaluation.rollout.sequential import (
+from sluice.evaluation.rollout.arm_figures import (
     Moments,
     confidence_sequence,
     equal_rates_p,

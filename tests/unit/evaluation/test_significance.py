@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sluice.evaluation.retrieval.significance import bootstrap_interval, randomisation_p
+from sluice.evaluation.retrieval.measures import bootstrap_interval, randomisation_p
 
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution_where_that_holds() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import merge_groups
-from sluice.evaluation.summary import Summary, summarise
+from sluice.evaluation.run_totals import Summary, summarise
 from sluice.otel import metrics
 from sluice.workers.runtime.evaluation_feed import EvaluationFeed
 

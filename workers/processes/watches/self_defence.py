@@ -18,10 +18,8 @@ import structlog
 
 from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
-from sluice.evaluation.defence.cost import FAR, judge_cost
-from sluice.evaluation.defence.verdicts import FLOOR, HEAL_MARGIN
+from sluice.evaluation.defence.verdicts import FAR, FLOOR, HEAL_MARGIN, LONGEST_SECONDS, judge_cost
 from sluice.evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
-from sluice.evaluation.defence.windows import LONGEST_SECONDS
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place

@@ -10,8 +10,7 @@ from sluice.contracts.base import Moment, Value
 from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.run_totals import RunTotals
-from sluice.evaluation.summary import Summary, summarise
+from sluice.evaluation.run_totals import RunTotals, Summary, summarise
 from sluice.ledger.learning.outcomes import Outcomes
 
 By = Literal["plan", "profile", "model"]

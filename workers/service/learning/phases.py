@@ -13,7 +13,7 @@ from sluice.contracts.errors import Corrupted
 from sluice.contracts.learning.judged_responses import ResponseJudged
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.learned_gate.model_files import METADATA, find_model
+from sluice.evaluation.learned_gate import METADATA, find_model
 from sluice.evaluation.phases import (
     BASELINE_DAYS,
     CAPPED_DAYS,

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
 from sluice.evaluation.retrieval.report import read_report
 from sluice.evaluation.review import Incident, ReviewPacket, WeightChange, read_benchmarks
-from sluice.evaluation.summary import Summary
+from sluice.evaluation.run_totals import Summary
 from sluice.gate.profile import Profile
 from sluice.trust.redteam import RedTeamReport
 from sluice.workers.service.learning.evaluation import evaluate

@@ -14,8 +14,7 @@ from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
 from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
 from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
-from sluice.evaluation.rollout.canary import StageVerdict, judge_stage
-from sluice.evaluation.rollout.stage_length import Judging, expected_runs, read_judging
+from sluice.evaluation.rollout.canary import Judging, StageVerdict, expected_runs, judge_stage, read_judging
 from sluice.gate.learned.model import GateModel
 from sluice.gate.learned.rollout import check_stages
 from sluice.gate.learned.rollout_steps import Cause, advance, begin, event_of, stop

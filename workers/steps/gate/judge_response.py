@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.gate import FeedbackGiven
 from sluice.contracts.learning.judged_responses import ResponseJudged
-from sluice.evaluation.ragas.metrics import AnsweredQuestion
+from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.otel import metrics
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import pytest
 
 from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.evaluation.ragas.bridge import RagasBridge
-from sluice.evaluation.ragas.environment import RagasScore, judge_answers
-from sluice.evaluation.ragas.metrics import AnsweredQuestion
+from sluice.evaluation.ragas.environment import AnsweredQuestion, RagasScore, judge_answers
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.settings import JudgeSettings
 from sluice.ingest.embed.minilm.model import MiniLM

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice.evaluation.ragas.support import find_support, groundedness
+from sluice.evaluation.ragas.bridge import find_support, groundedness
 from sluice.ingest.embed.minilm.model import MiniLM
 
 PASSAGES = (
