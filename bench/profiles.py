@@ -19,7 +19,7 @@ from sluice.ingest.repository.facts import parse_manifest
 from sluice.trust.code.policy import judge_code
 from sluice.trust.marketing.channels import classify_channel
 from sluice.trust.marketing.claims import check_disclosure, find_claims, read_sentiment
-from sluice.workers.steps.trust.question import find_site
+from sluice.workers.steps.trusted import find_site
 
 SETS = Path(__file__).parents[1] / "evaluation" / "sets"
 Case = dict[str, Any]

@@ -31,8 +31,7 @@ from sluice.index.local.retrieval_port import LocalRetrieval
 from sluice.index.local.writer import IndexWriter
 from sluice.index.search.compose_answer import compose_answer
 from sluice.index.settings import QuerySettings
-from sluice.workers.steps.gate.domain_probe import measure_domain
-from sluice.workers.steps.insights import add_insights
+from sluice.workers.steps.domain import add_insights, measure_domain
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SETS = {"default": "squad20_dev", "marketing": "squad20_dev", "code": "cosqa_dev"}

@@ -9,14 +9,13 @@ first line. None of them publishes, and none settles its own event: `workers.tas
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from sluice.contracts.budget import Spend
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
-from sluice.contracts.index import AnswerDirected, AnswerReady
+from sluice.contracts.index import AnswerReady
 from sluice.contracts.learning.judged_responses import ResponseJudgementDirected
 from sluice.contracts.outcome import Done, Next, Outcome, Postponable
 from sluice.gate.decide import decide, deciding_model
@@ -43,106 +42,59 @@ from sluice.workers.page_handlers import (
     on_search_directed,
 )
 from sluice.workers.steps.answer import answer_question
-from sluice.workers.steps.gate.control import choose_weights, read_control
-from sluice.workers.steps.gate.judge import ask_judge
-from sluice.workers.steps.gate.judge_response import is_sampled, judge_response
-from sluice.workers.steps.gate.learned_gate import join_learned_gate
-from sluice.workers.steps.gate.memory import recall_for_gate
-from sluice.workers.steps.gate.probe import probe_coverage
-from sluice.workers.steps.trust.citation_ages import unseen_seconds
+from sluice.workers.steps.citations import unseen_seconds
+from sluice.workers.steps.judge import is_sampled, judge_response
+from sluice.workers.steps.probe import GateMemory, Probe
+from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.steps.steering import Steering
 from sluice.workers.wiring.inject import with_dependencies
-from sluice.workers.wiring.limits import budget_of, no_graph, policy_of
+from sluice.workers.wiring.limits import budget_of, policy_of
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from sluice.contracts.known_pages import PageMemory
-    from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits
     from sluice.gate.profile import Profile
     from sluice.ledger.ledger import Ledger
-    from sluice.memory.ports import Sanitise
     from sluice.workers.context import Context
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.runtime.gate_models import GateModels
-    from sluice.workers.runtime.standing_defences import StandingDefences
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusReaders
-    from sluice.workers.wiring.embedding import EmbeddingService
-    from sluice.workers.wiring.memory.projects import ProjectMemories
 
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]
 
 
-def on_gate_requested(
-    event: Event,
-    profiles: Mapping[str, Profile],
-    embedding: EmbeddingService,
-    readers: CorpusReaders,
-    page_memory: PageMemory,
-    settings: Settings,
-    judge: ChatEndpoint | None,
-    ledger: Ledger,
-    memories: ProjectMemories,
-    memory_sanitise: Sanitise,
-    flags: FlagReader,
-) -> Outcome:
+def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory: GateMemory, probe: Probe) -> Outcome:
     """Probe the local corpus, and the agent's memory where it may count. A read: a second run measures again."""
     request = event.body_as(GateRequested)
     profile = choose_profile(profiles, request.profile)
-    remembered = recall_for_gate(
-        request,
-        memories=memories,
-        sanitise=memory_sanitise,
-        readers=readers,
-        embedding=embedding,
-        settings=settings,
-        flags=flags,
-    )
-
-    def judged(probed: CoverageProbed, passages: Sequence[str]) -> tuple[CoverageProbed, Spend]:
-        return ask_judge(probed, passages, request, profile, settings.gate, judge, event.run_id, ledger)
-
-    probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory, judged, remembered)
+    probed, spend = probe.cover(request, event, profile, gate_memory.recall(request))
     return Done((Next(probed),), spend=spend)
 
 
 def on_coverage_probed(
-    event: Event,
-    ledger: Ledger,
-    profiles: Mapping[str, Profile],
-    blobs: BlobStore,
-    settings: Settings,
-    crawl_limits: CrawlLimits,
-    standing_defences: StandingDefences,
-    flags: FlagReader,
-    former_profiles: Mapping[str, Profile],
-    gate_models: GateModels,
+    event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits, settings: Settings
 ) -> Outcome:
     """Decide, by the profile asked for or the one that the gate has stepped back to.
 
     The profile is kept under its hash, so that the decision can always be recomputed.
     """
     request = _cause_of(event, ledger).body_as(GateRequested)
-    flags_off = flags.switched_off()
-    wanted = choose_weights(choose_profile(profiles, request.profile), former_profiles, flags_off)
-    steps_back = standing_defences.of(event.run_id, wanted)
-    blobs.put(steps_back.profile.canonical_bytes())
-    control = read_control(settings, flags_off, steps_back)
-    control, model = join_learned_gate(control, request, event.run_id, ledger, gate_models, flags)
+    steered = steering.of(event.run_id, request)
+    blobs.put(steered.profile.canonical_bytes())
     decided = decide(
         request,
         event.body_as(CoverageProbed),
-        steps_back.profile,
+        steered.profile,
         policy=policy_of(settings),
         budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
-        control=control,
-        model=model,
+        control=steered.control,
+        model=steered.model,
     )
     ordered = RagDirectivesEvaluated.of(request, decided, deciding_model(decided))
     return Done((Next(decided), Next(ordered), *make_directives(request, decided, crawl_limits)))
@@ -157,29 +109,14 @@ def _cause_of(event: Event, ledger: Ledger) -> Event:
 def on_answer_directed(
     event: Event,
     ledger: Ledger,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
+    retriever: Retriever,
     tokenizer: Tokenizer,
-    settings: Settings,
-    page_memory: PageMemory,
     profiles: Mapping[str, Profile],
+    page_memory: PageMemory,
 ) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
-    directed = event.body_as(AnswerDirected)
     started = time.perf_counter()
-    answered = answer_question(
-        event.run_id,
-        event.corpus,
-        directed,
-        ledger=ledger,
-        readers=readers,
-        embedding=embedding,
-        tokenizer=tokenizer,
-        rerank=settings.rerank,
-        trust=settings.trust,
-        profiles=profiles,
-        may_search_graph=not no_graph(settings),
-    )
+    answered = answer_question(event, ledger, retriever, tokenizer, profiles)
     duration_ms = (time.perf_counter() - started) * 1e3
     ready = AnswerReady(
         answer=answered.answer,

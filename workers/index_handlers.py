@@ -20,38 +20,32 @@ from sluice.contracts.ingest import (
     PageWithdrawn,
 )
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
-from sluice.ingest.chunk.token_ids import embedding_texts
 from sluice.otel import metrics
 from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
-from sluice.workers.steps.documents import (
-    first_crawled_at,
-)
-from sluice.workers.steps.embed import embed_next, load_chunks
-from sluice.workers.steps.graph.erase import erase_from_graph
-from sluice.workers.steps.trust.admit import admit
-from sluice.workers.steps.trust.forget import (
+from sluice.workers.steps.citations import tell_stale_answers
+from sluice.workers.steps.corpus_changes import (
+    admit,
     entries_for,
     erase_leftovers,
     erase_quarantine,
     ids_meant,
     select_documents,
 )
-from sluice.workers.steps.trust.inspect import inspect_batch, outdated
-from sluice.workers.steps.trust.stale_answers import tell_stale_answers
-from sluice.workers.steps.vector_codec import vectors_from_bytes
-from sluice.workers.steps.withdraw import withdrawable
+from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
+from sluice.workers.steps.graph.erase import erase_from_graph
+from sluice.workers.steps.inspect import Inspection
+from sluice.workers.steps.pages import Pages, first_crawled_at
+from sluice.workers.wiring.corpora import Corpora
 from sluice.workers.wiring.graph.directives import graph_directives
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import DocumentInspector
     from sluice.contracts.known_pages import PageMemory
     from sluice.index.journal.document_facts import DocumentFacts
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters
-    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.corpora import CorpusWriters
     from sluice.workers.wiring.graph.graphs import GraphArms
     from sluice.workers.wiring.snapshot_upload import Shipper
 
@@ -60,45 +54,23 @@ STILL_OPEN_SECONDS = 0.5
 """Until events of forgotten documents are looked for again: an event takes about as long."""
 
 
-def on_document_chunked(
-    event: Event,
-    inspector: DocumentInspector,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-) -> Outcome:
-    """Inspect a batch and embed its first chunks. A chunk is held once; the cache makes a second run cheap.
-
-    What the index holds of a document of which nothing is let through is removed.
-    """
-    chunked = event.body_as(DocumentChunked)
-    inspected = inspect_batch(chunked.chunks_blob, event, inspector, ledger.quarantine, ledger.forgotten, blobs)
-    gone = outdated(inspected.emptied, event.corpus, readers)
-    removal = (Next(DocumentsRemoved(document_ids=gone)),) if gone else ()
+def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmbedder) -> Outcome:
+    """Inspect a batch, and embed the first of what is let through. A chunk is held once; a second run costs little."""
+    inspected = inspection.inspect(event.body_as(DocumentChunked), event)
     if not inspected.batch.documents:
-        return Done(removal, inspected.gaps)
-    fingerprint = embedding.fingerprint(event.corpus)
-    begun = ChunksPartlyEmbedded(chunks_blob=inspected.blob, model_fingerprint=fingerprint)
-    embedded = embed_next(begun, inspected.batch, event, readers, embedding, ledger, blobs)
-    return replace(embedded, emits=(*embedded.emits, *removal), gaps=inspected.gaps)
+        return Done(inspected.removal, inspected.gaps)
+    embedded = embedder.begin(inspected.batch, inspected.blob, event)
+    return replace(embedded, emits=(*embedded.emits, *inspected.removal), gaps=inspected.gaps)
 
 
-def on_chunks_partly_embedded(
-    event: Event, readers: CorpusReaders, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore
-) -> Outcome:
+def on_chunks_partly_embedded(event: Event, embedder: ChunkEmbedder) -> Outcome:
     """Embed the next chunks of a batch, by the model of those before. Vectors follow from the texts."""
     begun = event.body_as(ChunksPartlyEmbedded)
-    return embed_next(begun, load_chunks(begun.chunks_blob, blobs), event, readers, embedding, ledger, blobs)
+    return embedder.embed_next(begun, load_chunks(begun.chunks_blob, embedder.blobs), event)
 
 
 def on_chunks_embedded(
-    event: Event,
-    writers: CorpusWriters,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    page_memory: PageMemory,
-    blobs: BlobStore,
+    event: Event, writers: CorpusWriters, embedder: ChunkEmbedder, ledger: Ledger, page_memory: PageMemory
 ) -> Outcome:
     """Append to the journal, which takes an equal document version only once.
 
@@ -106,13 +78,10 @@ def on_chunks_embedded(
     since the vectors were made, the embed stage makes them again.
     """
     embedded = event.body_as(ChunksEmbedded)
-    batch = load_chunks(embedded.chunks_blob, blobs)
-    vectors = vectors_from_bytes(blobs.get(embedded.vectors_blob), embedded.dimension)
+    batch, vectors = embedder.load(embedded)
     with writers.writing(event.corpus) as writer:
         if writer.model and writer.model[0] != embedded.model_fingerprint:
-            anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=writer.model[0])
-            reserve = embedding.reserve(embedding_texts(batch), event.corpus, ledger.budget_left(event.run_id))
-            return Done((Next(anew, reserve=reserve),))
+            return embedder.again(embedded, batch, event, writer.model[0])
         refusals = refused_documents(batch, event.corpus, ledger.forgotten)
         kept = [chunk.document_id not in refusals for document in batch.documents for chunk in document.chunks]
         batch, gaps = batch_without_forgotten(batch, "index", refusals)
@@ -125,9 +94,8 @@ def on_chunks_embedded(
     checksums = {document.document_id: document.checksum for document in admitted.batch.documents}
     page_memory.confirm(event.corpus, checksums, run_id=event.run_id)
     ledger.uncheck_citations(event.corpus, admitted.superseded, offset)
-    ids = tuple(checksums)
     indexed = DocumentIndexed(
-        document_ids=ids,
+        document_ids=tuple(checksums),
         chunk_count=len(admitted.vectors),
         journal_offset=offset,
         crawled_at=first_crawled_at(admitted.batch),
@@ -135,20 +103,18 @@ def on_chunks_embedded(
     return Done((Next(indexed),), (*gaps, *admitted.gaps))
 
 
-def on_forget_directed(
-    event: Event, ledger: Ledger, readers: CorpusReaders, writers: CorpusWriters, blobs: BlobStore
-) -> Outcome:
+def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore) -> Outcome:
     """Find what is to be forgotten, and direct its removal by ids: so a second run of what follows means the same."""
     directed = event.body_as(ForgetDirected)
     found: list[DocumentFacts] = []
-    if readers.exists(event.corpus):
-        with writers.writing(event.corpus) as writer:
+    if corpora.readers.exists(event.corpus):
+        with corpora.writers.writing(event.corpus) as writer:
             found = select_documents(directed.selection, writer)
     if directed.keep_out and directed.selection.named is None:
         ledger.forgotten.add(event.corpus, entries_for(found), directed.operator, directed.note)
     ids = ids_meant(directed.selection, found)
     erase_quarantine(event.corpus, ids, directed.selection, ledger, blobs)
-    if not readers.exists(event.corpus):
+    if not corpora.readers.exists(event.corpus):
         return Done((Next(ErasureDirected(document_ids=ids, selection=directed.selection)),))
     return Done((Next(DocumentsRemoved(document_ids=ids, erase=True, selection=directed.selection)),))
 
@@ -175,30 +141,22 @@ def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: Page
     return Done((Next(indexed),))
 
 
-def on_page_withdrawn(
-    event: Event, ledger: Ledger, readers: CorpusReaders, writers: CorpusWriters, page_memory: PageMemory
-) -> Outcome:
+def on_page_withdrawn(event: Event, ledger: Ledger, writers: CorpusWriters, pages: Pages) -> Outcome:
     """Append tombstones for what the index still holds of the page. A second time there is nothing left of it.
 
     What answers cite of it is unchecked both times: the first one may have been killed behind the tombstones.
     """
     page = event.body_as(PageWithdrawn)
-    going = withdrawable(page.document_ids, event.corpus, page.seen_at, readers, page_memory)
+    going = pages.withdrawable(page.document_ids, event.corpus, page.seen_at)
     with writers.writing(event.corpus) as writer:
         offset = writer.remove(going)
     ledger.uncheck_citations(event.corpus, page.document_ids, offset)
-    page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
+    pages.page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
     return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
 
 
 def on_document_indexed(
-    event: Event,
-    ledger: Ledger,
-    readers: CorpusReaders,
-    writers: CorpusWriters,
-    shipper: Shipper,
-    graphs: GraphArms,
-    settings: Settings,
+    event: Event, ledger: Ledger, corpora: Corpora, shipper: Shipper, graphs: GraphArms, settings: Settings
 ) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is.
 
@@ -207,7 +165,7 @@ def on_document_indexed(
     Answers that cite what is no longer so are told, each once. The graph reads what changed afterwards.
     """
     indexed = event.body_as(DocumentIndexed)
-    with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
+    with metrics.INDEX_PUBLISH_SECONDS.time(), corpora.writers.writing(event.corpus) as writer:
         generation = writer.erase() if indexed.erase else writer.publish()
     if indexed.crawled_at:
         metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
@@ -217,7 +175,7 @@ def on_document_indexed(
     shipper.ship(event.corpus, generation.name, alone=indexed.erase)
     is_cited = ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset)
     if is_cited or not indexed.document_ids:
-        tell_stale_answers(event.corpus, ledger, readers, utc_now(), covering=indexed.journal_offset)
+        tell_stale_answers(event.corpus, ledger, corpora.readers, utc_now(), covering=indexed.journal_offset)
     published = SnapshotPublished(
         generation=generation.name,
         journal_offset=generation.journal_offset,

@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING
 from sluice.contracts.event import Event
 from sluice.contracts.memory.events import IterationRecorded, LearningChanged
 from sluice.contracts.outcome import Outcome
-from sluice.workers.steps.memory import require_own_corpus, send_to_index
+from sluice.workers.steps.memory import MemoryIndexing, require_own_corpus
 
 if TYPE_CHECKING:
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.wiring.corpora import CorpusReaders
-    from sluice.workers.wiring.embedding import EmbeddingService
     from sluice.workers.wiring.memory.model import MemoryModel
     from sluice.workers.wiring.memory.projects import ProjectMemories
 
 
 def on_iteration_recorded(
-    event: Event,
-    memories: ProjectMemories,
-    memory_model: MemoryModel,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
+    event: Event, memories: ProjectMemories, memory_model: MemoryModel, indexing: MemoryIndexing
 ) -> Outcome:
     """Distil and weigh what was recorded, and index it with all that is learned. The journal takes each entry once.
 
@@ -41,39 +31,13 @@ def on_iteration_recorded(
     with memory_model.on_account_of(event.run_id) as account:
         memory.catch_up(recorded.feature)
     state = memory.journal(recorded.feature).read()
-    sent = send_to_index(
-        event,
-        recorded.project,
-        state,
-        recorded.entry_ids,
-        state.learnings,
-        readers=readers,
-        embedding=embedding,
-        ledger=ledger,
-        blobs=blobs,
-    )
+    sent = indexing.send(event, recorded.project, state, recorded.entry_ids, state.learnings)
     return replace(sent, spend=sent.spend + account.spend)
 
 
-def on_learning_changed(
-    event: Event,
-    memories: ProjectMemories,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-) -> Outcome:
+def on_learning_changed(event: Event, memories: ProjectMemories, indexing: MemoryIndexing) -> Outcome:
     """Index learnings as the journal has them now, and remove those that are not offered any more."""
     changed = event.body_as(LearningChanged)
     require_own_corpus(event, changed)
-    return send_to_index(
-        event,
-        changed.project,
-        memories.existing(changed.project).journal(changed.feature).read(),
-        (),
-        changed.learning_ids,
-        readers=readers,
-        embedding=embedding,
-        ledger=ledger,
-        blobs=blobs,
-    )
+    state = memories.existing(changed.project).journal(changed.feature).read()
+    return indexing.send(event, changed.project, state, (), changed.learning_ids)

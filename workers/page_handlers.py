@@ -29,32 +29,17 @@ from sluice.ingest.search.search import SearchFailed
 from sluice.ledger.learning.flags import flag_gap
 from sluice.workers.runtime.event_counters import count_failed_search
 from sluice.workers.runtime.negative_list import forgotten_page
-from sluice.workers.steps.chunk import chunk_documents
-from sluice.workers.steps.documents import (
-    brought_by,
-    document_of_page,
-    documents_of_snippets,
-    record_page,
-)
-from sluice.workers.steps.egress_refusals import mark_refusals, refused
-from sluice.workers.steps.gaps import gap_of
-from sluice.workers.steps.withdraw import withdrawn_pages
+from sluice.workers.steps.chunk import Chunker
+from sluice.workers.steps.pages import Pages, brought_by, documents_of_snippets, gap_of, mark_refusals, refused
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from sluice.contracts.known_pages import PageMemory
     from sluice.gate.directives import CrawlLimits
     from sluice.ingest.crawl.crawler import Crawler
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.runtime.transient_pages import TransientPages
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusReaders
-    from sluice.workers.wiring.embedding import EmbeddingService
     from sluice.workers.wiring.searcher import Searcher
 
 
@@ -102,30 +87,15 @@ def _searched(directed: SearchDirected, searcher: Searcher, crawl_limits: CrawlL
     return Done((Next(completed), *make_result_crawls(directed, completed, crawl_limits.render)), gaps, spend)
 
 
-def on_search_completed(
-    event: Event,
-    settings: Settings,
-    tokenizer: Tokenizer,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-) -> Outcome:
+def on_search_completed(event: Event, chunker: Chunker) -> Outcome:
     """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
     completed = event.body_as(SearchCompleted)
     documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
-    return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
+    return chunker.chunk(documents, event)
 
 
 def on_crawl_directed(
-    event: Event,
-    crawler: Crawler,
-    page_memory: PageMemory,
-    readers: CorpusReaders,
-    ledger: Ledger,
-    blobs: BlobStore,
-    transient_pages: TransientPages,
-    settings: Settings,
-    flags: FlagReader,
+    event: Event, crawler: Crawler, pages: Pages, ledger: Ledger, settings: Settings, flags: FlagReader
 ) -> Outcome | Postponable:
     """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
 
@@ -141,9 +111,9 @@ def on_crawl_directed(
         page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
         if gap := forgotten_page(page.final_url, event, ledger.forgotten):
             return Done(refused(meter.egress), (gap,), meter.spend)
-        crawled = record_page(page, event, page_memory, blobs, transient_pages)
+        crawled = pages.record(page, event)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
-        without_page = _not_crawled(refusal, event, meter, readers, page_memory)
+        without_page = _not_crawled(refusal, event, meter, pages)
         if isinstance(refusal, HostUnavailable):
             return Postponable(without_page, settings.crawl.breaker_reset_seconds, str(refusal))
         return without_page
@@ -155,53 +125,23 @@ def on_crawl_directed(
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
 
 
-def _not_crawled(
-    refusal: SluiceError, event: Event, meter: BudgetMeter, readers: CorpusReaders, page_memory: PageMemory
-) -> Done:
+def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, pages: Pages) -> Done:
     """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
     try:
-        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), readers, page_memory)
+        withdrawn = pages.withdrawn(refusal, event.corpus, utc_now())
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
     return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
 
 
-def on_page_crawled(
-    event: Event,
-    settings: Settings,
-    tokenizer: Tokenizer,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-    transient_pages: TransientPages,
-) -> Outcome:
+def on_page_crawled(event: Event, pages: Pages, chunker: Chunker) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
-    page = event.body_as(PageCrawled)
-    unarchived_by = page.unarchived_by
-    bodies = transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else blobs
-    document = document_of_page(page, bodies.get(page.blob), event.run_id)
-    return chunk_documents(
-        (document,),
-        event,
-        settings=settings.chunk,
-        tokenizer=tokenizer,
-        embedding=embedding,
-        ledger=ledger,
-        blobs=blobs,
-    )
+    return chunker.chunk((pages.document(event.body_as(PageCrawled), event),), event)
 
 
-def on_documents_submitted(
-    event: Event,
-    settings: Settings,
-    tokenizer: Tokenizer,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-) -> Outcome:
+def on_documents_submitted(event: Event, chunker: Chunker) -> Outcome:
     """Extract and chunk what was handed in. Chunk ids follow from source and content."""
     submitted = event.body_as(DocumentsSubmitted)
-    batch = DocumentBatch.model_validate_json(blobs.get(submitted.documents))
-    documents = tuple(brought_by(event.run_id, document) for document in batch.documents)
-    return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
+    batch = DocumentBatch.model_validate_json(chunker.blobs.get(submitted.documents))
+    return chunker.chunk(tuple(brought_by(event.run_id, document) for document in batch.documents), event)

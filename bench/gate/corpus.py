@@ -31,7 +31,7 @@ from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
-from sluice.workers.steps.gate.probe import PROBE_HITS, READ_HITS
+from sluice.workers.steps.probe import PROBE_HITS, READ_HITS
 
 Present = NDArray[np.bool_]
 """For each chunk whether the corpus holds it."""

@@ -30,7 +30,7 @@ from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm.model import MiniLM
 from sluice.trust.settings import TrustSettings
-from sluice.workers.steps.trust.floods import mark_floods
+from sluice.workers.steps.trusted import mark_floods
 from tests.support.repository import MODELS, REPOSITORY
 
 DATA = REPOSITORY.parent / "shared" / "data"

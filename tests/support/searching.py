@@ -5,10 +5,10 @@ from __future__ import annotations
 from sluice.contracts.budget import Spend
 from sluice.contracts.retrieval import Query, Retrieval
 from sluice.workers.context import Context
-from sluice.workers.steps.answer import retrieve
+from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.wiring.inject import assemble
 
 
 def searched(query: Query, context: Context) -> tuple[Retrieval, Spend]:
     """What the corpus has on the query, and what finding it cost."""
-    settings = context.settings
-    return retrieve(query, context.readers, context.embedding, settings.rerank, settings.trust)
+    return assemble(Retriever, context).retrieve(query)

@@ -157,7 +157,7 @@ def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 
     Answers that were recorded while what they cite changed are told of it.
     """
-    from sluice.workers.steps.trust.stale_answers import tell_stale_answers
+    from sluice.workers.steps.citations import tell_stale_answers
 
     while not stopping.is_set():
         for corpus in process.context.readers.names():

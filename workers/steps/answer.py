@@ -1,46 +1,30 @@
-"""Answers: the run's question, or a direct query, put to the current generation."""
+"""The cited answer of a run, and what it lacks."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.contracts.base import fields_of
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import AFTERWARDS, Gap
+from sluice.contracts.event import AFTERWARDS, Event, Gap
 from sluice.contracts.gate import DecisionFields, GateRequested
-from sluice.contracts.graph.retrieval import GraphUse
 from sluice.contracts.index import Answer, AnswerDirected
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan
 from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, SearchOptions, Strategy
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
 from sluice.gate.budget import lifted_by
 from sluice.gate.profile import Profile
 from sluice.index.search.compose_answer import compose_answer
 from sluice.index.settings import RerankSettings
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.ledger.ledger import Ledger
-from sluice.otel import metrics
-from sluice.trust.confidence import Asked
-from sluice.trust.prompts.catalogue import template_named
-from sluice.trust.settings import TrustSettings
-from sluice.workers.broker.direct_query import good_reply
-from sluice.workers.steps.insights import add_insights, preferred_passages
-from sluice.workers.steps.prompts import make_prompt, with_prompt
-from sluice.workers.steps.trust.question import describe_question
-from sluice.workers.steps.trust.trusted import apply_trust, count_gates
-from sluice.workers.wiring.corpora import CorpusReaders
-from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.steps.domain import add_insights, preferred_passages
+from sluice.workers.steps.retrieve import GRAPH_FLAG_OFF, Retriever, make_prompt
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-
-GRAPH_FLAG_OFF = "the flag graph is off"
 
 
 class Answered(NamedTuple):
@@ -54,134 +38,28 @@ class Answered(NamedTuple):
     profile: str | None = None
 
 
-def read(
-    query: Query,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    rerank: RerankSettings,
-    trust: TrustSettings,
-    tokenizer: Tokenizer,
-    flags_off: Sequence[FlagName],
-) -> bytes:
-    """The reply to a direct query.
-
-    Raises:
-        InvalidInput: it asks for a prompt that there is not.
-        NotFound: nothing was written to the corpus yet.
-        SluiceError: as `retrieve`.
-    """
-    if query.prompt is not None:
-        template_named(query.prompt)
-    readers.existing(query.corpus)
-    found, _ = retrieve(query, readers, embedding, rerank, trust, flags_off)
-    shown = with_prompt(found, query, lambda text: count_tokens(text, tokenizer))
-    return good_reply(shown.model_dump_json().encode())
-
-
-def retrieve(
-    query: Query,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    rerank: RerankSettings,
-    trust: TrustSettings,
-    flags_off: Sequence[FlagName] = (),
-) -> tuple[Retrieval, Spend]:
-    """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost.
-
-    What a flag has switched off is done without: a hybrid query finds by vectors alone, the fused order stands, and the
-    graph is not searched. The result's metadata says so.
-    """
-    started = time.perf_counter()
-    wanted, query = query, _allowed(query, flags_off)
-    ranked, spend = _searched(query, readers, embedding)
-    if wanted.rerank and not query.rerank and rerank.provider != "none":
-        ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
-    if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
-        ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
-    found = apply_trust(ranked, query, trust, _describe(query, ranked, readers), readers.top_passages(query.corpus))
-    metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
-    count_gates(found.metadata)
-    metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
-    reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
-    return found, spend + reranking
-
-
-def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
-    """The query without what is switched off."""
-    changes: dict[str, object] = {}
-    if "hybrid" in flags_off and query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH):
-        changes["strategy"] = Strategy.VECTOR
-    elif "graph" in flags_off and query.strategy is Strategy.HYBRID_GRAPH:
-        changes["strategy"] = Strategy.HYBRID
-    if "rerank" in flags_off:
-        changes["rerank"] = False
-    return query.model_copy(update=changes) if changes else query
-
-
-def _with_metadata(found: Retrieval, **changes: object) -> Retrieval:
-    return found.model_copy(update={"metadata": found.metadata.model_copy(update=changes)})
-
-
-def _describe(query: Query, found: Retrieval, readers: CorpusReaders) -> Asked | None:
-    """The question as its corpus sees it; None where nothing was found that could be judged by it."""
-    if not found.chunks:
-        return None
-    stats = readers.retrieval(query.corpus).stats()
-    return describe_question(query, found, stats, readers.reader(query.corpus).document_frequency)
-
-
-def _searched(query: Query, readers: CorpusReaders, embedding: EmbeddingService) -> tuple[Retrieval, Spend]:
-    """The result, and what embedding the query cost: twice where the corpus got another model meanwhile."""
-    port = readers.retrieval(query.corpus)
-    if query.strategy is Strategy.BM25:
-        return port.retrieve(query), Spend()
-    try:
-        embedded = embedding.embed_question([query.query], embedding.fingerprint(query.corpus))
-    except Unavailable as error:
-        return _searched_by_words(query, port, str(error)), Spend()
-    found = port.retrieve(query, embedded.vectors[0])
-    if readers.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
-        return found, embedded.spend
-    again, spend = _searched(query, readers, embedding)
-    return again, embedded.spend + spend
-
-
-def _searched_by_words(query: Query, port: RetrievalPort, why: str) -> Retrieval:
-    """What BM25 alone finds, and why."""
-    found = port.retrieve(query.model_copy(update={"strategy": Strategy.BM25}))
-    return _with_metadata(found, embedder_down=why)
-
-
 def answer_question(
-    run_id: str,
-    corpus: str,
-    directed: AnswerDirected,
-    *,
-    ledger: Ledger,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    tokenizer: Tokenizer,
-    rerank: RerankSettings,
-    trust: TrustSettings,
-    profiles: Mapping[str, Profile],
-    may_search_graph: bool = False,
+    event: Event, ledger: Ledger, retriever: Retriever, tokenizer: Tokenizer, profiles: Mapping[str, Profile]
 ) -> Answered:
     """The cited answer of a run.
 
-    It comes from a generation that covers what the run has indexed. Where it `may_search_graph` and the profile wants
+    It comes from a generation that covers what the run has indexed. Where the settings allow it and the profile wants
     it, passages are searched by the graph too; where there should be a graph and is none, a gap says so.
     """
+    run_id, corpus, directed = event.run_id, event.corpus, event.body_as(AnswerDirected)
+    settings = retriever.settings
     run = ledger.run(run_id)
     request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    strategy = _strategy_of(profiles.get(request.profile)) if may_search_graph else Strategy.HYBRID
-    query = _query(request, corpus, directed, trust.confidence_floor, strategy)
+    profile = profiles.get(request.profile)
+    strategy = _strategy_of(profile) if retriever.may_search_graph else Strategy.HYBRID
+    query = _query(request, corpus, directed, settings.trust.confidence_floor, strategy)
     flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
     may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
-    unpaid = _unpaid_reranking(run_id, rerank, ledger) if may_rerank else ()
+    unpaid = _unpaid_reranking(run_id, settings.rerank, ledger) if may_rerank else ()
     if unpaid:
         query = query.model_copy(update={"rerank": False})
-    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank, trust, flags_off)
+    found, spend = _nothing() if plan is Plan.SKIP else retriever.retrieve(query, flags_off)
     gaps = (
         *unpaid,
         *_without_vector(found, corpus),
@@ -201,11 +79,11 @@ def answer_question(
         request.max_tokens,
         (*run.missing, *gaps),
         count_tokens=lambda text: count_tokens(text, tokenizer),
-        is_preferred=preferred_passages(profiles.get(request.profile)),
+        is_preferred=preferred_passages(profile),
     )
     left_out = _left_out(found, answer, corpus)
     complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
-    complete = add_insights(complete, request, profiles.get(request.profile), readers)
+    complete = add_insights(complete, request, profile, retriever.readers)
     return Answered(complete, (*gaps, *left_out), spend, _prompt(request, complete, tokenizer), request.profile)
 
 

@@ -6,6 +6,7 @@ An event holds what is embedded in about a second, or one document; a longer one
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -22,64 +23,70 @@ from sluice.ingest.chunk.token_ids import chunk_batch, tokenized_texts
 from sluice.ingest.embed.cost import Portion, in_portions
 from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
-from sluice.ingest.settings import ChunkSettings
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.runtime.negative_list import without_forgotten
-from sluice.workers.steps.gaps import gap_of
+from sluice.workers.steps.pages import gap_of
+from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.settings import Settings
     from sluice.workers.wiring.embedding import EmbeddingService
 
 log = structlog.get_logger(__name__)
 
 
-def chunk_documents(
-    documents: Sequence[Document],
-    event: Event,
-    settings: ChunkSettings,
-    tokenizer: Tokenizer,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-) -> Outcome:
-    """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
-    chunked: list[Tokenized] = []
-    documents, gaps = without_forgotten(documents, event.corpus, "chunk", ledger.forgotten)
-    for document in documents:
-        check_cancelled()
-        try:
-            result = chunk_and_tokenize(document, extract_document(document), settings, tokenizer)
-        except (InvalidInput, PolicyRefused) as refusal:
-            gaps.append(gap_of(refusal, "chunk", document.source))
-            continue
-        except MemoryError:
-            gaps.append(_beyond_memory(document))
-            continue
-        if result.document.chunks:
-            chunked.append(result)
-        else:
-            gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
-        if result.characters_left_out:
-            gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
-    left = ledger.budget_left(event.run_id)
-    tokenizer_hash = tokenizer_sha256(tokenizer)
-    texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
-    priced = [_Priced(one, embedding.reserve(those, event.corpus, left)) for one, those in texts]
-    payable = fit_within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
-    sizes = [_size(one.document) for one in payable.items]
-    batches = [payable.items[part] for part in in_portions(sizes, embedding.portion(event.corpus))]
-    emits = tuple(
-        Next(
-            _kept(chunk_batch([one.document for one in batch], tokenizer_hash), blobs),
-            reserve=sum((one.price for one in batch), Spend()),
+@dataclass(frozen=True, slots=True)
+class Chunker(Step):
+    """Splits documents, and shares out what their run may spend on embedding them."""
+
+    settings: Settings
+    tokenizer: Tokenizer
+    embedding: EmbeddingService
+    ledger: Ledger
+    blobs: BlobStore
+
+    def chunk(self, documents: Sequence[Document], event: Event) -> Outcome:
+        """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other one."""
+        settings, chunked = self.settings.chunk, list[Tokenized]()
+        documents, gaps = without_forgotten(documents, event.corpus, "chunk", self.ledger.forgotten)
+        for document in documents:
+            check_cancelled()
+            try:
+                result = chunk_and_tokenize(document, extract_document(document), settings, self.tokenizer)
+            except (InvalidInput, PolicyRefused) as refusal:
+                gaps.append(gap_of(refusal, "chunk", document.source))
+                continue
+            except MemoryError:
+                gaps.append(_beyond_memory(document))
+                continue
+            if result.document.chunks:
+                chunked.append(result)
+            else:
+                gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
+            if result.characters_left_out:
+                gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
+        left = self.ledger.budget_left(event.run_id)
+        tokenizer_hash = tokenizer_sha256(self.tokenizer)
+        texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
+        priced = [_Priced(one, self.embedding.reserve(those, event.corpus, left)) for one, those in texts]
+        payable = fit_within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
+        sizes = [_size(one.document) for one in payable.items]
+        batches = [payable.items[part] for part in in_portions(sizes, self.embedding.portion(event.corpus))]
+        emits = tuple(
+            Next(
+                self._kept(chunk_batch([one.document for one in batch], tokenizer_hash)),
+                reserve=sum((one.price for one in batch), Spend()),
+            )
+            for batch in batches
         )
-        for batch in batches
-    )
-    return Done(emits, (*gaps, *payable.gaps))
+        return Done(emits, (*gaps, *payable.gaps))
+
+    def _kept(self, batch: ChunkBatch) -> DocumentChunked:
+        return DocumentChunked.of(batch, self.blobs.put(batch.model_dump_json().encode()))
 
 
 class _Priced(NamedTuple):
@@ -110,7 +117,3 @@ def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:
     why = f"its last {characters_left_out:,} characters were left out: a document has {most_tokens:,} tokens at most"
     lift = "split the document"
     return Gap(stage="chunk", subject=document.source, reason="document_cut", detail=why, lifted_by=lift)
-
-
-def _kept(batch: ChunkBatch, blobs: BlobStore) -> DocumentChunked:
-    return DocumentChunked.of(batch, blobs.put(batch.model_dump_json().encode()))

@@ -20,7 +20,8 @@ from sluice.index.journal.tail import JournalTail
 from sluice.workers.broker.direct_query import bad_reply
 from sluice.workers.broker.transport import ReadRequest
 from sluice.workers.context import Context
-from sluice.workers.steps.answer import read
+from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.wiring.inject import assemble
 
 log = structlog.get_logger(__name__)
 
@@ -110,16 +111,8 @@ class DirectReads:
         return False
 
     def _answer(self, query: Query) -> bytes:
-        context, settings = self._context, self._context.settings
-        return read(
-            query,
-            context.readers,
-            context.embedding,
-            settings.rerank,
-            settings.trust,
-            context.tokenizer,
-            context.flags.switched_off(),
-        )
+        context = self._context
+        return assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off())
 
     def _journal_end(self, corpus: str) -> int:
         journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)

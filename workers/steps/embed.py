@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sluice.contracts.base import BlobRef
-from sluice.contracts.document import ChunkBatch
+from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
+from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.contracts.event import Event
 from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
 from sluice.contracts.outcome import Done, Next
+from sluice.contracts.trust import Finding, Inspection
 from sluice.ingest.chunk.token_ids import embedding_texts
 from sluice.ingest.embed.cost import Portion, end_of_portion
 from sluice.otel import metrics
-from sluice.workers.steps.trust.topic_change import mark_topic_changes
-from sluice.workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
+from sluice.trust.confidence import is_calibrated
+from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
+from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.ingest.embed.port import Vectors
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.corpora import CorpusReaders, Reader
     from sluice.workers.wiring.embedding import EmbeddingService
 
 
@@ -30,57 +38,164 @@ def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
     return ChunkBatch.model_validate_json(blobs.get(reference))
 
 
-def embed_next(
-    begun: ChunksPartlyEmbedded,
-    batch: ChunkBatch,
-    event: Event,
-    readers: CorpusReaders,
-    embedding: EmbeddingService,
-    ledger: Ledger,
-    blobs: BlobStore,
-) -> Done:
-    """Embed the next portion of `batch`, the one that `begun` refers to, behind the chunks that have their vectors.
+@dataclass(frozen=True, slots=True)
+class ChunkEmbedder(Step):
+    """Gives chunks their vectors, portion by portion."""
 
-    Once every chunk has one, passages on another topic than their document's former version are marked.
+    readers: CorpusReaders
+    embedding: EmbeddingService
+    ledger: Ledger
+    blobs: BlobStore
 
-    Emits `ChunksEmbedded` once every chunk has one, else `ChunksPartlyEmbedded` with what the rest may cost reserved.
-    Raises Unavailable (or its children) where the model is out of reach.
-    """
-    end = _end_of_portion(batch, begun.chunk_count, embedding.portion(event.corpus))
-    texts = embedding_texts(batch)
-    started = time.perf_counter()
-    embedded = embedding.embed_by(begun.model_fingerprint, texts[begun.chunk_count : end])
-    metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
-    metrics.TOKEN_SPEND.labels("embedding").inc(embedded.tokens)
-    cache_hits, cost_usd = begun.cache_hits + embedded.cache_hits, begun.cost_usd + embedded.cost_usd
-    if end < len(texts):
-        partly = ChunksPartlyEmbedded(
-            chunks_blob=begun.chunks_blob,
-            vectors_blobs=(*begun.vectors_blobs, blobs.put(vectors_to_bytes(embedded.vectors))),
+    def begin(self, batch: ChunkBatch, reference: BlobRef, event: Event) -> Done:
+        """Embed the first portion of a batch, which is kept as `reference`, by the corpus's model."""
+        fingerprint = self.embedding.fingerprint(event.corpus)
+        return self.embed_next(ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint), batch, event)
+
+    def again(self, embedded: ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
+        """Direct that the batch be embedded anew, by another model."""
+        anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=model_fingerprint)
+        return Done((self._next(anew, embedding_texts(batch), event),))
+
+    def load(self, embedded: ChunksEmbedded) -> tuple[ChunkBatch, Vectors]:
+        """The chunks that an event refers to, and a row for each of them, (n, d)."""
+        vectors = vectors_from_bytes(self.blobs.get(embedded.vectors_blob), embedded.dimension)
+        return load_chunks(embedded.chunks_blob, self.blobs), vectors
+
+    def embed_next(self, begun: ChunksPartlyEmbedded, batch: ChunkBatch, event: Event) -> Done:
+        """Embed the next portion of `batch`, the one that `begun` refers to, behind the chunks that have their vectors.
+
+        Once every chunk has one, passages on another topic than their document's former version are marked.
+
+        Emits `ChunksEmbedded` once every chunk has one, else `ChunksPartlyEmbedded` with what the rest may cost
+        reserved. Raises Unavailable (or its children) where the model is out of reach.
+        """
+        end = _end_of_portion(batch, begun.chunk_count, self.embedding.portion(event.corpus))
+        texts = embedding_texts(batch)
+        started = time.perf_counter()
+        embedded = self.embedding.embed_by(begun.model_fingerprint, texts[begun.chunk_count : end])
+        metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
+        metrics.TOKEN_SPEND.labels("embedding").inc(embedded.tokens)
+        cache_hits, cost_usd = begun.cache_hits + embedded.cache_hits, begun.cost_usd + embedded.cost_usd
+        if end < len(texts):
+            partly = ChunksPartlyEmbedded(
+                chunks_blob=begun.chunks_blob,
+                vectors_blobs=(*begun.vectors_blobs, self.blobs.put(vectors_to_bytes(embedded.vectors))),
+                model_fingerprint=embedded.fingerprint,
+                chunk_count=end,
+                cache_hits=cache_hits,
+                cost_usd=cost_usd,
+            )
+            return Done((self._next(partly, texts[end:], event),), spend=embedded.spend)
+        dimension = embedded.vectors.shape[1]
+        before = [vectors_from_bytes(self.blobs.get(one), dimension) for one in begun.vectors_blobs]
+        vectors = np.concatenate([*before, embedded.vectors])
+        marked = mark_topic_changes(batch, vectors, event.corpus, embedded.fingerprint, self.readers, self.embedding)
+        body = ChunksEmbedded(
+            chunks_blob=begun.chunks_blob if marked is batch else self.blobs.put(marked.model_dump_json().encode()),
+            vectors_blob=self.blobs.put(vectors_to_bytes(vectors)),
             model_fingerprint=embedded.fingerprint,
-            chunk_count=end,
+            dimension=dimension,
+            chunk_count=len(texts),
             cache_hits=cache_hits,
             cost_usd=cost_usd,
         )
-        reserve = embedding.reserve(texts[end:], event.corpus, ledger.budget_left(event.run_id))
-        return Done((Next(partly, reserve=reserve),), spend=embedded.spend)
-    dimension = embedded.vectors.shape[1]
-    before = [vectors_from_bytes(blobs.get(one), dimension) for one in begun.vectors_blobs]
-    vectors = np.concatenate([*before, embedded.vectors])
-    marked = mark_topic_changes(batch, vectors, event.corpus, embedded.fingerprint, readers, embedding)
-    body = ChunksEmbedded(
-        chunks_blob=begun.chunks_blob if marked is batch else blobs.put(marked.model_dump_json().encode()),
-        vectors_blob=blobs.put(vectors_to_bytes(vectors)),
-        model_fingerprint=embedded.fingerprint,
-        dimension=dimension,
-        chunk_count=len(texts),
-        cache_hits=cache_hits,
-        cost_usd=cost_usd,
-    )
-    return Done((Next(body),), spend=embedded.spend)
+        return Done((Next(body),), spend=embedded.spend)
+
+    def _next(self, partly: ChunksPartlyEmbedded, texts: Sequence[str], event: Event) -> Next:
+        """The event of what is left, with what embedding these texts may cost reserved."""
+        reserve = self.embedding.reserve(texts, event.corpus, self.ledger.budget_left(event.run_id))
+        return Next(partly, reserve=reserve)
 
 
 def _end_of_portion(batch: ChunkBatch, start: int, most: Portion) -> int:
     """How many chunks of the batch have a vector once the portion from `start` on is embedded."""
     sizes = [Portion(1, chunk.token_estimate) for document in batch.documents for chunk in document.chunks]
     return start + end_of_portion(sizes[start:], most)
+
+
+def vectors_to_bytes(vectors: NDArray[np.float32]) -> bytes:
+    """The bytes of an (n, d) float32 matrix."""
+    return np.ascontiguousarray(vectors, dtype="<f4").tobytes()
+
+
+def vectors_from_bytes(raw: bytes, dimension: int) -> NDArray[np.float32]:
+    """The (n, d) float32 matrix in `raw`.
+
+    Raises:
+        Corrupted: the bytes are no whole number of rows.
+    """
+    if len(raw) % (4 * dimension):
+        raise Corrupted(f"{len(raw)} bytes are no whole number of float32 rows of {dimension}")
+    return np.frombuffer(raw, dtype="<f4").reshape(-1, dimension)
+
+
+def mark_topic_changes(
+    batch: ChunkBatch,
+    vectors: Vectors,
+    corpus: str,
+    fingerprint: str,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+) -> ChunkBatch:
+    """The batch with a warning on each passage that is like neither its document's former version nor its neighbours.
+
+    `vectors` has a row for each chunk of the batch. A mark of the former version stays on a passage that stays. Nothing
+    is judged by a model whose cosines have another scale, nor where the model is out of reach for the former version.
+    """
+    if not is_calibrated(fingerprint):
+        return batch
+    try:
+        reader = readers.existing(corpus)
+    except NotFound:
+        return batch
+    documents: list[ChunkedDocument] = []
+    row = 0
+    for document in batch.documents:
+        own = vectors[row : (row := row + len(document.chunks))]
+        documents.append(_judged(document, own, fingerprint, reader, embedding))
+    if all(judged is given for judged, given in zip(documents, batch.documents, strict=True)):
+        return batch
+    return batch.model_copy(update={"documents": tuple(documents)})
+
+
+def _judged(
+    document: ChunkedDocument, vectors: Vectors, fingerprint: str, reader: Reader, embedding: EmbeddingService
+) -> ChunkedDocument:
+    facts = reader.document(document.document_id)
+    if facts is None:
+        return document
+    former = {chunk.checksum: chunk for chunk in reader.chunks(document.document_id)}
+    is_new = [chunk.checksum not in former for chunk in document.chunks]
+    alien: set[int] = set()
+    if any(is_new) and len(former) >= LEAST_CHUNKS:
+        before = [embedding_text(facts.title, chunk) for chunk in former.values()]
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            return embedding.embed_by(fingerprint, texts).vectors
+
+        try:
+            bare = [chunk.text for chunk in document.chunks]
+            found = alien_positions(
+                embed(before), vectors, is_new, lambda positions: embed([bare[position] for position in positions])
+            )
+        except Unavailable:
+            return document
+        alien.update(found)
+    marked_before = {checksum for checksum, chunk in former.items() if _is_marked(chunk)}
+    if not alien and not marked_before:
+        return document
+    chunks = tuple(
+        _mark(chunk) if position in alien or chunk.checksum in marked_before else chunk
+        for position, chunk in enumerate(document.chunks)
+    )
+    return document.model_copy(update={"chunks": chunks, "inspection_sha256": inspection_digest(chunks)})
+
+
+def _is_marked(chunk: Chunk) -> bool:
+    return chunk.inspection is not None and any(finding.rule == RULE for finding in chunk.inspection.findings)
+
+
+def _mark(chunk: Chunk) -> Chunk:
+    finding = Finding(rule=RULE, start=0, end=len(chunk.text))
+    return chunk.model_copy(update={"inspection": (chunk.inspection or Inspection()).with_warning(finding)})

@@ -36,8 +36,9 @@ from sluice.ingest.embed.port import Embedder
 from sluice.ingest.extract.extract import extract_document
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
-from sluice.workers.steps.gate.probe import probe_coverage
+from sluice.workers.steps.probe import Probe
 from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.inject import assemble
 
 Kind = Literal["covered", "near", "far"]
 SHARES: Mapping[Kind, float] = {"covered": 1.0, "near": 0.5, "far": 0.5}
@@ -187,21 +188,18 @@ class _Prober:
     """Asks the product's probe."""
 
     def __init__(self, context: Context, embedder: Embedder, profile: Profile) -> None:
-        self._context, self._profile = context, profile
-        self._embedding = EmbeddingService(
+        self._profile = profile
+        embedding = EmbeddingService(
             context.settings.embed,
             embedder=lambda: embedder,
             question_embedder=lambda: embedder,
             tokenizer=lambda: context.tokenizer,
             model_of_corpus=lambda corpus: embedder.fingerprint,
         )
+        self._probe = replace(assemble(Probe, context), embedding=embedding)
 
     def probe(self, request: GateRequested, corpus: str) -> CoverageProbed:
-        context = self._context
-        probed, _ = probe_coverage(
-            request, corpus, self._profile, self._embedding, context.readers, context.page_memory
-        )
-        return probed
+        return self._probe.measure(request, corpus, self._profile)[0]
 
 
 def _cases(

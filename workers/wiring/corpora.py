@@ -6,12 +6,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import Fenced, NotFound, Overloaded
 from sluice.trust.source_trust import source_trust_of
 from sluice.trust.top_passages import SMALLEST_CORPUS, TopPassages
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from sluice.contracts.graph.retrieval import GraphArm
@@ -229,3 +231,11 @@ class CorpusWriters:
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
         return IndexWriter(settings.index_root, corpus, policy, on_fallback=count_fallback)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpora(Step):
+    """The corpora of whoever both reads and writes them."""
+
+    readers: CorpusReaders
+    writers: CorpusWriters

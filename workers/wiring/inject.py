@@ -1,9 +1,15 @@
-"""Gives a handler what its signature names: each parameter after the event is a member of the process's context."""
+"""Gives a handler what its signature names: each parameter after the event is a member of the process's context.
+
+What is always used together comes together, as a `Step`: a frozen value whose fields are again members of the context,
+or other steps. A handler that names one gets it with all of these.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -12,9 +18,24 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def dependencies(handler: Callable[..., object]) -> tuple[str, ...]:
-    """The names of what the handler needs: its parameters after the first, which is the event."""
-    return tuple(inspect.signature(handler).parameters)[1:]
+class Step:
+    """A part of the handlers' work with what it needs. Subclasses are frozen dataclasses."""
+
+
+SomeStep = TypeVar("SomeStep", bound=Step)
+
+
+def assemble(step: type[SomeStep], context: Any) -> SomeStep:
+    """The step with what its fields name, from the context."""
+    names = vars(sys.modules[step.__module__])
+    fields = {field.name: field.type for field in dataclasses.fields(step)}  # type: ignore[arg-type]
+    return step(**{name: _given(name, kind, names, context) for name, kind in fields.items()})
+
+
+def dependencies(handler: Callable[..., object]) -> dict[str, Any]:
+    """What the handler needs: its parameters after the first, which is the event, with their annotations."""
+    parameters = list(inspect.signature(handler).parameters.values())[1:]
+    return {parameter.name: parameter.annotation for parameter in parameters}
 
 
 def with_dependencies(handler: Callable[..., Result]) -> Callable[[Event, Any], Result]:
@@ -23,9 +44,17 @@ def with_dependencies(handler: Callable[..., Result]) -> Callable[[Event, Any], 
     They are looked up when it is called, so that a process builds only what its own stage's handlers need. Whatever
     building one of them raises is raised as if the handler had.
     """
-    names = dependencies(handler)
+    needed, names = dependencies(handler), handler.__globals__
 
     def handle(event: Event, context: Any) -> Result:
-        return handler(event, *(getattr(context, name) for name in names))
+        return handler(event, *(_given(name, kind, names, context) for name, kind in needed.items()))
 
     return handle
+
+
+def _given(name: str, annotation: object, names: Mapping[str, Any], context: Any) -> object:
+    """A step where the annotation names one in its module, else the context's member of that name."""
+    kind = names.get(str(annotation))
+    if isinstance(kind, type) and issubclass(kind, Step):
+        return assemble(kind, context)
+    return getattr(context, name)

@@ -18,7 +18,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.workers.broker.direct_query import ask_query_pool
 from sluice.workers.broker.transport import ReadRequest
 from sluice.workers.steps.direct_reads import DirectReads
-from sluice.workers.steps.vector_codec import vectors_from_bytes
+from sluice.workers.steps.embed import vectors_from_bytes
 from tests.support.in_process import Instance, MakeInstance
 
 CORPUS = "default"

@@ -22,7 +22,8 @@ from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.learning.flags import FlagDesk
-from sluice.workers.steps.answer import read
+from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.wiring.inject import assemble
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.rerank_endpoint import Endpoint
 from tests.support.site import Site
@@ -70,9 +71,9 @@ def recomputed(instance: Instance, run_id: str) -> GateDecided:
 
 def read_metadata(instance: Instance, query: Query) -> dict[str, Any]:
     """The metadata of a direct query."""
-    context, settings = instance.context, instance.context.settings
-    parts = (context.readers, context.embedding, settings.rerank, settings.trust, context.tokenizer)
-    found: dict[str, Any] = json.loads(read(query, *parts, context.flags.switched_off())[1:])["metadata"]
+    context = instance.context
+    reply = assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off())
+    found: dict[str, Any] = json.loads(reply[1:])["metadata"]
     return found
 
 

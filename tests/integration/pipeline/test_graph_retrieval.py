@@ -16,7 +16,8 @@ from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.learning.flags import FlagDesk
-from sluice.workers.steps.answer import read
+from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.wiring.inject import assemble
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
 
@@ -38,10 +39,10 @@ def filled(make_instance: MakeInstance, **sections: Any) -> Instance:
 
 def asks(instance: Instance, strategy: Strategy = Strategy.HYBRID_GRAPH) -> dict[str, Any]:
     """The result of a direct query."""
-    context, settings = instance.context, instance.context.settings
-    parts = (context.readers, context.embedding, settings.rerank, settings.trust, context.tokenizer)
+    context = instance.context
     query = Query(query=QUESTION, corpus="docs", strategy=strategy, top_k=10)
-    found: dict[str, Any] = json.loads(read(query, *parts, context.flags.switched_off())[1:])
+    reply = assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off())
+    found: dict[str, Any] = json.loads(reply[1:])
     return found
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.ingest.embed.port import Embedded
-from sluice.workers.steps.gate.probe import probe_coverage
+from sluice.workers.steps.probe import Probe
 from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.inject import assemble
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
 
@@ -49,7 +51,8 @@ def probe(instance: Instance, question: str, answers: int) -> tuple[CoverageProb
     context = instance.context
     embedding = FewAnswers(context.embedding, answers)
     request, profile = GateRequested(query=question), context.profiles["default"]
-    probed, _ = probe_coverage(request, "default", profile, embedding, context.readers, context.page_memory)  # type: ignore[arg-type]
+    asked = replace(assemble(Probe, context), embedding=embedding)  # type: ignore[arg-type]
+    probed, _, _ = asked.measure(request, "default", profile)
     return probed, embedding.asked
 
 

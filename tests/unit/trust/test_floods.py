@@ -9,7 +9,7 @@ from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import TrustFactors, TrustScore, Verdict
 from sluice.trust.settings import TrustSettings
 from sluice.trust.top_passages import MANY, TopPassages
-from sluice.workers.steps.trust.floods import RULE, mark_floods
+from sluice.workers.steps.trusted import RULE, mark_floods
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 
 QUESTION = "Who designed the lighthouse on the northern reef?"

@@ -18,9 +18,9 @@ from sluice.ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
 from sluice.workers.context import Context
-from sluice.workers.index_handlers import on_chunks_partly_embedded, on_document_chunked
+from sluice.workers.handlers import HANDLERS
 from sluice.workers.settings import Settings
-from sluice.workers.steps.vector_codec import vectors_from_bytes
+from sluice.workers.steps.embed import vectors_from_bytes
 from tests.support.repository import MODELS
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
@@ -36,9 +36,7 @@ def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.nd
     blob = context.blobs.put(batch.model_dump_json().encode())
     chunked = DocumentChunked(chunks_blob=blob, document_ids=("d",), chunks=facts, token_estimate=1)
     event = Event.of(chunked, run_id="run_1", corpus="new")
-    outcome = on_document_chunked(
-        event, context.inspector, context.readers, context.embedding, context.ledger, context.blobs
-    )
+    outcome = HANDLERS[event.kind](event, context)
     while True:
         assert isinstance(outcome, Done)
         [following] = outcome.emits
@@ -46,7 +44,7 @@ def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.nd
         if isinstance(body, ChunksEmbedded):
             break
         next_step = Event.of(body, run_id="run_1", corpus="new", cause=event)
-        outcome = on_chunks_partly_embedded(next_step, context.embedding, context.ledger, context.blobs)
+        outcome = HANDLERS[next_step.kind](next_step, context)
     return body, vectors_from_bytes(context.blobs.get(body.vectors_blob), body.dimension)
 
 

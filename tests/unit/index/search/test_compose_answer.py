@@ -17,7 +17,7 @@ from sluice.contracts.trust import Finding, Inspection, Verdict
 from sluice.index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens, smooth_matches
 from sluice.index.search.nosnippet import hide_nosnippet_texts
 from sluice.trust.settings import TrustSettings
-from sluice.workers.steps.trust.trusted import apply_trust
+from sluice.workers.steps.trusted import apply_trust
 from tests.support.retrieved import retrieval_of, retrieved
 
 SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)

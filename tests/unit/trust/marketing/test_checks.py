@@ -6,7 +6,7 @@ import pytest
 
 from sluice.trust.marketing.channels import classify_channel, names_in
 from sluice.trust.marketing.claims import check_disclosure, find_claims, read_sentiment
-from sluice.workers.steps.trust.question import find_site
+from sluice.workers.steps.trusted import find_site
 
 
 def test_a_long_text_is_no_more_positive_than_its_sentences() -> None:

@@ -12,7 +12,7 @@ from sluice.contracts.known_pages import PageMemory
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.otel import metrics
 from sluice.workers.runtime.event_counters import count_events
-from sluice.workers.steps.trust.citation_ages import unseen_seconds
+from sluice.workers.steps.citations import unseen_seconds
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
 

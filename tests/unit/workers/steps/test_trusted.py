@@ -12,7 +12,7 @@ from sluice.contracts.retrieval import Query
 from sluice.contracts.trust import Inspection, Verdict
 from sluice.otel import metrics
 from sluice.trust.settings import TrustSettings
-from sluice.workers.steps.trust.trusted import apply_trust, count_gates
+from sluice.workers.steps.trusted import apply_trust, count_gates
 from tests.support.metric import value_of
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 

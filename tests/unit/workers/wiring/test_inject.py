@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -11,7 +14,7 @@ from sluice.contracts.event import Event
 from sluice.contracts.gate import GateRequested
 from sluice.workers.context import Context, lazy
 from sluice.workers.handlers import HANDLERS, PIPELINE
-from sluice.workers.wiring.inject import dependencies, with_dependencies
+from sluice.workers.wiring.inject import Step, dependencies, with_dependencies
 
 EVENT = Event.of(GateRequested(query="q"), run_id="run_1", corpus="c")
 
@@ -35,9 +38,18 @@ class _Counting:
 
 def _parameters() -> Iterator[tuple[str, str, str]]:
     for kind, handler in PIPELINE.items():
-        parameters = inspect.signature(handler).parameters
-        for name in dependencies(handler):
-            yield kind, name, str(parameters[name].annotation)
+        for name, annotation in dependencies(handler).items():
+            yield from _members(kind, name, annotation, handler.__globals__)
+
+
+def _members(kind: str, name: str, annotation: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What is asked of the context: of a step, what its fields name."""
+    step = names.get(annotation)
+    if isinstance(step, type) and issubclass(step, Step):
+        for field in dataclasses.fields(step):  # type: ignore[arg-type]
+            yield from _members(kind, field.name, str(field.type), vars(sys.modules[step.__module__]))
+    else:
+        yield kind, name, annotation
 
 
 @pytest.mark.parametrize(("kind", "name", "annotation"), list(_parameters()))
@@ -62,3 +74,8 @@ def test_only_what_a_handler_names_is_built() -> None:
 def test_what_building_a_dependency_raises_is_the_handlers_error() -> None:
     with pytest.raises(ValueError, match="cannot be built"):
         with_dependencies(lambda event, refusing: refusing)(EVENT, _Counting())
+
+
+@pytest.mark.parametrize("kind", PIPELINE)
+def test_a_handler_names_no_more_than_five_things(kind: str) -> None:
+    assert len(dependencies(PIPELINE[kind])) <= 5

@@ -26,7 +26,9 @@ from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import Answered, answer_question
+from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring import reranker
+from sluice.workers.wiring.inject import assemble
 from sluice.workers.wiring.reranker import DailyBudget
 from tests.support.metric import value_of
 from tests.support.rerank_endpoint import KEY, Endpoint
@@ -86,18 +88,8 @@ def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Con
 
 
 def answered_in(context: Context, run_id: str) -> Answered:
-    return answer_question(
-        run_id,
-        "c",
-        AnswerDirected(),
-        ledger=context.ledger,
-        readers=context.readers,
-        embedding=context.embedding,
-        tokenizer=context.tokenizer,
-        rerank=context.settings.rerank,
-        trust=context.settings.trust,
-        profiles=context.profiles,
-    )
+    asked = Event.of(AnswerDirected(), run_id=run_id, corpus="c")
+    return answer_question(asked, context.ledger, assemble(Retriever, context), context.tokenizer, context.profiles)
 
 
 def _counted(outcome: str) -> float:

@@ -7,6 +7,7 @@ operator released is let through; text that he purged is blocked and not kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,19 +17,22 @@ from sluice.contracts.base import BlobRef
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, inspection_digest
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event, Gap
+from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
 from sluice.contracts.operations.quarantine import QuarantineState
-from sluice.contracts.trust import Inspection, Verdict
+from sluice.contracts.outcome import Next
+from sluice.contracts.trust import Inspection as Found
+from sluice.contracts.trust import Verdict
 from sluice.ingest.chunk.token_ids import select_chunks
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
 from sluice.workers.steps.embed import load_chunks
+from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from sluice.contracts.document import DocumentInspector
-    from sluice.ledger.trust.forgotten import Forgotten
-    from sluice.ledger.trust.quarantine import Quarantine
+    from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.wiring.corpora import CorpusReaders
 
@@ -36,67 +40,72 @@ log = structlog.get_logger(__name__)
 
 
 class Inspected(NamedTuple):
-    """The batch that goes on, the blob that it is kept as, and what was left out of it."""
+    """The batch that goes on, the blob that it is kept as, what was left out of it, and what is to be removed."""
 
     batch: ChunkBatch
     blob: BlobRef
     gaps: tuple[Gap, ...] = ()
-    emptied: tuple[ChunkedDocument, ...] = ()
-    """Documents of which nothing was let through."""
+    removal: tuple[Next, ...] = ()
+    """Of what the index holds of documents of which nothing was let through."""
 
 
-def inspect_batch(
-    reference: BlobRef,
-    event: Event,
-    inspector: DocumentInspector,
-    quarantine: Quarantine,
-    forgotten: Forgotten,
-    blobs: BlobStore,
-) -> Inspected:
-    """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents.
+@dataclass(frozen=True, slots=True)
+class Inspection(Step):
+    """Looks for attacks and private data in chunks before they are embedded."""
 
-    Documents that the negative list names are left out, with a gap as well.
-    """
-    batch = load_chunks(reference, blobs)
-    refusals = refused_documents(batch, event.corpus, forgotten)
-    batch, refused = batch_without_forgotten(batch, "embed", refusals)
-    documents: list[ChunkedDocument] = []
-    held: list[HeldChunk] = []
-    gaps: list[Gap] = [*refused]
-    for chunked in batch.documents:
-        check_cancelled()
-        found = inspector.inspect(chunked)
-        _count_private(found)
-        decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
-        document = _with_releases(found, decided)
-        documents.append(document)
-        if blocked := _blocked(document.chunks):
-            to_keep = [chunk for chunk in blocked if chunk.checksum not in decided]
-            held += _held_chunks(chunked, document, to_keep, reference, event, blobs)
-            gaps.append(_quarantined(document, blocked))
-    for chunk in quarantine.hold(held) if held else ():
-        log.warning("chunk_quarantined", document_id=chunk.document_id, rules=[one.rule for one in chunk.findings])
-        for rule in {finding.rule for finding in chunk.findings}:
-            metrics.QUARANTINED.labels(rule).inc()
-    left = _as_inspected(select_chunks(ChunkBatch(documents=tuple(documents), tokens=batch.tokens), _is_let_through))
-    emptied = tuple(one for one in documents if not any(map(_is_let_through, one.chunks)))
-    return Inspected(left, blobs.put(left.model_dump_json().encode()), tuple(gaps), emptied)
+    inspector: DocumentInspector
+    readers: CorpusReaders
+    ledger: Ledger
+    blobs: BlobStore
+
+    def inspect(self, chunked: DocumentChunked, event: Event) -> Inspected:
+        """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents.
+
+        Documents that the negative list names are left out, with a gap as well.
+        """
+        reference, quarantine = chunked.chunks_blob, self.ledger.quarantine
+        batch = load_chunks(reference, self.blobs)
+        refusals = refused_documents(batch, event.corpus, self.ledger.forgotten)
+        batch, refused = batch_without_forgotten(batch, "embed", refusals)
+        documents: list[ChunkedDocument] = []
+        held: list[HeldChunk] = []
+        gaps: list[Gap] = [*refused]
+        for one in batch.documents:
+            check_cancelled()
+            found = self.inspector.inspect(one)
+            _count_private(found)
+            decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
+            document = _with_releases(found, decided)
+            documents.append(document)
+            if blocked := _blocked(document.chunks):
+                to_keep = [chunk for chunk in blocked if chunk.checksum not in decided]
+                held += _held_chunks(one, document, to_keep, reference, event, self.blobs)
+                gaps.append(_quarantined(document, blocked))
+        for chunk in quarantine.hold(held) if held else ():
+            log.warning("chunk_quarantined", document_id=chunk.document_id, rules=[one.rule for one in chunk.findings])
+            for rule in {finding.rule for finding in chunk.findings}:
+                metrics.QUARANTINED.labels(rule).inc()
+        whole = ChunkBatch(documents=tuple(documents), tokens=batch.tokens)
+        left = _as_inspected(select_chunks(whole, _is_let_through))
+        emptied = [one for one in documents if not any(map(_is_let_through, one.chunks))]
+        blob = self.blobs.put(left.model_dump_json().encode())
+        return Inspected(left, blob, tuple(gaps), self._removal(emptied, event.corpus))
+
+    def _removal(self, emptied: Sequence[ChunkedDocument], corpus: str) -> tuple[Next, ...]:
+        """Of those documents of which the corpus holds a version that is not newer: their pages say it no more."""
+        try:
+            held = self.readers.existing(corpus).documents([one.document_id for one in emptied]) if emptied else {}
+        except NotFound:
+            return ()
+        fetched_at = {one.document_id: one.provenance.fetched_at for one in emptied}
+        gone = tuple(name for name, facts in held.items() if facts.provenance.fetched_at <= fetched_at[name])
+        return (Next(DocumentsRemoved(document_ids=gone)),) if gone else ()
 
 
 def _count_private(document: ChunkedDocument) -> None:
     for chunk in document.chunks:
         for span in chunk.inspection.private if chunk.inspection else ():
             metrics.PRIVATE_FOUND.labels("secret" if span.is_secret else span.kind).inc()
-
-
-def outdated(documents: Sequence[ChunkedDocument], corpus: str, readers: CorpusReaders) -> tuple[str, ...]:
-    """The ids of those documents of which the corpus holds a version that is not newer: their pages say it no more."""
-    try:
-        held = readers.existing(corpus).documents([one.document_id for one in documents]) if documents else {}
-    except NotFound:
-        return ()
-    fetched_at = {one.document_id: one.provenance.fetched_at for one in documents}
-    return tuple(name for name, facts in held.items() if facts.provenance.fetched_at <= fetched_at[name])
 
 
 def _is_let_through(chunk: Chunk) -> bool:
@@ -115,7 +124,7 @@ def _with_releases(document: ChunkedDocument, decided: Mapping[str, QuarantineSt
     def judged(chunk: Chunk) -> Chunk:
         if _is_let_through(chunk) or decided.get(chunk.checksum) != "released":
             return chunk
-        found = chunk.inspection or Inspection()
+        found = chunk.inspection or Found()
         return chunk.model_copy(update={"inspection": found.model_copy(update={"verdict": Verdict.PASSED})})
 
     return document.model_copy(update={"chunks": tuple(map(judged, document.chunks))})

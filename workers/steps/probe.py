@@ -1,0 +1,238 @@
+"""The coverage probe: one look at the corpus and at the agent's memory, measured for the gate's decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Event
+from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
+from sluice.contracts.known_pages import PageMemory
+from sluice.contracts.memory.api import Recollection
+from sluice.contracts.memory.model import IterationOutcome
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.gate.decide import depends_on_sentences
+from sluice.gate.probe import (
+    enough_mass,
+    intent_similarity,
+    is_informative,
+    question_terms,
+    sentence_similarities,
+    session_measures,
+    term_coverage,
+)
+from sluice.gate.profile import Profile
+from sluice.gate.question_words import QUESTION_WORDS
+from sluice.gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
+from sluice.index.search.probe import RawHit
+from sluice.ingest.embed.port import Vectors
+from sluice.memory.ports import Sanitise
+from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.recall.rank import rank
+from sluice.workers.steps.domain import measure_domain
+from sluice.workers.steps.judge import GateJudge
+from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.inject import Step
+from sluice.workers.wiring.memory.search import IndexSearch
+from sluice.workers.wiring.observers import utc_now
+
+if TYPE_CHECKING:
+    from sluice.workers.runtime.flags import FlagReader
+    from sluice.workers.wiring.memory.projects import ProjectMemories
+
+PROBE_HITS = 10
+"""Hits that the gate looks at: an answer rarely cites more."""
+READ_HITS = 5
+"""Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Step):
+    """Looks at what a corpus has on a question."""
+
+    embedding: EmbeddingService
+    readers: CorpusReaders
+    page_memory: PageMemory
+    judge: GateJudge
+
+    def cover(
+        self, request: GateRequested, event: Event, profile: Profile, remembered: Sequence[str] = ()
+    ) -> tuple[CoverageProbed, Spend]:
+        """What the event's corpus has on the request's question, with what a judge says of it; and what that cost.
+
+        `remembered` are texts of the agent's memory, which count beside the session's messages.
+        """
+        probed, passages, spend = self.measure(request, event.corpus, profile, remembered)
+        judged, more = self.judge.ask(probed, passages, request, profile, event.run_id)
+        return judged, spend + more
+
+    def measure(
+        self, request: GateRequested, corpus: str, profile: Profile, remembered: Sequence[str] = ()
+    ) -> tuple[CoverageProbed, Sequence[str], Spend]:
+        """What `corpus` has on the question, how session and memory stand to it; the passages that were read; the cost.
+
+        Where the embedding model is out of reach, the corpus is probed by words alone, and the event says why.
+        """
+        embedding, fingerprint, meant, why = self.embedding, self.embedding.fingerprint(corpus), None, None
+        try:
+            meant = _embed(request, remembered, profile, fingerprint, embedding)
+        except Unavailable as error:
+            why = str(error)
+        spend = meant.spend if meant else Spend()
+        reader, question, asked = self.readers.reader(corpus), request.query, question_terms(request.query)
+        probe = reader.probe(question, meant.question if meant else None, PROBE_HITS, asked, request.trust_threshold)
+        if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
+            again, passages_again, more = self.measure(request, corpus, profile, remembered)
+            return again, passages_again, spend + more
+        words = question_terms(question, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
+        passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
+        terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
+        sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))
+        seen_at = self.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
+        held = _Held()
+        if meant and (request.session or remembered):
+            held = _measure_held(meant, terms, request.session, remembered)
+        probed = CoverageProbed(
+            generation=probe.generation,
+            journal_offset=probe.journal_offset,
+            chunk_count=probe.chunk_count,
+            model_fingerprint=fingerprint,
+            hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
+            terms=terms,
+            intent_similarity=intent_similarity(meant.question, meant.prototypes) if meant else {},
+            session_similarity=held.session_similarity,
+            session_term_coverage=held.term_coverage,
+            memory_similarity=held.memory_similarity,
+            probed_at=utc_now(),
+            embedder_down=why,
+            sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
+            domain=measure_domain(request, profile, corpus, self.readers.retrieval(corpus), utc_now()),
+        )
+        if meant is not None and depends_on_sentences(request, probed, profile):
+            probed, more = _compare_sentences(probed, sentences, meant, embedding)
+            spend += more
+        return probed, [f"{passage.heading}\n{passage.text}" for passage in passages], spend
+
+
+class _Meant(NamedTuple):
+    """Vectors of the question (d,), of the session's messages and what is remembered (n, d), of each intent's
+    prototypes; and their cost."""
+
+    question: Vectors
+    held: Vectors
+    prototypes: Mapping[str, Vectors]
+    spend: Spend
+
+
+class _Held(NamedTuple):
+    """What the session and memory hold of the question already."""
+
+    session_similarity: tuple[float, ...] = ()
+    memory_similarity: tuple[float, ...] = ()
+    term_coverage: float = 0.0
+
+
+def _measure_held(
+    meant: _Meant, terms: Sequence[QueryTerm], session: Sequence[Message], remembered: Sequence[str]
+) -> _Held:
+    told = [Message(role="assistant", content=text) for text in remembered]
+    similarity, coverage = session_measures(meant.question, meant.held, terms, [*session, *told])
+    asked = [entry.term for entry in terms]
+    of_memory = zip(told, similarity[len(session) :], strict=True)
+    informing = tuple(cosine for message, cosine in of_memory if is_informative(message, asked))
+    return _Held(similarity[: len(session)], informing, coverage)
+
+
+def _embed(
+    request: GateRequested,
+    remembered: Sequence[str],
+    profile: Profile,
+    fingerprint: str,
+    embedding: EmbeddingService,
+) -> _Meant:
+    texts = [request.query, *(message.content for message in request.session), *remembered]
+    embedded = embedding.embed_question(texts, fingerprint)
+    prototypes = embedding.prototypes(profile, fingerprint)
+    return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
+
+
+def _compare_sentences(
+    probed: CoverageProbed, sentences: Sequence[Sentence], meant: _Meant, embedding: EmbeddingService
+) -> tuple[CoverageProbed, Spend]:
+    """`probed` with the cosines of its sentences, where the model is in reach; and what embedding them cost."""
+    try:
+        embedded = embedding.embed_question([one.text for one in sentences], probed.model_fingerprint)
+    except Unavailable:
+        return probed, Spend()  # the passages were compared, and they stand for their sentences
+    similarities = sentence_similarities(meant.question, embedded.vectors)
+    measured = zip(probed.sentences, similarities, strict=True)
+    compared = tuple(one.model_copy(update={"similarity": similarity}) for one, similarity in measured)
+    return probed.model_copy(update={"sentences": compared}), embedded.spend
+
+
+def _passage(hit: RawHit) -> Passage:
+    heading = "\n".join(part for part in (hit.title, *hit.section_path) if part)
+    return Passage(hit.chunk_id, heading, hit.text, hit.analyse)
+
+
+def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:
+    """As the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
+    return ProbeHit(
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        url=hit.url,
+        dense_similarity=hit.dense_similarity,
+        lexical_score=hit.lexical_score,
+        fetched_at=max(hit.fetched_at, seen_at or hit.fetched_at),
+        published_at=hit.published_at,
+    )
+
+
+MOST_TEXTS = 8
+SEARCH_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GateMemory(Step):
+    """What an agent's memory holds on a question, as texts that the gate may count beside the session's messages.
+
+    They say whether the agent knows enough; none of them is ever cited. What memory holds may lower the plan, so it is
+    taken with care: each text is sanitised once more, and one in which a command is found counts for nothing, as does a
+    learning that another contradicts, and an iteration that did not succeed.
+    """
+
+    memories: ProjectMemories
+    memory_sanitise: Sanitise
+    retriever: Retriever
+    flags: FlagReader
+
+    def recall(self, request: GateRequested) -> tuple[str, ...]:
+        """The best texts of the memory that the request names; none without one, or while the flag `memory` is off."""
+        scope = request.memory
+        if scope is None or not self.flags.enabled("memory"):
+            return ()
+
+        def ask(query: Query) -> Retrieval:
+            self.retriever.readers.existing(query.corpus)
+            return self.retriever.retrieve(query, self.flags.switched_off())[0]
+
+        state = self.memories.of(scope.project).journal(scope.feature).read()
+        try:
+            hits = IndexSearch(ask).search(collection_name(scope.project, scope.feature), request.query, SEARCH_DEPTH)
+        except Unavailable:
+            hits = None
+        found = rank(state, hits, request.query, top_k=MOST_TEXTS, task_id=None)
+        cleaned = (self.memory_sanitise(one.text) for one in found if _is_settled(one))
+        return tuple(one.text for one in cleaned if one.text and not one.blocked and not one.commands)
+
+
+def _is_settled(found: Recollection) -> bool:
+    if found.learning is not None:
+        return not found.learning.conflicts_with
+    return found.outcome is IterationOutcome.SUCCESS

@@ -1,0 +1,159 @@
+"""Searches of one corpus as whoever asks may see them: embedded, measured, and without what may not be served."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.index import Answer
+from sluice.contracts.learning.control import FlagName
+from sluice.contracts.plan import Plan
+from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.index.search.compose_answer import compose_answer
+from sluice.ingest.embed.tokens import count_tokens
+from sluice.otel import metrics
+from sluice.trust.confidence import Asked
+from sluice.trust.prompts.build import build, least_tokens
+from sluice.trust.prompts.catalogue import template_named
+from sluice.workers.broker.direct_query import good_reply
+from sluice.workers.settings import Settings
+from sluice.workers.steps.trusted import apply_trust, count_gates, describe_question
+from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.inject import Step
+from sluice.workers.wiring.limits import no_graph
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+GRAPH_FLAG_OFF = "the flag graph is off"
+
+
+@dataclass(frozen=True, slots=True)
+class Retriever(Step):
+    """Searches corpora, by vectors and by words, and leaves out what may not be served."""
+
+    readers: CorpusReaders
+    embedding: EmbeddingService
+    settings: Settings
+
+    @property
+    def may_search_graph(self) -> bool:
+        """Whether the owner's settings let anything be searched by the graph."""
+        return not no_graph(self.settings)
+
+    def read(self, query: Query, tokenizer: Tokenizer, flags_off: Sequence[FlagName]) -> bytes:
+        """The reply to a direct query.
+
+        Raises:
+            InvalidInput: it asks for a prompt that there is not.
+            NotFound: nothing was written to the corpus yet.
+            SluiceError: as `retrieve`.
+        """
+        if query.prompt is not None:
+            template_named(query.prompt)
+        self.readers.existing(query.corpus)
+        found, _ = self.retrieve(query, flags_off)
+        shown = with_prompt(found, query, lambda text: count_tokens(text, tokenizer))
+        return good_reply(shown.model_dump_json().encode())
+
+    def retrieve(self, query: Query, flags_off: Sequence[FlagName] = ()) -> tuple[Retrieval, Spend]:
+        """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost.
+
+        What a flag has switched off is done without: a hybrid query finds by vectors alone, the fused order stands, and
+        the graph is not searched. The result's metadata says so.
+        """
+        started, rerank = time.perf_counter(), self.settings.rerank
+        wanted, query = query, _allowed(query, flags_off)
+        ranked, spend = self._searched(query)
+        if wanted.rerank and not query.rerank and rerank.provider != "none":
+            ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
+        if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
+            ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
+        top_passages = self.readers.top_passages(query.corpus)
+        found = apply_trust(ranked, query, self.settings.trust, self._describe(query, ranked), top_passages)
+        metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
+        count_gates(found.metadata)
+        metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
+        reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
+        return found, spend + reranking
+
+    def _describe(self, query: Query, found: Retrieval) -> Asked | None:
+        """The question as its corpus sees it; None where nothing was found that could be judged by it."""
+        if not found.chunks:
+            return None
+        stats = self.readers.retrieval(query.corpus).stats()
+        return describe_question(query, found, stats, self.readers.reader(query.corpus).document_frequency)
+
+    def _searched(self, query: Query) -> tuple[Retrieval, Spend]:
+        """The result, and what embedding the query cost: twice where the corpus got another model meanwhile."""
+        port = self.readers.retrieval(query.corpus)
+        if query.strategy is Strategy.BM25:
+            return port.retrieve(query), Spend()
+        try:
+            embedded = self.embedding.embed_question([query.query], self.embedding.fingerprint(query.corpus))
+        except Unavailable as error:
+            by_words = port.retrieve(query.model_copy(update={"strategy": Strategy.BM25}))
+            return _with_metadata(by_words, embedder_down=str(error)), Spend()
+        found = port.retrieve(query, embedded.vectors[0])
+        if self.readers.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
+            return found, embedded.spend
+        again, spend = self._searched(query)
+        return again, embedded.spend + spend
+
+
+def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
+    """The query without what is switched off."""
+    changes: dict[str, object] = {}
+    if "hybrid" in flags_off and query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH):
+        changes["strategy"] = Strategy.VECTOR
+    elif "graph" in flags_off and query.strategy is Strategy.HYBRID_GRAPH:
+        changes["strategy"] = Strategy.HYBRID
+    if "rerank" in flags_off:
+        changes["rerank"] = False
+    return query.model_copy(update=changes) if changes else query
+
+
+def _with_metadata(found: Retrieval, **changes: object) -> Retrieval:
+    return found.model_copy(update={"metadata": found.metadata.model_copy(update=changes)})
+
+
+MOST_TOKENS = 200_000
+"""As many as a query may state."""
+
+
+def make_prompt(
+    name: str, session: Sequence[PromptMessage], answer: Answer, max_tokens: int, count_tokens: Callable[[str], int]
+) -> tuple[PromptMessage, ...]:
+    """The conversation `session`, the answer's question at its end, with the answer's passages put into it.
+
+    What is added has at most `max_tokens`, or what the template itself takes where that is more.
+
+    Raises:
+        InvalidInput: no such template; names `prompt` and those there are.
+    """
+    template = template_named(name)
+    question = PromptMessage(role="user", content=answer.query)
+    is_asked = bool(session) and (session[-1].role, session[-1].content) == (question.role, question.content)
+    messages = session if is_asked else (*session, question)
+    room = max(max_tokens, least_tokens(template, count_tokens))
+    return build(messages, answer, template.full_name, room, count_tokens)
+
+
+def with_prompt(found: Retrieval, query: Query, count_tokens: Callable[[str], int]) -> Retrieval:
+    """The result of `query` with the prompt that it asks for; as it is where it asks for none.
+
+    Raises:
+        InvalidInput: as `make_prompt`.
+    """
+    if query.prompt is None:
+        return found
+    answer = compose_answer(query.query, query.corpus, Plan.RETRIEVE, found, MOST_TOKENS, count_tokens=count_tokens)
+    room = query.max_tokens or MOST_TOKENS
+    return found.model_copy(update={"prompt": make_prompt(query.prompt, (), answer, room, count_tokens)})

@@ -1,0 +1,92 @@
+"""What steers one decision beside its profile, as it stands when the decision is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from sluice.contracts.errors import Corrupted, InvalidInput, NotFound
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.learning.control import Control
+from sluice.gate.learned.model import GateModel
+from sluice.gate.learned.rollout import draw
+from sluice.gate.profile import Profile, choose_profile
+from sluice.ledger.ledger import Ledger
+from sluice.otel import metrics
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.runtime.gate_models import GateModels
+from sluice.workers.runtime.standing_defences import StandingDefences
+from sluice.workers.settings import Settings
+from sluice.workers.wiring.inject import Step
+
+log = structlog.get_logger(__name__)
+
+ASKED_ARMS = ("shadow", "canary", "promoted")
+"""The control and the rest are decided as if there were no model, so it is not asked for them."""
+
+
+class Steered(NamedTuple):
+    """By what one run is decided: the profile, what steered it, and the learned model where one is asked."""
+
+    profile: Profile
+    control: Control
+    model: GateModel | None
+
+
+@dataclass(frozen=True, slots=True)
+class Steering(Step):
+    """What steers decisions beside the profile asked for: flags, the gate's steps back, a learned model.
+
+    It is read for every decision, so what is switched or stopped counts from the next decision on.
+    """
+
+    settings: Settings
+    profiles: Mapping[str, Profile]
+    former_profiles: Mapping[str, Profile]
+    standing_defences: StandingDefences
+    flags: FlagReader
+    gate_models: GateModels
+    ledger: Ledger
+
+    def of(self, run_id: str, request: GateRequested) -> Steered:
+        """By what a run is decided now. While the flag `gate_weights` is off, a profile's version before decides."""
+        flags_off = self.flags.switched_off()
+        profile = choose_profile(self.profiles, request.profile)
+        if "gate_weights" in flags_off:
+            profile = self.former_profiles.get(profile.name, profile)
+        steps_back = self.standing_defences.of(run_id, profile)
+        control = Control(
+            observe=self.settings.gate.mode == "observe",
+            flags_off=flags_off,
+            defences=steps_back.defences,
+            is_trickle=steps_back.is_trickle,
+            fallback_from=steps_back.fallback_from,
+        )
+        control, model = self._join_model(control, request, run_id)
+        return Steered(steps_back.profile, control, model)
+
+    def _join_model(self, control: Control, request: GateRequested, run_id: str) -> tuple[Control, GateModel | None]:
+        """`control` with the part that a model has in the decision of this run, and the model where it is asked.
+
+        The flag `learned_gate` is off unless somebody has switched it on. A model that cannot be read decides nothing:
+        the profile's weights do, as if there were none. Nor does a model decide a run for which an earlier
+        configuration does (`Control.fallback_from`): that one had no such model.
+        """
+        if "learned_gate" in control.flags_off or control.fallback_from is not None:
+            return control, None
+        rollout = self.ledger.rollouts.active()
+        if rollout is None or not self.flags.enabled_now("learned_gate"):
+            return control, None
+        use = draw(rollout, request, run_id)
+        steered = control.model_copy(update={"model": use})
+        if use.arm not in ASKED_ARMS:
+            return steered, None
+        try:
+            return steered, self.gate_models.named(use.model_sha256)
+        except (NotFound, InvalidInput, Corrupted) as error:
+            metrics.GATE_MODEL_FAILURES.inc()
+            log.error("gate_model_unreadable", model_version=use.version, error=str(error))
+            return steered, None

@@ -1,1 +1,0 @@
-"""Steps of trust: of what is ingested, of what is answered, of what is forgotten."""

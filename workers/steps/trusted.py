@@ -1,0 +1,272 @@
+"""What an answer may show of what was found: `apply_trust` takes one step after another over the retrieval.
+
+Verdicts, scores and spans were computed when the texts were ingested; here they are only read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalStats, RetrievedChunk, Strategy
+from sluice.contracts.trust import Finding, Inspection, TrustScore, Verdict
+from sluice.gate.probe import question_terms
+from sluice.index.search.filters import has_conditions
+from sluice.index.search.nosnippet import hide_nosnippet_texts
+from sluice.index.terms.analysis import (
+    ENGLISH,
+    LANGUAGES,
+    analysis_language,
+    extract_content_terms,
+    is_function_word,
+    passage_terms,
+)
+from sluice.index.terms.bm25 import inverse_document_frequency
+from sluice.ingest.url import site_of
+from sluice.otel import metrics
+from sluice.trust.confidence import Asked, judge
+from sluice.trust.floods import Passage, find_crafted
+from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
+from sluice.trust.guard.guard import find_by_rule
+from sluice.trust.private.finder import build_finder
+from sluice.trust.private.mask import mask_label, mask_retrieval
+from sluice.trust.settings import TrustSettings
+from sluice.trust.snippets import shorten_snippets
+from sluice.trust.source_trust import is_believed
+from sluice.trust.top_passages import TopPassages
+
+
+def apply_trust(
+    found: Retrieval,
+    query: Query,
+    settings: TrustSettings,
+    asked: Asked | None = None,
+    top_passages: TopPassages | None = None,
+) -> Retrieval:
+    """What may be served of a retrieval, marked and measured. Its confidence is not judged without `asked`.
+
+    `top_passages` remembers what the latest questions to the corpus found first.
+
+    Blocked passages are dropped, doubtful ones marked, texts that may not be shown are left out; the gates over the
+    whole retrieval come last, as they judge what is served.
+    """
+    found = drop_blocked(found)
+    found = mark_floods(found, query.query, settings, top_passages)
+    if asked:
+        found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
+    found = hide_doubtful_paths(found, settings)
+    found = hide_nosnippet_texts(found)
+    found = mask_private(found, settings)
+    found = shorten_snippets(found, settings.snippet_licences)  # behind the masks: a cut never leaves half a secret
+    return check_gates(found)
+
+
+def drop_blocked(found: Retrieval) -> Retrieval:
+    """The retrieval without blocked chunks, which are counted in `guard_dropped` with those that the index left out."""
+    served = keep_chunks(found, lambda chunk: chunk.inspection is None or chunk.inspection.verdict != Verdict.BLOCKED)
+    dropped = len(found.chunks) - len(served.chunks)
+    if not dropped:
+        return found
+    metadata = served.metadata.model_copy(update={"guard_dropped": found.metadata.guard_dropped + dropped})
+    return served.model_copy(update={"metadata": metadata})
+
+
+def drop_unlikely(found: Retrieval, floor: float | None) -> Retrieval:
+    """The retrieval without the passages whose confidence is below the floor; None keeps them all."""
+    if floor is None:
+        return found
+    kept = keep_chunks(found, lambda chunk: chunk.confidence is None or chunk.confidence >= floor)
+    dropped = len(found.chunks) - len(kept.chunks)
+    return kept.model_copy(update={"metadata": kept.metadata.model_copy(update={"confidence_dropped": dropped})})
+
+
+def mask_private(found: Retrieval, settings: TrustSettings) -> Retrieval:
+    """The retrieval with a placeholder for each value of the kinds that the settings name; counted, never kept."""
+    shown, masked = mask_retrieval(found, settings.mask, build_finder(settings))
+    for kind, count in masked.items():
+        metrics.MASKED.labels(kind).inc(count)
+    return shown
+
+
+def check_gates(found: Retrieval) -> Retrieval:
+    """The retrieval with the outcome of the gates I and P, and its trust scores in the order of its chunks."""
+    by_chunk = {score.chunk_id: score for score in found.metadata.trust_scores}
+    scores = tuple(by_chunk[chunk.chunk_id] for chunk in found.chunks if chunk.chunk_id in by_chunk)
+    checks = check_source_trust(scores), check_poisoning(found.chunks, found.metadata.guard_dropped)
+    metadata = found.metadata.model_copy(update={"trust_scores": scores, "checks": checks})
+    return found.model_copy(update={"metadata": metadata})
+
+
+def count_gates(metadata: RetrievalMetadata) -> None:
+    """Add the outcome of a retrieval's gates to the metrics."""
+    for check in metadata.checks:
+        metrics.RETRIEVAL_GATES.labels(check.id, "passed" if check.passed else "failed").inc()
+        if check.id == SOURCE_TRUST and metadata.trust_scores:
+            metrics.SOURCE_TRUST.observe(check.value)
+    metrics.GUARD_DROPPED.inc(metadata.guard_dropped)
+
+
+def keep_chunks(found: Retrieval, keep: Callable[[RetrievedChunk], bool]) -> Retrieval:
+    """The retrieval with only the chunks that `keep` admits, and their trust scores; ranks are given anew."""
+    kept = [chunk for chunk in found.chunks if keep(chunk)]
+    if len(kept) == len(found.chunks):
+        return found
+    ids = {chunk.chunk_id for chunk in kept}
+    scores = tuple(score for score in found.metadata.trust_scores if score.chunk_id in ids)
+    return found.model_copy(
+        update={
+            "chunks": tuple(chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(kept, start=1)),
+            "metadata": found.metadata.model_copy(update={"trust_scores": scores}),
+        }
+    )
+
+
+def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
+    """The retrieval without paths that read as an instruction, or hold private data of the kinds that are masked.
+
+    The passages stay: what they say was judged by itself.
+    """
+    if not any(chunk.graph_path for chunk in found.chunks):
+        return found
+    finder = build_finder(settings)
+
+    def is_doubtful(path: GraphPath) -> bool:
+        told = str(path)
+        return bool(find_by_rule(told)) or mask_label(told, settings.mask, finder) != told
+
+    def shown(chunk: RetrievedChunk) -> RetrievedChunk:
+        if chunk.graph_path is None or not is_doubtful(chunk.graph_path):
+            return chunk
+        return chunk.model_copy(update={"graph_path": None})
+
+    return found.model_copy(update={"chunks": tuple(map(shown, found.chunks))})
+
+
+RULE = "flood"
+EVERYWHERE = "top-of-unrelated-questions"
+
+
+class EnglishAnalysis:
+    """How the index reads English; of other languages it finds the words without their stems."""
+
+    def terms(self, text: str) -> tuple[str, ...]:
+        """As `trust.floods.Analysis.terms`."""
+        return passage_terms(text)
+
+    def content(self, text: str) -> tuple[str, ...]:
+        """As `trust.floods.Analysis.content`."""
+        return extract_content_terms(text)
+
+
+def mark_floods(
+    found: Retrieval, question: str, settings: TrustSettings, top_passages: TopPassages | None = None
+) -> Retrieval:
+    """The retrieval with a warning on each passage that was made for the question, or to be found by every question.
+
+    Trusted sources are not judged. `top_passages` remembers what the corpus's latest questions found first.
+    """
+    scores = {score.chunk_id: score for score in found.metadata.trust_scores}
+    judged = [
+        position
+        for position, chunk in enumerate(found.chunks)
+        if not is_trusted_source(chunk, scores.get(chunk.chunk_id), settings)
+    ]
+    passages = [_passage(found.chunks[position]) for position in judged]
+    analysis = EnglishAnalysis()
+    rules = dict.fromkeys((judged[position] for position in find_crafted(question, passages, analysis)), RULE)
+    if top_passages is not None:
+        ids = [chunk.chunk_id for chunk in found.chunks]
+        everywhere = top_passages.add(analysis.content(question), ids)
+        rules |= {position: EVERYWHERE for position in judged if ids[position] in everywhere}
+    if not rules:
+        return found
+    chunks = (
+        _marked(chunk, rules[position]) if position in rules else chunk for position, chunk in enumerate(found.chunks)
+    )
+    return found.model_copy(update={"chunks": tuple(chunks)})
+
+
+def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> bool:
+    """Whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
+    provenance = chunk.provenance
+    if provenance.origin == "file" or is_believed(provenance.origin, provenance.submitted_by, settings.submitters):
+        return True
+    return score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True)
+
+
+def _passage(chunk: RetrievedChunk) -> Passage:
+    """Who stands behind a submission is not known, so each counts by itself, whatever address it claims."""
+    is_submitted = chunk.provenance.origin == "submitted"
+    site = find_site(chunk.url) if chunk.url and not is_submitted else None
+    text = "\n".join(part for part in (chunk.title, *chunk.section_path, chunk.text) if part)
+    return Passage(text, site or chunk.document_id, is_submitted)
+
+
+def _marked(chunk: RetrievedChunk, rule: str) -> RetrievedChunk:
+    finding = Finding(rule=rule, start=0, end=len(chunk.text))
+    return chunk.model_copy(update={"inspection": (chunk.inspection or Inspection()).with_warning(finding)})
+
+
+CountChunks = Callable[[Sequence[str]], Mapping[str, int]]
+LAST_LATIN_LETTER = "\u024f"
+_WORD = re.compile(r"\w+")
+
+
+def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, count_chunks_with: CountChunks) -> Asked:
+    """The question of a query as its corpus sees it, for what was `found` there.
+
+    `count_chunks_with` gives for each of some words how many chunks have it. Of a filtered search it is not known how
+    many chunks pass; the candidates found are the least.
+    """
+    words = question_terms(query.query)
+    count = max(1, stats.chunk_count)
+    frequencies = count_chunks_with(words)
+    has_vector = found.metadata.strategy is not Strategy.BM25
+    return Asked(
+        words={word: inverse_document_frequency(count, frequencies[word]) for word in words},
+        rarest=inverse_document_frequency(count, 1),
+        chunk_count=found.metadata.total_candidates if has_conditions(query.filters) else count,
+        analyse=lambda text, language: passage_terms(text, analysis_language(language)),
+        model_fingerprint=stats.model_fingerprint if has_vector else None,
+        is_english=may_be_english(query.query),
+        may_be_english=may_be_english,
+        site_of=find_site,
+    )
+
+
+def find_site(url: str) -> str | None:
+    """The registered domain of a URL; None for what is none, as a search result may bring."""
+    try:
+        return site_of(url) or None
+    except InvalidInput:
+        return None
+
+
+def may_be_english(text: str) -> bool:
+    """Whether a question may be English. Keywords and names, which are of no language, may be.
+
+    It is not where most of its letters are not Latin, or where another language has more function words in it, at least
+    two. Without any English one, a letter that English does not have counts as one more, and of four words one is
+    enough.
+    """
+    letters = [letter for letter in text if letter.isalpha()]
+    if 2 * sum(letter > LAST_LATIN_LETTER for letter in letters) > len(letters):
+        return False
+    words = {word for word in _WORD.findall(text.lower()) if len(word) > 1}
+    counts = Counter(language for word in words for language in _languages_of(word))
+    english = counts.pop(ENGLISH, 0)
+    others = max(counts.values(), default=0)
+    if english:
+        return others <= english or others < 2
+    foreign = others + any(not letter.isascii() for letter in letters)
+    return foreign < (1 if len(words) >= 4 else 2)
+
+
+@lru_cache(maxsize=10_000)
+def _languages_of(word: str) -> tuple[str, ...]:
+    """The languages in which a word is a function word."""
+    return tuple(language for language in (ENGLISH, *LANGUAGES) if is_function_word(word, language))
