@@ -26,6 +26,7 @@ class ErrorEntry(Model):  # An error that a tool reported
     file_path: str | None = None
     line: int | None = None
     tool: str | None = None
+    evidence: str | None = None
 
 class FeatureLearning(Model):  # One learning
     id: str
