@@ -18,6 +18,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from sluice.text.hidden import visible
+
 LINE_PREFIX = "| "
 MAX_BLOCK_CHARACTERS = 32_000
 """A block is no longer than this. A copy may be twice as long, escaped; an end mark farther away is none of it."""
@@ -41,8 +43,6 @@ _FORGED = re.compile(
     rf"|{_NAME}",
     re.I,
 )
-_INVISIBLE = "Cf"
-"""Unicode's category of characters that format and are not seen, as the zero-width ones."""
 
 
 def mark_block(block_id: str, lines: Sequence[str]) -> str:
@@ -76,8 +76,7 @@ def remove_marks(text: str) -> tuple[str, int]:
     taken out are marks with invisible characters or look-alike letters of Unicode's compatibility forms in them.
     """
     if not text.isascii():
-        seen = (one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != _INVISIBLE)
-        plain = "".join(seen)
+        plain = visible(unicodedata.normalize("NFKC", text))
         if _FORGED.search(plain):
             text = plain
     return _FORGED.subn("[mark]", text)

@@ -25,9 +25,9 @@ from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.extract.feeds import extract_xml
 from sluice.ingest.extract.html.extract_html import extract_html
 from sluice.ingest.extract.html.metadata import parse_moment
-from sluice.ingest.extract.invisible_text import visible, visible_in_its_lines, without_smuggled
 from sluice.ingest.extract.markdown_input import without_hidden_html
 from sluice.ingest.extract.pdf import extract_pdf
+from sluice.text.hidden import visible, visible_in_its_lines, without_smuggled
 
 __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extract_text"]
 

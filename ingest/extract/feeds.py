@@ -14,8 +14,8 @@ from lxml import etree
 from sluice.ingest.extract.extracted import Extracted, LinkedWords
 from sluice.ingest.extract.html.extract_html import extract_fragment
 from sluice.ingest.extract.html.metadata import parse_moment, resolve
-from sluice.ingest.extract.invisible_text import visible
 from sluice.ingest.extract.media_types import XML
+from sluice.text.hidden import visible
 
 _MOST_ITEMS = 1_000
 _BETWEEN = "\n\n"

@@ -26,8 +26,8 @@ from typing import Any
 from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.disk.jail import child_command
 from sluice.ingest.extract.extracted import Extracted
-from sluice.ingest.extract.invisible_text import visible
 from sluice.ingest.extract.media_types import PDF
+from sluice.text.hidden import visible
 
 PAGE_BREAK = "\f"
 MOST_PAGES = 2_000

@@ -20,11 +20,11 @@ from urllib.parse import urlencode
 
 from sluice.contracts.errors import InvalidInput, Overloaded, Unavailable
 from sluice.contracts.ingest import SearchResult
-from sluice.ingest.extract.invisible_text import visible
 from sluice.ingest.http.fetch import Fetched
 from sluice.ingest.politeness.response_verdict import retry_after_seconds
 from sluice.ingest.search.port import SearchAnswer
 from sluice.ingest.url import normalise_url
+from sluice.text.hidden import visible
 
 MAX_ROWS = 100
 """Read of one page. The largest page that is asked for has 50."""

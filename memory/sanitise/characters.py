@@ -6,23 +6,31 @@ import re
 import unicodedata
 from collections import Counter
 
+from sluice.text.disguises import LATIN_OF
+from sluice.text.hidden import (
+    BLACK_FLAG,
+    CONTROL,
+    DIRECTION,
+    FLAG_TAGS,
+    JOINERS,
+    LINE_ENDS,
+    NO_WIDTH,
+    SELECTORS_IN_A_ROW,
+    SURROGATES,
+    TAGS,
+)
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 """Colours and other commands to a terminal (ECMA-48)."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
-_TAGS = re.compile("[\U000e0000-\U000e007f]+")
-_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}")
-_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(f"[{CONTROL}\x0c\r]")
+_TAGS = re.compile(f"[{TAGS}]+")
+_FLAG = re.compile(BLACK_FLAG + FLAG_TAGS)
+_BIDI = re.compile(f"[{DIRECTION}]")
 _OVERRIDES = re.compile("[\u202d\u202e]")
-_INVISIBLE = re.compile("[\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2064\ufeff\u3164\uffa0]")
-_JOINERS = re.compile("[\u200c\u200d]+")
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-_LOOK_ALIKES = str.maketrans(
-    "аеорсухіјѕԁһԛԝѵьАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανι",
-    "aeopcyxijsdhqwvbABEKMHOPCTYXIJSABEZHIKMNOPTYXoavi",
-)
+_INVISIBLE = re.compile(f"[{NO_WIDTH}]")
+_JOINERS = re.compile(f"[{JOINERS}]+")
+_SURROGATES = re.compile(f"[{SURROGATES}]")
+_LATIN = str.maketrans(LATIN_OF)
 
 
 def make_visible(text: str, cut: Counter[str]) -> str:
@@ -34,13 +42,13 @@ def make_visible(text: str, cut: Counter[str]) -> str:
     if text.isascii() and not _CONTROLS.search(text):
         return text
     text = _count(_ESCAPES, text, cut, "mark.control")
-    text = _LINE_ENDS.sub("\n", text)
+    text = LINE_ENDS.sub("\n", text)
     text = _count(_CONTROLS, text, cut, "mark.control")
     if text.isascii():
         return text
     flags = {found.start() + 1 for found in _FLAG.finditer(text)}
     text = _TAGS.sub(lambda found: found[0] if found.start() in flags else _counted(cut, "hidden.characters"), text)
-    text = _count(_SELECTORS, text, cut, "hidden.characters")
+    text = _count(SELECTORS_IN_A_ROW, text, cut, "hidden.characters")
     if _OVERRIDES.search(text):
         cut["hidden.characters"] += 1
     text = _count(_BIDI, text, cut, "mark.direction")
@@ -53,7 +61,7 @@ def as_read(text: str) -> str:
     """`text` as its letters are read: small, compatibility forms and look-alikes as the Latin letters; equally long."""
     if text.isascii():
         return text.lower()
-    return "".join(map(_plain, text)).translate(_LOOK_ALIKES).lower() if len(text.lower()) == len(text) else text
+    return "".join(map(_plain, text)).translate(_LATIN).lower() if len(text.lower()) == len(text) else text
 
 
 def _plain(character: str) -> str:

@@ -8,12 +8,12 @@ from collections import Counter
 from sluice.memory.block_marks import cut_blocks, remove_marks
 from sluice.memory.ports import Sanitised
 from sluice.memory.sanitise.characters import as_read, make_visible
-from sluice.memory.sanitise.decode import readings_within
 from sluice.memory.sanitise.harmful import find_harmful
 from sluice.memory.sanitise.likely_harm import find_likely_harm
 from sluice.memory.sanitise.markup import take_out_markup
 from sluice.memory.sanitise.override import find_overrides
 from sluice.memory.sanitise.sentences import cut_sentences, tidy
+from sluice.text.disguises import readings_within
 
 _WORD = re.compile(r"\w")
 

@@ -12,15 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sluice.trust.guard.homoglyphs import LATIN_OF
-
-ZERO_WIDTH = frozenset(
-    "\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u3164\uffa0"
+from sluice.text.disguises import LATIN_OF
+from sluice.text.hidden import (
+    BLACK_FLAG,
+    DIRECTION,
+    EMBEDDINGS,
+    FLAG_TAGS,
+    JOINERS,
+    NO_WIDTH,
+    SELECTORS_IN_A_ROW,
+    characters_of,
 )
-BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_BLACK_FLAG = "\U0001f3f4"
-_TAGS_OF_FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}")
+
+BIDI = characters_of(EMBEDDINGS)
+ZERO_WIDTH = characters_of(NO_WIDTH + JOINERS + DIRECTION) - BIDI
+_TAGS_OF_FLAG = re.compile(FLAG_TAGS)
 _WORD = re.compile(r"\w+")
 
 
@@ -107,11 +113,11 @@ def _hidden_run(text: str, offset: int) -> tuple[str, int, str | None] | None:
         end = offset
         while end < len(text) and "\U000e0000" <= text[end] <= "\U000e007f":
             end += 1
-        is_flag = offset > 0 and text[offset - 1] == _BLACK_FLAG and _TAGS_OF_FLAG.fullmatch(text, offset, end)
+        is_flag = offset > 0 and text[offset - 1] == BLACK_FLAG and _TAGS_OF_FLAG.fullmatch(text, offset, end)
         letters = "".join(chr(ord(one) - 0xE0000) for one in text[offset:end])
         return ("", end, None) if is_flag else ("".join(filter(str.isprintable, letters)), end, "tag-characters")
     if "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
-        if (found := _SELECTORS.match(text, offset)) is None:
+        if (found := SELECTORS_IN_A_ROW.match(text, offset)) is None:
             return "", offset + 1, None
         values = bytes(_selector_value(one) for one in found[0])
         letters = "".join(filter(str.isprintable, values.decode("utf-8", "ignore")))

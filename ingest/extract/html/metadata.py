@@ -16,7 +16,7 @@ from typing import Any
 import ada_url
 
 from sluice.ingest.extract.html.nodes import Nodes, readable
-from sluice.ingest.extract.invisible_text import visible
+from sluice.text.hidden import visible
 
 MOST_JSON_LD_BYTES = 65_536
 """Of the linked data that is kept: an article's has some 3 KB."""

@@ -5,7 +5,7 @@ by `parents`, and a sum over subtrees is one loop from the end to the start. No 
 twice. White space beside the tag of a block is left out. The parser is libxml2's, which reads tag soup as browsers do.
 
 Promises: linear in the page; no text but that of scripts and styles holds a no-break space or a character that no
-reader can see (ingest/extract/invisible_text.py); of a page with more than `MOST_NODES` entries the first ones are
+reader can see (text/hidden.py); of a page with more than `MOST_NODES` entries the first ones are
 read.
 """
 
@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from lxml import etree
 
-from sluice.ingest.extract.invisible_text import visible
+from sluice.text.hidden import visible
 
 MOST_NODES = 400_000
 """Entries of one page: some 20 MB of ordinary HTML; a book on one page has a tenth."""
