@@ -24,7 +24,7 @@ from sluice.graph.extract.python.edges import python_edges
 from sluice.graph.extract.statements import put_together
 from sluice.graph.extract.tool_lists import failing_test_edges, is_test_report, may_list_tools, tool_list_edges
 
-_RULES = 3
+_RULES = 4
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",

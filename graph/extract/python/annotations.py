@@ -7,10 +7,18 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from sluice.graph.extract.python.builtin_names import BUILTINS
-from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, instances, one_of
-from sluice.graph.extract.python.reading import text
-from sluice.graph.extract.python.scopes import Scope, Value, ValueKind
+from sluice.graph.extract.python.meanings import (
+    BUILTINS,
+    NOTHING,
+    UNKNOWN,
+    Kind,
+    Meaning,
+    Meanings,
+    builtin,
+    instances,
+    one_of,
+)
+from sluice.graph.extract.python.scopes import Scope, Value, ValueKind, text
 
 _FIRST = frozenset(
     [
@@ -27,15 +35,15 @@ _FIRST = frozenset(
     ]
 )
 """Generic types that are read as their first argument."""
-_HOLDERS = frozenset(
+_CONTAINERS = frozenset(
     [
         *("list", "set", "frozenset", "tuple", "deque", "List", "Set", "FrozenSet", "Tuple", "Deque", "Sequence"),
         *("MutableSequence", "Iterable", "Iterator", "Collection", "Container", "AbstractSet", "AsyncIterable"),
-        *("AsyncIterator", "AsyncGenerator", "Generator", "KeysView", "ValuesView"),
+        *("AsyncIterator", "AsyncGenerator", "Generator", "KeysView", "ValuesView", "dict", "defaultdict", "Dict"),
+        *("OrderedDict", "DefaultDict", "Mapping", "MutableMapping"),
     ]
 )
-"""Generic types that hold their first argument."""
-_MAPPINGS = frozenset(["dict", "defaultdict", "OrderedDict", "Dict", "DefaultDict", "Mapping", "MutableMapping"])
+"""Types whose members are built in; what they hold is not followed."""
 _UNKNOWN = frozenset(
     [
         *("Any", "Callable", "TypeVar", "Literal", "ParamSpec", "TypeAlias", "object", "Never", "NoReturn"),
@@ -88,8 +96,8 @@ class Annotations:
             alias = holder.bindings[written][0]
             if isinstance(alias, Value):
                 return self._variable(alias, depth)
-        if last in _HOLDERS or last in _MAPPINGS:
-            return builtin("dict" if last in _MAPPINGS else "list")
+        if last in _CONTAINERS:
+            return builtin("list")
         return instances(self._of(node, scope, depth))
 
     def _variable(self, alias: Value, depth: int) -> Meanings:
@@ -142,8 +150,4 @@ class Annotations:
                 meaning._replace(kind=Kind.SYMBOL) if meaning.kind is Kind.INSTANCE else meaning
                 for meaning in self.read(arguments[0], scope, depth)
             )
-        if name in _HOLDERS:
-            return builtin("list", self.read(arguments[0], scope, depth))
-        if name in _MAPPINGS:
-            return builtin("dict", self.read(arguments[-1], scope, depth))
         return self._named(head, scope, depth) if head.type in ("identifier", "attribute") else UNKNOWN

@@ -1,4 +1,4 @@
-"""Finds what the names, members and results of a file mean, and remembers it."""
+"""Finds what the names, members and results of a file mean, and remembers it. `expressions` reads the rest."""
 
 from __future__ import annotations
 
@@ -6,12 +6,29 @@ from tree_sitter import Node
 
 from sluice.contracts.graph.model import ANY, Origin
 from sluice.graph.extract.python.annotations import Annotations
-from sluice.graph.extract.python.builtin_names import BUILTINS, EXCEPTIONS
-from sluice.graph.extract.python.expressions import expression
-from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
-from sluice.graph.extract.python.protocols import SCALARS, element, entered
-from sluice.graph.extract.python.reading import Reading
-from sluice.graph.extract.python.scopes import Binding, Defined, Imported, Receiver, Scope, ScopeKind, Value, ValueKind
+from sluice.graph.extract.python.meanings import (
+    BUILTINS,
+    EXCEPTIONS,
+    NOTHING,
+    SCALARS,
+    UNKNOWN,
+    Kind,
+    Meaning,
+    Meanings,
+    builtin,
+    one_of,
+)
+from sluice.graph.extract.python.scopes import (
+    Binding,
+    Defined,
+    Imported,
+    Reading,
+    Receiver,
+    Scope,
+    ScopeKind,
+    Value,
+    ValueKind,
+)
 
 _DEEPEST = 16
 """Steps from an expression to what it means; longer ways lead nowhere in the standard library."""
@@ -19,6 +36,8 @@ PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "hybrid_
 KEPT_BY = PROPERTIES | {"staticmethod", "classmethod", "override", "final", "cache", "lru_cache"}
 """Decorators under which a call gives what the function returns."""
 _MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
+_MADE = SCALARS | EXCEPTIONS | {"list", "dict", "set", "tuple", "frozenset", "bytearray", "object"}
+"""Builtin types whose instances have no member that a file defines."""
 _NAMED = frozenset({"function_definition", "class_definition"})
 
 
@@ -62,18 +81,20 @@ class Inference:
         if depth > _DEEPEST:
             return self._cut(UNKNOWN)
         before, self._is_cut = self._is_cut, False
-        found = expression(self, node, scope, depth + 1)
+        found = self.expression(node, scope, depth + 1)
         if depth == 0 or not self._is_cut:
             self._known[node.id] = found
         self._is_cut = depth > 0 and (self._is_cut or before)
         return found
 
+    def expression(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        """What the expression means, not looked up among what is known."""
+        raise NotImplementedError
+
     def of_name(self, name: str, scope: Scope, depth: int = 0) -> Meanings:
         """What the name means where it stands."""
         holder = scope.holder(name)
         if holder is None:
-            if name in EXCEPTIONS:
-                return (Meaning(Kind.BUILTIN, name),)
             return builtin(name) if name in BUILTINS else UNKNOWN
         key = (holder, name)
         known = self._names.get(key)
@@ -169,12 +190,23 @@ class Inference:
             return UNKNOWN
         if value.kind is ValueKind.INSTANCE:
             return self.annotations.read(value.node, value.scope, depth)
-        found = self.of(value.node, value.scope, depth)
-        if value.kind is ValueKind.ELEMENT:
-            return one_of([element(self, meaning, depth) for meaning in found]) if found else UNKNOWN
-        if value.kind is ValueKind.CONTEXT:
-            return one_of([entered(self, meaning, depth) for meaning in found]) if found else UNKNOWN
-        return found
+        return self.of(value.node, value.scope, depth)
+
+    def called(self, of: Meaning, depth: int) -> Meanings:
+        """What a call of it gives: of a class an instance, of a function its result."""
+        if of.kind is Kind.NONE:
+            return NOTHING
+        if of.kind is Kind.BUILTIN:
+            return builtin(of.name) if of.name in _MADE else UNKNOWN
+        own = self.own(of)
+        if of.name.endswith(ANY):
+            return UNKNOWN
+        if of.kind is Kind.INSTANCE:
+            call = self.class_member(own, "__call__", of.origin, depth) if own else UNKNOWN
+            return one_of([self.called(meaning, depth) for meaning in call]) if call else UNKNOWN
+        if own is None or own.kind is ScopeKind.CLASS:
+            return (of._replace(kind=Kind.INSTANCE),)
+        return self.result(own, depth)
 
     def _cut(self, answer: Meanings) -> Meanings:
         self._is_cut = True
@@ -198,10 +230,8 @@ class Inference:
     def _result(self, function: Scope, depth: int) -> Meanings:
         annotation = function.node.child_by_field_name("return_type")
         if annotation is not None:
-            found = self.annotations.read(annotation, function, depth)
-            if _MANAGERS.intersection(function.decorators):
-                return one_of([meaning.element for meaning in found]) if found else UNKNOWN
-            return found
+            is_manager = _MANAGERS.intersection(function.decorators)
+            return UNKNOWN if is_manager else self.annotations.read(annotation, function, depth)
         if function.is_generator or not KEPT_BY.issuperset(function.decorators):
             return UNKNOWN
         returned = [

@@ -7,13 +7,25 @@ from collections.abc import Iterator
 from tree_sitter import Node as SyntaxNode
 
 from sluice.contracts.graph.model import RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
-from sluice.graph.extract.python.builtin_names import BUILTINS, OF_EVERY_OBJECT
-from sluice.graph.extract.python.choices import choices, last_name
 from sluice.graph.extract.python.definitions import LANGUAGE
+from sluice.graph.extract.python.expressions import choices, last_name
 from sluice.graph.extract.python.inference import Inference
-from sluice.graph.extract.python.meanings import UNKNOWN, Kind, Meanings, one_of
-from sluice.graph.extract.python.reading import Reading, Use, line, string_content, text
-from sluice.graph.extract.python.scopes import Binding, Defined, Imported, Receiver, Scope, ScopeKind, Value, ValueKind
+from sluice.graph.extract.python.meanings import BUILTINS, OF_EVERY_OBJECT, UNKNOWN, Kind, Meanings, one_of
+from sluice.graph.extract.python.scopes import (
+    Binding,
+    Defined,
+    Imported,
+    Reading,
+    Receiver,
+    Scope,
+    ScopeKind,
+    Use,
+    Value,
+    ValueKind,
+    line,
+    string_content,
+    text,
+)
 
 _MOST_BINDINGS = 8
 """Of one variable, that are looked at one by one."""

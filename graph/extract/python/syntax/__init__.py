@@ -1,1 +1,0 @@
-"""Reads the tree of a Python file: what it defines, binds, imports and uses."""
