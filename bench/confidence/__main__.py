@@ -1,10 +1,10 @@
 """Fits the confidence of passages and answers, and measures it on collections that the fit did not see.
 
-    python -m bench.confidence DATA_DIR [--work DIR] [--write docs/decisions/0019-confidence.md]
+    python -m bench.confidence DATA_DIR [--work DIR]
 
-What is printed first is for a person to write into `trust.confidence`. The tables below it judge each
-collection by a formula that was fitted on the others. With `--write` they replace what stands between the two marks of
-that file. Embeddings are kept in the work directory: the first run takes minutes, later ones two.
+What is printed first is for a person to write into `trust.confidence`. The tables below it judge each collection by a
+formula that was fitted on the others. Embeddings are kept in the work directory: the first run takes minutes, later
+ones two.
 """
 
 from __future__ import annotations
@@ -31,15 +31,12 @@ from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
 
-BEGIN, END = "<!-- tables of bench.confidence -->", "<!-- end of the tables -->"
-
 
 def main() -> None:
-    """Fit, measure, print; write the tables where that is asked for."""
+    """Fit, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data_dir", type=Path)
     parser.add_argument("--work", type=Path, default=Path("sluice-data") / "confidence")
-    parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
@@ -47,10 +44,7 @@ def main() -> None:
     cache.close()
     by_meaning, by_words = fit_all(cases)
     print(f"BY_MEANING = {by_meaning}\nBY_WORDS = {by_words}\n")
-    tables = "\n".join(write_tables(cases))
-    print(tables)
-    if options.write:
-        options.write.write_text(replace_tables(options.write.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    print("\n".join(write_tables(cases)))
 
 
 def write_tables(cases: Sequence[Case]) -> Iterator[str]:
@@ -72,15 +66,6 @@ def write_tables(cases: Sequence[Case]) -> Iterator[str]:
         yield f"### {heading}\n"
         yield from table
         yield ""
-
-
-def replace_tables(text: str, tables: str) -> str:
-    """`text` with `tables` between its two marks. Raises ValueError where it does not have each mark once."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the file needs the lines {BEGIN} and {END}")
-    return f"{before}{begin}\n\n{tables}\n{end}{after}"
 
 
 if __name__ == "__main__":

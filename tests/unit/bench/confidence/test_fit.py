@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.confidence.__main__ import BEGIN, END, replace_tables
 from bench.confidence.cases import Case
 from bench.confidence.fit import fit_formula, fit_isotonic, log_odds_of_answers, weigh
 from bench.confidence.report import judge_left_out, table_of_calibration
@@ -71,9 +70,3 @@ def test_the_table_has_a_row_for_each_collection_with_the_error_and_its_interval
         low, high = map(float, interval.split("–"))
         assert 0 < low <= high < 0.4
         assert float(error) < 0.3
-
-
-def test_tables_replace_what_stands_between_their_marks() -> None:
-    assert replace_tables(f"a\n{BEGIN}\nold\n{END}\nb", "new") == f"a\n{BEGIN}\n\nnew\n{END}\nb"
-    with pytest.raises(ValueError, match="needs the lines"):
-        replace_tables("a", "new")
