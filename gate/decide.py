@@ -27,16 +27,13 @@ from sluice.contracts.gate import BudgetState, Contribution, CoverageProbed, Gat
 from sluice.contracts.learning.control import NO_CONTROL, Control, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
-from sluice.gate.control import control_denials
 from sluice.gate.judge import judged_plan
-from sluice.gate.learned.choose import choose_learned_plan
 from sluice.gate.learned.features import read_features
-from sluice.gate.learned.model import GateModel
-from sluice.gate.policy import embedder_denials, policy_denials
+from sluice.gate.learned.model import GateModel, choose_learned_plan
 from sluice.gate.profile import Profile
 from sluice.gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 from sluice.gate.signals import COVERAGE_FEATURES, Signals, read_signals
-from sluice.gate.veto import lower_plan
+from sluice.gate.veto import control_denials, embedder_denials, lower_plan, policy_denials
 
 DECIMALS = 6
 HEURISTIC = "heuristic"

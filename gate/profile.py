@@ -25,7 +25,7 @@ from sluice.contracts.errors import InvalidInput, InvalidSetting, first_problem
 from sluice.contracts.gate import ProfileName
 from sluice.contracts.ingest import Vertical
 from sluice.contracts.retrieval import Strategy
-from sluice.gate.domains.wanted import InsightSettings
+from sluice.gate.domains import InsightSettings
 from sluice.gate.entities import ENTITY_NAMES
 
 PROFILES_DIR = Path(__file__).parent / "profiles"

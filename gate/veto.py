@@ -1,7 +1,7 @@
 """How a plan is lowered: step by step, by what is denied, with a record of each step.
 
-Policy and budget never weigh in the score. They deny a capability (searching or crawling), and the plan
-falls to the farthest one that does without it:
+Policy, budget, flags, the gate's own steps back and the observing mode never weigh in the score. They deny a capability
+(searching or crawling), and the plan falls to the farthest one that does without it:
 
     full_loop  without crawling                          ->  search
     full_loop  without searching, no seed to crawl from  ->  retrieve
@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sluice.contracts.gate import Veto
+from sluice.contracts.gate import CoverageProbed, PolicyState, Veto
+from sluice.contracts.learning.control import Control, Defence
 from sluice.contracts.plan import Plan
 
 
@@ -66,3 +67,79 @@ def _veto(denial: Denial, before: Plan, after: Plan) -> Veto:
     alone = before is Plan.FULL_LOOP and after is Plan.FULL_LOOP
     why = f"{denial.why}; only the given seeds are crawled" if alone else denial.why
     return Veto(name=denial.name, lowered_from=before, lowered_to=after, why=why, lifted_by=denial.lifted_by)
+
+
+_BOTH: tuple[Literal["search", "crawl"], ...] = ("crawl", "search")
+
+
+def control_denials(control: Control) -> tuple[Denial, ...]:
+    """What `control` denies: everything outside while observing; searching or crawling by flag; and by steps back."""
+    denials = []
+    if control.observe:
+        denials += _deny("observe", "the gate only observes", 'gate.mode = "enforce" in sluice.toml')
+    for capability in _BOTH:
+        if capability in control.flags_off:
+            lift = f"sluice flags on {capability}"
+            denials.append(Denial(f"flag_{capability}", capability, f"the flag {capability} is off", lift))
+    if not control.is_trickle:
+        for defence in control.defences:
+            denials += _denied_by(defence)
+    return tuple(denials)
+
+
+def _denied_by(defence: Defence) -> list[Denial]:
+    """What one step back denies; nothing where the configuration before decides in its place."""
+    name = f"self_defence_{defence.name}"
+    match defence.step:
+        case "retrieve_only":
+            return _deny(name, defence.why, defence.lifted_by)
+        case "lower_plan":
+            return [Denial(name, "crawl", defence.why, defence.lifted_by)]
+        case "previous_configuration":
+            return []
+
+
+def _deny(name: str, why: str, lifted_by: str) -> list[Denial]:
+    return [Denial(name, capability, why, lifted_by) for capability in _BOTH]
+
+
+SEARCH_OFF = "web search is switched off"
+NO_PROVIDER = "web search has no provider"
+CRAWL_OFF = "crawling is switched off"
+
+_LIFTED_BY = {
+    SEARCH_OFF: "search.enabled = true in sluice.toml",
+    NO_PROVIDER: 'search.providers in sluice.toml, for instance ["searxng"]',
+    CRAWL_OFF: "crawl.enabled = true in sluice.toml",
+}
+
+
+def policy_state(*, search_enabled: bool, search_providers: int, crawl_enabled: bool) -> PolicyState:
+    """What the settings allow. `search_providers` is the number that are configured."""
+    search_reason = SEARCH_OFF if not search_enabled else NO_PROVIDER if search_providers < 1 else ""
+    return PolicyState(
+        search_allowed=not search_reason,
+        crawl_allowed=crawl_enabled,
+        search_reason=search_reason,
+        crawl_reason="" if crawl_enabled else CRAWL_OFF,
+    )
+
+
+def embedder_denials(probed: CoverageProbed) -> tuple[Denial, ...]:
+    """What is of no use while the embedding model is out of reach: what is found could not be indexed."""
+    if probed.embedder_down is None:
+        return ()
+    why, lift = probed.embedder_down, "the embedding model answers again"
+    return (Denial("embedder_down", "crawl", why, lift), Denial("embedder_down", "search", why, lift))
+
+
+def policy_denials(policy: PolicyState) -> tuple[Denial, ...]:
+    """What the policy denies. A reason that is not one of this module's stays as it is."""
+    denials: list[Denial] = []
+    if not policy.crawl_allowed:
+        why = policy.crawl_reason or CRAWL_OFF
+        denials.append(Denial("crawl_policy", "crawl", why, _LIFTED_BY.get(why, _LIFTED_BY[CRAWL_OFF])))
+    if not policy.search_allowed:
+        why = policy.search_reason or SEARCH_OFF
+        denials.append(Denial("search_policy", "search", why, _LIFTED_BY.get(why, _LIFTED_BY[SEARCH_OFF])))
+    return tuple(denials)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from pathlib import Path
 
 WORD = re.compile(r"[^\W_]+")
 """A run of letters and digits."""
@@ -29,6 +32,15 @@ _STOP_WORDS = """
 """
 """The last line: words that say when. A page that answers need not hold them, and the gate weighs them elsewhere."""
 STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+_QUESTION_WORDS_FILE = Path(__file__).parent / "lexicons" / "question_words.toml"
+
+
+@cache
+def question_words(language: str | None) -> frozenset[str]:
+    """The words of a language (ISO 639-1) that ask, such as "wann": a passage that answers need not hold them."""
+    return frozenset(tomllib.loads(_QUESTION_WORDS_FILE.read_text("utf-8")).get(language or "", "").split())
+
 
 _SUFFIXES = ("ings", "ing", "ies", "ied", "edly", "ed", "es", "ly", "s", "e", "y")
 _SHORTEST_STEM = 3

@@ -21,8 +21,15 @@ from bench.gate.measures import Floats
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
 from sluice.evaluation.retrieval.cases import read_documents
-from sluice.gate.probe import enough_mass, question_terms, sentence_similarities, term_coverage
-from sluice.gate.sentences import SENTENCES_COMPARED, Passage, choose_sentences
+from sluice.gate.probe import (
+    SENTENCES_COMPARED,
+    Passage,
+    choose_sentences,
+    enough_mass,
+    question_terms,
+    sentence_similarities,
+    term_coverage,
+)
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
 from sluice.index.terms.bm25 import K1, USUAL_BOOSTS, B, inverse_document_frequency

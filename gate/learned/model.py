@@ -7,6 +7,13 @@
 The file is JSON, is fitted by `sluice gate train`, and is named by the SHA-256 of its bytes: a decision records the
 name, the bytes are kept among the blobs, so that the decision can be computed again. Nothing here needs the
 libraries that the fit needs.
+
+From the probability to a plan: what the profile says of talk and of a session that suffices decides as it does without
+a model. The rest of the profile's score moves the probability: age lowers it by its share, and what relieves raises it.
+What is worth the profile's `search` in the score is worth one half here:
+
+    usable = probability x (1 - (staleness and newer_year in the score) / (2 x search))
+                         + (relief in the score) / (2 x search)                              within [0, 1]
 """
 
 from __future__ import annotations
@@ -22,7 +29,10 @@ from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_val
 
 from sluice.contracts.base import Sha256, Value
 from sluice.contracts.errors import Conflict, InvalidInput, first_problem
+from sluice.contracts.plan import Plan
 from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
+from sluice.gate.profile import Profile
+from sluice.gate.signals import Signals
 
 DECIMALS = 6
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
@@ -204,3 +214,29 @@ def interpolate(score: float, knots: tuple[Knot, ...]) -> float:
     right = knots[place]
     slope = (right.probability - left.probability) / (right.score - left.score)
     return slope * (score - left.score) + left.probability
+
+
+LEAST_SEARCH = 0.01
+"""Stands for a profile's `search` that is lower: such a profile always searches."""
+_AGE = ("staleness", "newer_year")
+_RELIEF = ("self_contained", "session_sufficiency")
+
+
+def choose_learned_plan(probability: float, thresholds: Thresholds, signals: Signals, profile: Profile) -> Plan:
+    """The plan that `probability` and the other signals ask for, before any request, rule or ceiling is looked at."""
+    if signals.talk is not None:
+        return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
+    if signals["session_sufficiency"] >= profile.thresholds.skip and not signals.kind.time_sensitive:
+        return Plan.SKIP
+    usable = usable_probability(probability, signals, profile)
+    if usable < thresholds.full_loop_below:
+        return Plan.FULL_LOOP
+    return Plan.SEARCH if usable < thresholds.search_below else Plan.RETRIEVE
+
+
+def usable_probability(probability: float, signals: Signals, profile: Profile) -> float:
+    """How probable it is that what the corpus answers is of use: not too old, or not needed; to six places."""
+    whole = 2 * max(LEAST_SEARCH, profile.thresholds.search)
+    age = math.fsum(getattr(profile.weights, name) * signals[name] for name in _AGE) / whole
+    relief = -math.fsum(getattr(profile.weights, name) * signals[name] for name in _RELIEF) / whole
+    return round(min(1.0, max(0.0, probability * max(0.0, 1 - age) + relief)), DECIMALS)

@@ -9,8 +9,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from sluice.gate.talk.lexicon import Language, Lexicon, Role
-from sluice.gate.talk.text import normalize, split_words
+from sluice.gate.talk.lexicon import Language, Lexicon, Role, normalize, split_words
 
 MOST_CHARACTERS = 120
 _PIECE = re.compile(r"(?P<number>\d+(?:[.,]\d+)*)|(?P<operator>[-+*/^%=()√²³!·:])|(?P<words>[^\d+*/^%=()√²³!·:-]+|-)")

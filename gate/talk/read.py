@@ -9,17 +9,213 @@ Five kinds, each by rule and closed word lists (`gate/lexicons`), in many langua
     given_text      translate, rewrite, correct, summarise a text that is given
 
 Every sentence must be talk, and all its words must be of one language's lists: "hi! who won the cup?" is a question.
+
+A given text stands in quotation marks, after a colon or a line break, or is pointed at ("make it shorter"). What is
+left is the instruction, and must be made of a language's words for such instructions alone: "summarise the plot of
+'Hamlet'" is not, because its text is a book that is somewhere else.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from sluice.gate.talk.arithmetic import is_arithmetic
-from sluice.gate.talk.given import is_of_given_text
-from sluice.gate.talk.lexicon import Lexicon, Role
-from sluice.gate.talk.phrases import read_roles
-from sluice.gate.talk.text import is_wordless, split_sentences, without_emoticons
+from sluice.gate.talk.lexicon import (
+    Language,
+    Lexicon,
+    Role,
+    is_wordless,
+    normalize,
+    split_sentences,
+    split_words,
+    squeezed,
+    without_emoticons,
+    without_one,
+)
+
+MOST_WORDS = 24
+MOST_CHARACTERS = 60
+"""Of a sentence in a script without spaces."""
+
+
+def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
+    """For each language of whose phrases `sentence` wholly consists: the sets of roles it may be read with.
+
+    A number counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away.
+    """
+    words = split_words(normalize(sentence))
+    if not words:
+        return
+    for language in lexicon.languages:
+        if language.unspaced:
+            text = "".join(words)
+            found = _masks(list(text), "", language) if len(text) <= MOST_CHARACTERS else frozenset()
+        else:
+            known = _known(words, language, lexicon) if len(words) <= MOST_WORDS else None
+            found = _masks(known, " ", language) if known else frozenset()
+        if found:
+            yield found
+
+
+def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] | None:
+    """`words` as the language spells them, or None where one is not its own."""
+    known: list[str] = []
+    corrected = 0
+    for word in words:
+        own = next((form for form in (word, *squeezed(word)) if form in language.words or form.isdecimal()), None)
+        if own is None and not corrected:
+            own = _corrected(word, language, lexicon)
+            corrected = 1
+        if own is None:
+            return None
+        known.append(own)
+    return known
+
+
+def _corrected(word: str, language: Language, lexicon: Lexicon) -> str | None:
+    """The word of small talk that `word` misspells by one letter; the first of several by name.
+
+    Two letters swapped: of five or more. One letter missing, doubled or wrong: of six or more.
+    """
+    if len(word) < 5 or word in lexicon.not_typos:
+        return None
+    swapped = (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
+    found = {form for form in swapped if form in lexicon.swappable}
+    for form in (word, *without_one(word)):
+        found |= {right for right in lexicon.corrections.get(form, ()) if len(right) >= 6 and _one_apart(word, right)}
+    return min((form for form in found if form in language.words), default=None)
+
+
+def _one_apart(word: str, right: str) -> bool:
+    if len(word) == len(right):
+        return sum(one != other for one, other in zip(word, right, strict=True)) == 1 and word[0] == right[0]
+    return abs(len(word) - len(right)) == 1
+
+
+def _masks(pieces: list[str], joint: str, language: Language) -> frozenset[int]:
+    """Every union of roles that a way to cut `pieces` into phrases has; none without a way, or with a `NEVER`."""
+    reached: list[set[int]] = [{0}, *(set[int]() for _ in pieces)]
+    for start in range(len(pieces)):
+        if not reached[start]:
+            continue
+        for end in range(start + 1, min(len(pieces), start + language.longest) + 1):
+            phrase = joint.join(pieces[start:end])
+            roles = language.phrases.get(phrase)
+            if roles is None and phrase.isdecimal():
+                roles = Role.NUMBER
+            if roles is None:
+                continue
+            if roles & Role.NEVER:
+                return frozenset()
+            reached[end] |= {mask | role for mask in reached[start] for role in _each(roles)}
+        for pattern in language.patterns.get(pieces[start], ()):
+            for end in pattern.ends_from(pieces, start):
+                if pattern.roles & Role.NEVER:
+                    return frozenset()
+                reached[end] |= {mask | pattern.roles for mask in reached[start]}
+    return frozenset(reached[-1])
+
+
+@lru_cache(maxsize=1024)
+def _each(roles: int) -> tuple[int, ...]:
+    """Each of the roles by itself, and all of them together."""
+    return (*(1 << bit for bit in range(roles.bit_length()) if roles >> bit & 1), roles)
+
+
+_QUOTED = re.compile(
+    r"“[^”]+”|„[^“”]+[“”]|«[^»]+»|»[^«]+«|「[^」]+」|『[^』]+』|\"[^\"]+\"|‘[^’]+’|(?<!\w)'[^\n]+?'(?!\w)|`[^`]+`",
+    re.DOTALL,
+)
+_AFTER = re.compile(r"^(?P<instruction>[^\n:：]{2,160}?)\s*(?:[:：](?!//)|\n)\s*(?P<text>\S.*)$", re.DOTALL)
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
+_BESIDES = Role.SAID | Role.SOFT | Role.FRAME | Role.YOU | Role.GIVEN | Role.WORDING | Role.LANGUAGE | Role.NUMBER
+_ORDERS = Role.TRANSLATE | Role.REWRITE | Role.CHANGE
+MOST_BARE_WORDS = 12
+"""Words of a text that is to be translated and stands without any mark."""
+
+
+def is_of_given_text(utterance: str, lexicon: Lexicon) -> bool:
+    """Whether `utterance` asks for work on a given text. A text that is only an address has still to be fetched."""
+    after = _AFTER.match(utterance.strip())
+    if after and _order(after["instruction"], lexicon, text_given=True):
+        return bool(_ADDRESS.sub("", after["text"]).strip(" <>()[].,"))
+    quoted = _QUOTED.search(utterance)
+    if quoted:
+        text = quoted[0][1:-1]
+        rest = f"{utterance[: quoted.start()]} {utterance[quoted.end() :]}"
+        return not _ADDRESS.fullmatch(text.strip()) and _order(rest, lexicon, text_given=True, in_quotes=True)
+    return _order(utterance, lexicon, text_given=False) or _is_bare_translation(utterance, lexicon)
+
+
+def _order(instruction: str, lexicon: Lexicon, text_given: bool, in_quotes: bool = False) -> bool:
+    """Whether `instruction` is an order about a text and nothing else."""
+    return any(
+        _is_order(mask, text_given, in_quotes)
+        for masks in read_roles(instruction, lexicon)
+        for mask in masks
+        if not mask & ~(_BESIDES | _ORDERS)
+    )
+
+
+def _is_order(mask: int, text_given: bool, in_quotes: bool) -> bool:
+    there = text_given or bool(mask & Role.GIVEN)
+    if mask & (Role.TRANSLATE | Role.REWRITE) and there:
+        return True
+    if mask & Role.CHANGE and mask & Role.WORDING and there:
+        return True
+    return in_quotes and bool(mask & Role.LANGUAGE)
+
+
+def _is_bare_translation(utterance: str, lexicon: Lexicon) -> bool:
+    """`translate good night into Italian`: an order at one end, a language named, and a few words that are neither.
+
+    None of them may name a product ("translate API of google pricing").
+    """
+    words = split_words(normalize(utterance))
+    if not words or len(words) > MOST_BARE_WORDS + 4 or any(word in lexicon.blockers for word in words):
+        return False
+    return any(
+        not language.unspaced and not language.naming.isdisjoint(words) and _orders_translation(words, language)
+        for language in lexicon.languages
+    )
+
+
+def _orders_translation(words: list[str], language: Language) -> bool:
+    spans = [
+        (start, end, language.phrases[phrase])
+        for start in range(len(words))
+        for end in range(start + 1, min(len(words), start + language.longest) + 1)
+        if (phrase := " ".join(words[start:end])) in language.phrases
+    ]
+    orders = [(start, end) for start, end, roles in spans if roles & Role.TRANSLATE]
+    named = {(start, end) for start, end, roles in spans if roles & Role.LANGUAGE}
+    if len(orders) != 1 or len(named) != 1:
+        return False
+    [order], [name] = orders, named
+    first, last = _without_softeners(words, language)
+    if (order[0] != first and order[1] != last) or (name[1] < last - 1 and name[0] > first + 1):
+        return False
+    text = (word for at, word in enumerate(words) if not (order[0] <= at < order[1] or name[0] <= at < name[1]))
+    return any(not language.phrases.get(word, 0) & (Role.SOFT | Role.FRAME) for word in text)
+
+
+def _without_softeners(words: list[str], language: Language) -> tuple[int, int]:
+    """Where the words begin and end if what only softens (please) or frames (can you) them is left out."""
+
+    def softens(word: str) -> bool:
+        roles = language.phrases.get(word, 0)
+        return bool(roles & (Role.SOFT | Role.FRAME | Role.YOU | Role.SAID)) and not roles & Role.TRANSLATE
+
+    start, end = 0, len(words)
+    while start < end and softens(words[start]):
+        start += 1
+    while end > start and softens(words[end - 1]):
+        end -= 1
+    return start, end
+
 
 TalkKind = Literal["small_talk", "assistant", "conversation", "arithmetic", "given_text"]
 

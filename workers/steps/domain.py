@@ -13,10 +13,7 @@ from sluice.contracts.index import Answer, Citation
 from sluice.contracts.profiles.insights import AnswerInsights, Channel, PassageInsights, Voice
 from sluice.contracts.profiles.measures import Dependency, DomainMeasures, MentionVelocity
 from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
-from sluice.gate.domains.releases import newest_release
-from sluice.gate.domains.repository import count_todo_marks
-from sluice.gate.domains.velocity import measure_velocity
-from sluice.gate.domains.wanted import InsightSettings
+from sluice.gate.domains import InsightSettings, count_todo_marks, measure_velocity, newest_release
 from sluice.gate.entities import extract_brands
 from sluice.gate.probe import question_terms
 from sluice.gate.profile import Profile

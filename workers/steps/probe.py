@@ -17,6 +17,10 @@ from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.retrieval import Query, Retrieval
 from sluice.gate.decide import depends_on_sentences
 from sluice.gate.probe import (
+    SENTENCES_COMPARED,
+    Passage,
+    Sentence,
+    choose_sentences,
     enough_mass,
     intent_similarity,
     is_informative,
@@ -26,8 +30,7 @@ from sluice.gate.probe import (
     term_coverage,
 )
 from sluice.gate.profile import Profile
-from sluice.gate.question_words import QUESTION_WORDS
-from sluice.gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
+from sluice.gate.words import question_words
 from sluice.index.search.probe import RawHit
 from sluice.ingest.embed.port import Vectors
 from sluice.memory.ports import Sanitise
@@ -90,7 +93,7 @@ class Probe(Step):
         if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
             again, passages_again, more = self.measure(request, corpus, profile, remembered)
             return again, passages_again, spend + more
-        words = question_terms(question, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
+        words = question_terms(question, probe.function_words | question_words(probe.language))
         passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
         terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
         sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))

@@ -6,7 +6,7 @@ from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.gate import BudgetState, PolicyState
 from sluice.contracts.learning.control import FlagName
 from sluice.gate.directives import CrawlLimits
-from sluice.gate.policy import policy_state
+from sluice.gate.veto import policy_state
 from sluice.workers.settings import Settings
 
 

@@ -14,7 +14,7 @@ from sluice.contracts.plan import Plan
 from sluice.evaluation.rollout.ab_report import compare_plans, make_report, to_markdown
 from sluice.evaluation.rollout.arm_figures import ArmFigures, Moments, fold
 from sluice.evaluation.rollout.canary import ASSUMED_COVERAGE, WINDOW_RUNS, expected_runs, judge_stage, read_judging
-from sluice.gate.learned.rollout_steps import Cause, begin
+from sluice.gate.learned.rollout import Cause, begin
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sluice.contracts.gate import BudgetState, CoverageProbed, GateRequested, PolicyState, ProbeHit, QueryTerm
-from sluice.gate.sentences import Passage
+from sluice.gate.probe import Passage
 from sluice.index.terms.analysis import analyse
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

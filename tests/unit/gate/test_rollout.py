@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.gate import Message
 from sluice.contracts.learning.rollout import Rollout, RolloutStatus
-from sluice.gate.learned.rollout import arm_of, bucket_of, check_stages, draw, propensity_of, unit_of
-from sluice.gate.learned.rollout_steps import Cause, advance, begin, stop
+from sluice.gate.learned.rollout import (
+    Cause,
+    advance,
+    arm_of,
+    begin,
+    bucket_of,
+    check_stages,
+    draw,
+    propensity_of,
+    stop,
+    unit_of,
+)
 from tests.unit.gate.samples import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

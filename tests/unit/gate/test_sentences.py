@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.gate import QueryTerm
-from sluice.gate.sentences import LONGEST_SENTENCE, TermFinder, choose_sentences, split_sentences
+from sluice.gate.probe import LONGEST_SENTENCE, TermFinder, choose_sentences, split_sentences
 from sluice.index.terms.analysis import analyse
 from tests.unit.gate.samples import passage
 

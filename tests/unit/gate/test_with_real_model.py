@@ -13,6 +13,8 @@ from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeH
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide
 from sluice.gate.probe import (
+    SENTENCES_COMPARED,
+    choose_sentences,
     enough_mass,
     intent_similarity,
     question_terms,
@@ -21,7 +23,6 @@ from sluice.gate.probe import (
     term_coverage,
 )
 from sluice.gate.profile import Profile, load_profiles
-from sluice.gate.sentences import SENTENCES_COMPARED, choose_sentences
 from sluice.ingest.embed.minilm.model import MiniLM
 from sluice.ingest.embed.port import Embedded
 from tests.unit.gate.samples import NOW, OPEN, RICH, passage

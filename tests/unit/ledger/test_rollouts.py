@@ -12,7 +12,7 @@ import pytest
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.events import RolloutChanged
 from sluice.contracts.learning.rollout import Rollout
-from sluice.gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
+from sluice.gate.learned.rollout import Cause, advance, begin, event_of, stop
 from sluice.ledger.events import control_runs
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning import rollouts as rollouts_module

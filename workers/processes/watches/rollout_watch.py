@@ -17,7 +17,7 @@ import structlog
 
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.rollout import Rollout
-from sluice.gate.learned.rollout_steps import Cause, advance, note_verdict, stop
+from sluice.gate.learned.rollout import Cause, advance, note_verdict, stop
 from sluice.ledger.dead_letters.audit import SLUICE
 from sluice.otel import metrics
 from sluice.workers.service.learning.rollouts import JudgedStage, change_rollout, judge_rollout

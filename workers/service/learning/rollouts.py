@@ -16,8 +16,7 @@ from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_re
 from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
 from sluice.evaluation.rollout.canary import Judging, StageVerdict, expected_runs, judge_stage, read_judging
 from sluice.gate.learned.model import GateModel
-from sluice.gate.learned.rollout import check_stages
-from sluice.gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
+from sluice.gate.learned.rollout import Cause, advance, begin, check_stages, event_of, stop
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.workers.context import Context
 from sluice.workers.runtime.gate_models import read_model_file

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.profiles.measures import Dependency
-from sluice.gate.domains.releases import newest_release
-from sluice.gate.domains.repository import (
+from sluice.gate.domains import (
     compare_versions,
     count_todo_marks,
+    newest_release,
     parse_version,
     rate_drift,
     rate_failing_tests,

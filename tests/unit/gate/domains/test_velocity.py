@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.gate.domains.velocity import measure_velocity, rate_velocity
+from sluice.gate.domains import measure_velocity, rate_velocity
 from tests.unit.gate.samples import NOW
 
 

@@ -13,8 +13,7 @@ from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.learning.control import Control
 from sluice.gate.decide import decide, explain, needs_model
 from sluice.gate.learned.model import GateModel
-from sluice.gate.learned.rollout import draw
-from sluice.gate.learned.rollout_steps import Cause, advance, begin
+from sluice.gate.learned.rollout import Cause, advance, begin, draw
 from sluice.gate.profile import Profile, load_profiles
 from tests.support.gate_model import small_model
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms

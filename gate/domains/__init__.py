@@ -1,1 +1,0 @@
-"""Features of one domain: pure functions of what was measured for the profiles that weigh them."""
