@@ -22,7 +22,7 @@ OF_SCRAPING = frozenset({"job", "instance", "service"})
 """Labels that Prometheus adds."""
 RARE = {
     "sluice_breakers_opened_total": "something outside has to fail",
-    "sluice_cited_document_age_target_seconds": "freshness.target_age_days names no profile",
+    "sluice_cited_document_age_target_seconds": "no profile has a target age",
     "sluice_corpus_changes_unexplained_total": "somebody has to change files of the index",
     "sluice_dead_letters_total": "an event has to fail for good",
     "sluice_egress_refusals_total": "a page has to reach for what is forbidden",
