@@ -1,6 +1,6 @@
 """Source code as trees: the languages that have a grammar, and their parsers, which keep within bounds.
 
-A grammar is loaded when it is first asked for.
+A grammar is loaded when it is first asked for. They come with the extra `graph`: without it no language has one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import math
 import threading
 from functools import cache
 from importlib import import_module
-from typing import TypeGuard
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeGuard
 
-from tree_sitter import Language, Parser, Tree
+if TYPE_CHECKING:
+    from tree_sitter import Language, Parser, Tree
+
 
 _MODULES = {
     "python": ("tree_sitter_python", "language"),
@@ -41,12 +44,19 @@ _own = threading.local()
 
 def has_grammar(language: str | None) -> TypeGuard[str]:
     """Whether there is a parser for sources in `language`."""
-    return language in _MODULES
+    return language in _MODULES and _is_installed(language)
+
+
+@cache
+def _is_installed(language: str) -> bool:
+    return all(find_spec(module) is not None for module in ("tree_sitter", _MODULES[language][0]))
 
 
 @cache
 def grammar_of(language: str) -> Language:
     """The grammar of a language, for queries on what its parser gave. Raises KeyError for one without a grammar."""
+    from tree_sitter import Language
+
     module, function = _MODULES[language]
     return Language(getattr(import_module(module), function)())
 
@@ -89,6 +99,8 @@ def parse(language: str, source: bytes) -> Tree | None:
 
 def _parser_for(language: str) -> Parser:
     """One for each thread."""
+    from tree_sitter import Parser
+
     parsers: dict[str, Parser] | None = getattr(_own, "parsers", None)
     if parsers is None:
         parsers = _own.parsers = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from sluice.contracts.errors import InvalidSetting, SluiceError, Unavailable
+from sluice.contracts.errors import InvalidSetting, NotInstalled, SluiceError, Unavailable
 from sluice.index.disk.layout import list_corpora
 from sluice.index.qdrant.open import require_url
 from sluice.workers.runtime.private_files import is_shared, open_to_others
@@ -252,7 +252,7 @@ def _cypher(settings: Settings) -> Check:
         (Path(folder) / FILE).touch()  # the only thing that a question may read
         try:
             found = find_layers(Path(folder))
-        except Unavailable as error:
+        except (Unavailable, NotInstalled) as error:
             remedy = "graph.cypher = false, where nothing is asked in Cypher; all else goes on"
             return Check("cypher", "warn", f"questions in Cypher are refused: {error}", remedy)
     return Check("cypher", "ok", f"a question runs behind {', '.join(found['layers'])}")

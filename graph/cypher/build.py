@@ -13,11 +13,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.contracts.extras import needed
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 from sluice.disk.jail import child_command
 from sluice.disk.locks import lock_file
@@ -88,11 +90,13 @@ def build_in_child(
     """Write the engine's file of the current generation, unless it is there; None: nothing is published.
 
     `folder` holds the generations of the corpus. Raises TimedOut after the time limit, Unavailable where another
-    process writes, or the child fails.
+    process writes, or the child fails, NotInstalled without the extra `cypher`.
     """
     generation = current(folder)
     if generation is None:
         return None
+    if find_spec("ladybug") is None:
+        raise needed("cypher", ImportError(name="ladybug"))
     with lock_file(folder / LOCK, Unavailable(f"another process writes the file of the Cypher engine in {folder}")):
         written = file_of(folder / generation.name)
         if written is None:

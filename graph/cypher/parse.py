@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from sluice.contracts.errors import InvalidInput
+from sluice.contracts.extras import needed
 
 MAX_SHOWN = 40
 
@@ -48,7 +49,11 @@ class Branch(NamedTuple):
 
 
 def parse(query: str) -> list[Branch]:
-    """The question as trees. Raises InvalidInput of `query` with line and column, both from 1."""
+    """The question as trees. Raises InvalidInput of `query` with line and column, both from 1; NotInstalled."""
+    try:
+        import antlr4_cypher  # noqa: F401 - all else that reads a question imports it where it is used
+    except ImportError as error:
+        raise needed("cypher", error) from error
     with _one_at_a_time:  # lexers and parsers share what they learn
         tokens = read_tokens(query)
         return [Branch(part.joined_by, [_tree(clause, query) for clause in part.clauses]) for part in split(tokens)]

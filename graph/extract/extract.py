@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from tree_sitter import Tree
-
+from sluice.contracts.errors import NotInstalled
+from sluice.contracts.extras import needed
 from sluice.contracts.grammar import has_grammar, parse
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
 from sluice.graph.extract.addresses import link_edges, own_addresses
@@ -24,6 +26,9 @@ from sluice.graph.extract.python.edges import python_edges
 from sluice.graph.extract.statements import put_together
 from sluice.graph.extract.tool_lists import failing_test_edges, is_test_report, may_list_tools, tool_list_edges
 
+if TYPE_CHECKING:
+    from tree_sitter import Tree
+
 _RULES = 4
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
 _PARSERS = (
@@ -31,6 +36,7 @@ _PARSERS = (
     "markdown-it-py",
     *(f"tree-sitter-{name}" for name in ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript")),
 )
+_MODULES = ("tree_sitter", "markdown_it")
 _DATA = frozenset({".json", ".jsonl", ".xml", ".csv", ".tsv", ".log", ".rss", ".atom"})
 _RESTRUCTURED = frozenset({".rst", ".txt", ".text", ""})
 
@@ -43,9 +49,20 @@ def extract_edges(document: GraphDocument) -> tuple[Edge, ...]:
     return put_together(chain(own_addresses(document), _statements(document)))
 
 
+def what_is_missing() -> NotInstalled | None:
+    """The error that says what is to be installed before documents can be read into the graph; None where all is."""
+    lacking = next((name for name in _MODULES if find_spec(name) is None), None)
+    return needed("graph", ImportError(name=lacking)) if lacking else None
+
+
 @cache
 def parser_version() -> str:
-    """Stands for all that decides what is read from a text: our rules and the versions of the parsers."""
+    """Stands for all that decides what is read from a text: our rules and the versions of the parsers.
+
+    Raises NotInstalled without the extra `graph`.
+    """
+    if missing := what_is_missing():
+        raise missing
     parsers = " ".join(f"{name}=={version(name)}" for name in _PARSERS)
     return f"{_RULES}-{hashlib.sha256(parsers.encode()).hexdigest()[:8]}"
 

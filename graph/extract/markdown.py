@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import unescape
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from tree_sitter import Query, QueryCursor, Tree
+from typing import TYPE_CHECKING
 
 from sluice.contracts.grammar import grammar_of
 from sluice.graph.extract.prose import MOST_CHARACTERS, Kind, Piece, read_inline
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from tree_sitter import Query, Tree
 
 _MARKS = re.compile(r"^[ \t]*(?:///?!?|/\*\*?!?|\*/?|#+)?[ \t]?|\*/[ \t]*$")
 _JAVADOC = re.compile(r"\{@(?:link|linkplain|see|code)\s+#?(?P<name>[\w.#]+)[^{}]{0,200}\}")
@@ -27,6 +29,8 @@ def read_comments(tree: Tree | None, language: str) -> Iterator[Piece]:
     """The pieces of all comments of a source in a language with a grammar, in its order."""
     if tree is None:
         return
+    from tree_sitter import QueryCursor
+
     found = QueryCursor(_query(language)).captures(tree.root_node).get("text", [])
     for node in sorted(found, key=lambda one: one.start_byte):
         written = (node.text or b"").decode("utf-8", "replace")
@@ -46,6 +50,8 @@ def _read_line(line: str, number: int) -> Iterator[Piece]:
 
 @cache
 def _query(language: str) -> Query:
+    from tree_sitter import Query
+
     return Query(grammar_of(language), _COMMENTS.get(language, "(comment) @text"))
 
 
@@ -71,19 +77,20 @@ def read_markdown(text: str) -> Iterator[Piece]:
             yield from _anchors(token.content, line)
 
 
-class _Parser(MarkdownIt):
-    """Takes every address as it is written: which of them lead somewhere is decided later."""
-
-    def validateLink(self, url: str) -> bool:  # noqa: N802
-        return bool(url)
-
-    def normalizeLink(self, url: str) -> str:  # noqa: N802
-        return url
-
-
 @cache
 def _parser() -> MarkdownIt:
-    return _Parser("commonmark").enable("table").disable(["emphasis"])
+    from markdown_it import MarkdownIt
+
+    class Parser(MarkdownIt):
+        """Takes every address as it is written: which of them lead somewhere is decided later."""
+
+        def validateLink(self, url: str) -> bool:  # noqa: N802
+            return bool(url)
+
+        def normalizeLink(self, url: str) -> str:  # noqa: N802
+            return url
+
+    return Parser("commonmark").enable("table").disable(["emphasis"])
 
 
 def _inline(children: Sequence[Token], line: int) -> Iterator[Piece]:

@@ -6,10 +6,12 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.graph.extract.languages.rules import Imported, Placed, Rules, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _MORE = """
 (union_specifier name: (type_identifier) @name body: (_)) @definition.class

@@ -8,15 +8,17 @@ import of it. What is bound to neither is a name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from tree_sitter import Node as SyntaxNode
-from tree_sitter import Tree
+from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
 from sluice.graph.extract.addresses import name_address, path_address, path_beside
 from sluice.graph.extract.languages.c import included
 from sluice.graph.extract.languages.reading import RULES, VALUES, Definition, Reading, Reference
 from sluice.graph.extract.languages.rules import Imported, joined, stem_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as SyntaxNode
+    from tree_sitter import Tree
 
 _ONLY_QUALIFIED = frozenset({"variable", "constant", "constructor"})
 """Definitions that do not answer to their bare name: no unknown receiver leads to them."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _VERSION = re.compile(r"v\d+\Z")
 _RECEIVER = re.compile(r"\(\s*(?:(?P<name>\w+)\s+)?\*?\s*(?P<type>[A-Za-z_]\w*)\s*(?:\[[^\]]*\])?\s*,?\s*\)\Z")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import Origin
 from sluice.graph.extract.languages.rules import Imported, Rules, joined, line_of, placed_as_named, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _MORE = """
 (enum_declaration name: (identifier) @name) @definition.enum

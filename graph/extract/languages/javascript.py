@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, stem_of, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _SUFFIX = re.compile(r"(?:\.d)?\.(?:[cm]?[jt]sx?)\Z")
 _MORE = """

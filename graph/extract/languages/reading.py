@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
-
-from tree_sitter import Node, Query, QueryCursor
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.contracts.grammar import grammar_of
 from sluice.graph.extract.languages.c import CPP, C
@@ -21,6 +19,9 @@ from sluice.graph.extract.languages.java import JAVA
 from sluice.graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
 from sluice.graph.extract.languages.rules import Placed, Rules, joined, line_of, text_of
 from sluice.graph.extract.languages.rust import RUST
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query
 
 RULES: dict[str, Rules] = {
     "javascript": JAVASCRIPT,
@@ -52,6 +53,8 @@ class Capture:
 
 def captures_in(root: Node, grammar: str) -> list[Capture]:
     """What the queries find, in the order of the source, each name once as a definition or a reference."""
+    from tree_sitter import QueryCursor
+
     wholes = RULES[grammar].wholes
     found: dict[tuple[int, str], Capture] = {}
     for _, captures in QueryCursor(_query(grammar)).matches(root):
@@ -73,6 +76,8 @@ def captures_in(root: Node, grammar: str) -> list[Capture]:
 
 @cache
 def _query(grammar: str) -> Query:
+    from tree_sitter import Query
+
     rules = RULES[grammar]
     tags = (files(f"tree_sitter_{wheel}").joinpath("queries", "tags.scm").read_text() for wheel in rules.wheels)
     return Query(grammar_of(grammar), _DOC_PATTERN.sub("", "\n".join(tags)) + rules.more)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.contracts.graph.model import Origin
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 
 class Imported(NamedTuple):

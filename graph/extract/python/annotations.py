@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.graph.extract.python.meanings import (
     BUILTINS,
@@ -19,6 +18,9 @@ from sluice.graph.extract.python.meanings import (
     one_of,
 )
 from sluice.graph.extract.python.scopes import Scope, Value, ValueKind, text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _FIRST = frozenset(
     [

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
-
-from tree_sitter import Node as SyntaxNode
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.contracts.graph.model import (
     DECORATED,
@@ -42,6 +40,9 @@ from sluice.graph.extract.python.scopes import (
     line,
     text,
 )
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as SyntaxNode
 
 LANGUAGE = "python"
 _OVERLOAD = "overload"

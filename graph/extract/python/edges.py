@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-
-from tree_sitter import Node as SyntaxNode
-from tree_sitter import Tree
+from typing import TYPE_CHECKING
 
 from sluice.contracts.grammar import parse
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
@@ -19,6 +17,10 @@ from sluice.graph.extract.python.reader import Reader, module_name, package_name
 from sluice.graph.extract.python.references import References
 from sluice.graph.extract.python.scopes import Reading, Scope, Value, last_line, line, text
 from sluice.graph.extract.statements import put_together
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as SyntaxNode
+    from tree_sitter import Tree
 
 _SERVERS = frozenset({"FastMCP", "Server", "MCPServer", "MCP"})
 

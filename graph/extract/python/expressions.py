@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import ANY, Origin
 from sluice.graph.extract.python.inference import Inference
 from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
 from sluice.graph.extract.python.scopes import Scope, ScopeKind, string_content, text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _LITERALS = {
     **dict.fromkeys(("string", "concatenated_string"), "str"),

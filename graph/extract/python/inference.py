@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import ANY, Origin
 from sluice.graph.extract.python.annotations import Annotations
@@ -29,6 +29,9 @@ from sluice.graph.extract.python.scopes import (
     Value,
     ValueKind,
 )
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _DEEPEST = 16
 """Steps from an expression to what it means; longer ways lead nowhere in the standard library."""

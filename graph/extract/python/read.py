@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING
 
 from sluice.graph.extract.python.reader import IMPORTS, PATTERN_HANDLERS, USES, Handler, Reader, bind_target
 from sluice.graph.extract.python.scopes import (
@@ -19,6 +18,9 @@ from sluice.graph.extract.python.scopes import (
     line,
     text,
 )
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _MOST_TARGETS = 8
 """In one statement, as `a = b = value`, that are followed to the value."""

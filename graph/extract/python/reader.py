@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-from tree_sitter import Node
 
 from sluice.contracts.graph.model import GraphDocument
 from sluice.graph.extract.python.scopes import (
@@ -24,6 +23,9 @@ from sluice.graph.extract.python.scopes import (
     line,
     text,
 )
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _SUFFIXES = (".py", ".pyi", ".pyw")
 _PACKAGE = "__init__"
@@ -125,7 +127,7 @@ class Reader:
         return inner
 
 
-Handler = Callable[[Reader, Node, Scope], None]
+Handler = Callable[[Reader, "Node", Scope], None]
 """Reads one node in its scope, and pushes what of it is to be read further."""
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from tree_sitter import Node as SyntaxNode
+from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
 from sluice.graph.extract.python.definitions import LANGUAGE
@@ -26,6 +25,9 @@ from sluice.graph.extract.python.scopes import (
     string_content,
     text,
 )
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as SyntaxNode
 
 _MOST_BINDINGS = 8
 """Of one variable, that are looked at one by one."""

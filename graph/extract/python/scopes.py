@@ -8,9 +8,11 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tree_sitter import Node
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 
 DEEPEST = 100
 """Scopes in each other; CPython gives up at 100 levels of indentation. What is deeper counts as one scope."""

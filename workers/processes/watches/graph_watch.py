@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from sluice.contracts.errors import Overloaded, SluiceError, Unavailable
+from sluice.graph.extract.extract import what_is_missing
 from sluice.otel import metrics
 from sluice.workers.wiring.graph.directives import is_graphed
 from sluice.workers.wiring.observers import utc_now
@@ -63,7 +64,8 @@ class GraphWatch:
             Unavailable: the ledger or the broker does not answer; the next look tries again.
         """
         context = self._context
-        if not context.settings.graph.enabled or not context.ledger.lease("graph", self._holder, LEASE_SECONDS):
+        is_on = context.settings.graph.enabled and what_is_missing() is None
+        if not is_on or not context.ledger.lease("graph", self._holder, LEASE_SECONDS):
             return
         from sluice.workers.service.graph.upkeep import GraphUpkeep
         from sluice.workers.service.service import Service

@@ -10,7 +10,7 @@ from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.api import GraphProof, GraphStatus
 from sluice.contracts.outcome import Next
 from sluice.graph.cypher.engine_file import newest_files
-from sluice.graph.extract.extract import parser_version
+from sluice.graph.extract.extract import parser_version, what_is_missing
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
 from sluice.workers.service.graph.readers import graphed_reader
@@ -52,13 +52,14 @@ class GraphUpkeep:
         graphed_reader(self._context, corpus, caller)
         folder, totals = self._context.graphs.folder(corpus), self._context.ledger.graph.totals(corpus)
         generation, problem = published_in(folder)
+        missing = what_is_missing()
         return GraphStatus(
             corpus=corpus,
             documents=totals.documents,
             edges=totals.edges,
             version=totals.version,
             graph_sha256=totals.sha256,
-            parser_version=parser_version(),
+            parser_version="" if missing else parser_version(),
             generation=generation.name if generation else None,
             published_version=generation.version if generation else 0,
             published_nodes=generation.nodes if generation else 0,
@@ -66,7 +67,7 @@ class GraphUpkeep:
             published_at=generation.published_at if generation else None,
             cypher_version=max((found.version for found in newest_files(folder)), default=None),
             server_version=version_on_graph_server(self._context, corpus),
-            problem=problem or (None if self._context.settings.graph.enabled else _OFF),
+            problem=problem or (str(missing) if missing else None if self._context.settings.graph.enabled else _OFF),
         )
 
     def rebuild(self, corpus: str, caller: Caller) -> RunAccepted:
@@ -78,6 +79,8 @@ class GraphUpkeep:
         reader = graphed_reader(self._context, corpus, caller)
         if not self._context.settings.graph.enabled:
             raise PolicyRefused("graph", "the graph is off", "set graph.enabled = true")
+        if missing := what_is_missing():
+            raise missing
         self._context.ledger.graph.forget_versions(corpus)
         return self._begin(corpus, self._measured(corpus, reader), caller.owner)
 
