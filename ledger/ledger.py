@@ -228,8 +228,8 @@ class Ledger(LedgerReader):
         """Make the outcome of a claimed event true. One durable commit.
 
         `traceparent` is what the emitted events continue; without it, the claimed event's. A `Retry` of an event's
-        `max_attempts`-th try parks it as `exhausted`. With `go_on`, where the outcome leads to that stage, the same
-        commit claims the stage's next event, as `claim_next` would: `Settled.following`.
+        `max_attempts`-th try parks it as `exhausted`. With `go_on`, where an event for one of its stages is emitted,
+        the same commit claims that stage's next event, as `claim_next` would: `Settled.following`.
 
         Raises:
             Fenced: the claim was lost; nothing was written.
@@ -240,8 +240,9 @@ class Ledger(LedgerReader):
         taken: Taken | NotClaimed | None = None
         with self.database.writing() as connection:
             settled = settle.settle(connection, claim, outcome, entries, make, max_attempts, self.clock())
-            if go_on and any(event.queue == go_on.stage for event in settled.emitted):
-                taken = self._take_next(connection, go_on.stage, go_on.worker, go_on.lease_seconds)
+            leads_to = (event.queue for event in settled.emitted if go_on and event.queue in go_on.stages)
+            if go_on and (stage := next(leads_to, None)):
+                taken = self._take_next(connection, stage, go_on.worker, go_on.lease_seconds)
         match taken and self._read(taken):
             case Claim() as following:
                 return replace(settled, following=following)

@@ -157,16 +157,15 @@ def _handle(claim: Claim, worker: StageWorker, *, may_go_on: bool) -> Claim | No
     return settled.following
 
 
-def _successor(outcome: Outcome, worker: StageWorker) -> GoOn | None:
-    """How to go on after this outcome in this process: with the first stage that it leads to.
+def _go_on(worker: StageWorker) -> GoOn | None:
+    """With what this process may go on: stages whose events threads handle side by side.
 
-    Only with those whose events threads handle side by side: of the others one process handles one event at a time.
+    Of the others one process handles one event at a time.
     """
-    leads_to = {emit.body.queue for emit in outcome.emits} if isinstance(outcome, Done) else set()
-    stage = next((one for one in worker.pool if one in leads_to and POOLS[one].kind == "threads"), None)
-    if stage is None or not worker.may_go_on():
+    if not worker.pool or not worker.may_go_on():
         return None
-    return GoOn(stage, worker.name, worker.context.settings.delivery.lease_seconds)
+    stages = frozenset(stage for stage in worker.pool if POOLS[stage].kind == "threads")
+    return GoOn(stages, worker.name, worker.context.settings.delivery.lease_seconds)
 
 
 def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
@@ -184,7 +183,7 @@ def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span, *, may_go_on: 
     stage, context = worker.stage, worker.context
     try:
         handled = run_handler(claim.event, stage, claim.attempts, context)
-        go_on = _successor(handled.outcome, worker) if may_go_on else None
+        go_on = _go_on(worker) if may_go_on else None
         try:
             return _settle_within_budget(claim, handled, worker, hop, go_on)
         except (Fenced, Unavailable):

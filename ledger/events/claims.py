@@ -63,9 +63,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Who settles an event wants the next one of this stage, if the first leads to it, in the same transaction."""
+    """Who settles an event wants the next one of a stage of these that it leads to, in the same transaction."""
 
-    stage: Queue
+    stages: frozenset[Queue]
     worker: str
     lease_seconds: float
 

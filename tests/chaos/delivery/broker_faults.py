@@ -13,7 +13,7 @@ from typing import Literal
 
 import redis
 
-from tests.chaos.delivery.instance import AS_SHIPPED, ChaosInstance
+from tests.chaos.delivery.instance import ChaosInstance
 from tests.chaos.delivery.plan import wait_until
 from tests.chaos.delivery.site import Site
 from tests.chaos.delivery.truth import count
@@ -54,7 +54,7 @@ def fault_plan(seed: int, kills: int, flushes: int, cuts: int) -> tuple[Fault, .
 def broker_faults(folder: Path, seed: int, kills: int = 50, flushes: int = 20, cuts: int = 20) -> list[Result]:
     """Every fault of the plan while work flows."""
     site, plan = Site(), fault_plan(seed, kills, flushes, cuts)
-    with ChaosInstance(folder, site.settings() | AS_SHIPPED, proxied=True) as instance:
+    with ChaosInstance(folder, site.settings(), proxied=True) as instance:
         work = Work(instance, f"broker-{seed}", site.address)
         problems = suffer(work, plan)
         quiet = await_quiet(instance.ledger_url, QUIET_SECONDS)

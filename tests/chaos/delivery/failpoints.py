@@ -33,12 +33,15 @@ _ARMS = "arms"
 
 SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "accept": ("Ledger.create_run", ("api",)),
-    "claim": ("Ledger.claim_next", QUEUES),
+    "claim": ("Ledger.claim_next", tuple(queue for queue in QUEUES if queue != "gate")),
     "handler": ("sluice.workers.handlers.HANDLERS[kind]", QUEUES),
     "settle": ("Ledger.settle", QUEUES),
-    "go_on": ("Ledger.settle, where it is to claim what follows", ("gate",)),
-    "publish": ("Transport.publish_wake_ups", ("api", *(queue for queue in QUEUES if queue not in AFTERWARDS))),
-    "ack": ("the channel's basic_ack", QUEUES),
+    "go_on": ("what follows was claimed by Ledger.settle", ("gate", "query")),
+    "publish": (
+        "Transport.publish_wake_ups",
+        ("api", *(queue for queue in QUEUES if queue not in {"query", *AFTERWARDS})),
+    ),
+    "ack": ("the channel's basic_ack", tuple(queue for queue in QUEUES if queue != "gate")),
     "tick": ("Reconciler.tick", ("reconcile",)),
     "journal_append": ("Journal.append", ("index",)),
     "journal_fsync": ("os.fsync of a journal segment", ("index",)),
@@ -47,8 +50,9 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Each seam: what is wrapped, and the roles (stages, `api`, `reconcile`) whose processes pass it.
 
-Workers of a stage that no run waits for hand nothing on, so they publish no wake-up. Of the stages by themselves only
-the gate leads to itself.
+A process of several stages passes a seam in the role of the stage whose event it has at hand. Workers of a stage that
+no run waits for hand nothing on, so they publish no wake-up. The gate and the answers share a process, which goes on
+from one to the other: the gate takes no wake-up, and queries publish none.
 """
 
 ERASING: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -110,8 +114,9 @@ class Failpoints:
 
     folder: Path
     role: str
+    """Of the process where it has no event at hand."""
     witness: Witness
-    _reached: set[tuple[int, str]] = field(default_factory=set)
+    _reached: set[tuple[int, str, str]] = field(default_factory=set)
     _thread: threading.local = field(default_factory=threading.local)
 
     def around(self, seam: str, call: Callable[..., Any], concerns: Callable[..., bool] | None = None) -> Any:
@@ -132,10 +137,14 @@ class Failpoints:
         """Remember whose event this thread handles, for arms that mean one corpus."""
         self._thread.corpus = corpus
 
+    def turns_to(self, stage: str) -> None:
+        """Remember of which stage the event is that this thread has at hand."""
+        self.witness.turns_to(stage)
+
     def passes(self, point: str) -> None:
         """Pass a failpoint: where it is armed, the fault happens here."""
-        if (os.getpid(), point) not in self._reached:
-            self._reached.add((os.getpid(), point))
+        if (os.getpid(), self.witness.role, point) not in self._reached:
+            self._reached.add((os.getpid(), self.witness.role, point))
             self.witness.say("reached", point=point)
         armed = self._take(point)
         if armed is not None:
@@ -143,7 +152,7 @@ class Failpoints:
             _happen(armed["fault"], point)
 
     def _take(self, point: str) -> dict[str, Any] | None:
-        folder = self.folder / _ARMS / self.role / point
+        folder = self.folder / _ARMS / self.witness.role / point
         try:
             paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".json")]
         except FileNotFoundError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,6 @@ from typing import Any
 import httpx
 import redis
 
-from sluice.workers.settings import PoolSettings
 from tests.chaos.delivery import up
 from tests.chaos.delivery.failpoints import Cell, arm, disarm
 from tests.chaos.delivery.proxy import Proxy
@@ -34,17 +32,12 @@ REQUEST_SECONDS = 10.0
 ACCEPT_PATIENCE_SECONDS = 120.0
 """How long a submission is tried again while the interface is killed and started."""
 START_PATIENCE_SECONDS = 60.0
-AS_SHIPPED = {"POOLS__TOGETHER": json.dumps(PoolSettings().together)}
-"""The stages that share a process by default do so."""
 BLAMELESS = {"DELIVERY__MAX_DELIVERIES": "20"}
 """For kills from outside, which may hit the workers of one event again and again: it is not to be taken for poison."""
 
 
 class ChaosInstance(Instance):
-    """An instance whose processes have failpoints and say to the witness what they do.
-
-    Each stage has a process of its own, so that a fault can be meant for it; `AS_SHIPPED` puts them together again.
-    """
+    """An instance whose processes have failpoints and say to the witness what they do."""
 
     def __init__(
         self, folder: Path, settings: Mapping[str, str] | None = None, *, heals: bool = True, proxied: bool = False
@@ -55,7 +48,6 @@ class ChaosInstance(Instance):
             "DELIVERY__DEAF_AFTER_SECONDS": str(DEAF_AFTER_SECONDS),
             "DELIVERY__RETRY_BASE_SECONDS": "0.2",
             "CRAWL__RENDER": "never",
-            "POOLS__TOGETHER": "[]",
         }
         super().__init__(folder, **(defaults | dict(settings or {})))
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.delivery.instance import AS_SHIPPED, BLAMELESS, LEASE_SECONDS, ChaosInstance
+from tests.chaos.delivery.instance import BLAMELESS, LEASE_SECONDS, ChaosInstance
 from tests.chaos.delivery.plan import Kill, Killer, kill_plan
 from tests.chaos.delivery.recovery import recovery
 from tests.chaos.delivery.site import Site
@@ -34,7 +34,7 @@ HANDLED = "SELECT count(*) FROM events WHERE queue IS NOT NULL"
 def random_kills(folder: Path, seed: int, kills: int = 300, events: int = 20_000) -> list[Result]:
     """Kills over at least so many events that workers have to handle; with it, how soon work went on."""
     site, plan = Site(), kill_plan(seed, kills, MEAN_SECONDS)
-    with ChaosInstance(folder, site.settings() | BLAMELESS | AS_SHIPPED) as instance:
+    with ChaosInstance(folder, site.settings() | BLAMELESS) as instance:
         work = Work(instance, f"kills-{seed}", site.address)
         killer = feed_under_kills(work, plan, events)
         quiet = await_quiet(instance.ledger_url, QUIET_SECONDS)
@@ -72,7 +72,7 @@ def random_kills(folder: Path, seed: int, kills: int = 300, events: int = 20_000
 def kills_without_healing(folder: Path, seed: int, kills: int = 100, events: int = 2_000) -> list[Result]:
     """The first kills of the same plan, without reconciler and handing back: they must lose."""
     site, plan = Site(), kill_plan(seed, kills, MEAN_SECONDS)
-    with ChaosInstance(folder, site.settings() | BLAMELESS | AS_SHIPPED, heals=False) as instance:
+    with ChaosInstance(folder, site.settings() | BLAMELESS, heals=False) as instance:
         work = Work(instance, f"kills-{seed}", site.address)
         killer = feed_under_kills(work, [one for one in plan if one.target != "reconciler"], events)
         await_quiet(instance.ledger_url, QUIET_SECONDS, STILL_SECONDS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.transport.virtual import base as virtual
 
-from sluice.contracts.event import Event
+from sluice.contracts.event import Event, Queue
 from sluice.contracts.outcome import DeadLetter, Retry
 from sluice.index.journal.journal import Journal
 from sluice.index.local import writer as local_writer
@@ -31,7 +31,7 @@ def install(failpoints: Failpoints) -> None:
     _wrap_ledger(failpoints, holding)
     _wrap_handlers(failpoints, holding)
     _set(Transport, "publish_wake_ups", failpoints.around("publish", Transport.publish_wake_ups, _is_some))
-    _set(virtual.Channel, "basic_ack", failpoints.around("ack", virtual.Channel.basic_ack))
+    _set(virtual.Channel, "basic_ack", _acknowledging(failpoints))
     _set(Reconciler, "tick", _witnessed_tick(failpoints))
     if failpoints.role == "index":
         _wrap_index(failpoints)
@@ -42,14 +42,15 @@ def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
     witness = failpoints.witness
     claim_next, settle = Ledger.claim_next, Ledger.settle
 
-    def witnessed_claim(*arguments: Any, **named: Any) -> Claim | NotClaimed:
-        claim = claim_next(*arguments, **named)
+    def witnessed_claim(ledger: Ledger, stage: Queue, *arguments: Any, **named: Any) -> Claim | NotClaimed:
+        claim = claim_next(ledger, stage, *arguments, **named)
         if isinstance(claim, Claim):
             is_held(claim)
         return claim
 
     def is_held(claim: Claim) -> None:
         holding.claim = claim
+        failpoints.turns_to(str(claim.event.queue))
         failpoints.handles(claim.event.corpus)
         witness.say("claimed", event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
 
@@ -64,13 +65,29 @@ def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
                 what = "settled"
         witness.say(what, event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
         if settled.following is not None:
-            is_held(settled.following)
+            goes_on(settled.following)
         return settled
 
-    going_on = failpoints.around("go_on", witnessed_settle, lambda *_, go_on=None, **__: go_on is not None)
-    _set(Ledger, "claim_next", failpoints.around("claim", witnessed_claim))
-    _set(Ledger, "settle", failpoints.around("settle", going_on))
+    def claims(ledger: Ledger, stage: Queue, *arguments: Any, **named: Any) -> Claim | NotClaimed:
+        failpoints.turns_to(stage)
+        claim: Claim | NotClaimed = around_claim(ledger, stage, *arguments, **named)
+        return claim
+
+    around_claim = failpoints.around("claim", witnessed_claim)
+    goes_on = failpoints.around("go_on", is_held)
+    _set(Ledger, "claim_next", claims)
+    _set(Ledger, "settle", failpoints.around("settle", witnessed_settle))
     _set(Ledger, "create_run", failpoints.around("accept", Ledger.create_run))
+
+
+def _acknowledging(failpoints: Failpoints) -> Any:
+    acknowledge = failpoints.around("ack", virtual.Channel.basic_ack)
+
+    def acknowledges(channel: Any, *arguments: Any, **named: Any) -> None:
+        failpoints.turns_to(channel._stage)  # noqa: SLF001 - what it takes from stands nowhere else
+        acknowledge(channel, *arguments, **named)
+
+    return acknowledges
 
 
 def _witnessed_tick(failpoints: Failpoints) -> Any:

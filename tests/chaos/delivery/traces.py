@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sluice.otel.spans import EVENT_ID, SpanStore, StoredSpan
-from tests.chaos.delivery.instance import AS_SHIPPED, BLAMELESS, ChaosInstance
+from tests.chaos.delivery.instance import BLAMELESS, ChaosInstance
 from tests.chaos.delivery.kills import MEAN_SECONDS, feed_under_kills
 from tests.chaos.delivery.plan import kill_plan, wait_until
 from tests.chaos.delivery.site import Site
@@ -32,7 +32,7 @@ Place = tuple[str, str]
 def traces_under_kills(folder: Path, seed: int, kills: int = 50, events: int = 1_500) -> list[Result]:
     """Kills while work flows, then a look at every run's spans."""
     site = Site()
-    with ChaosInstance(folder, site.settings() | BLAMELESS | AS_SHIPPED) as instance:
+    with ChaosInstance(folder, site.settings() | BLAMELESS) as instance:
         work = Work(instance, f"trace-{seed}", site.address)
         killer = feed_under_kills(work, kill_plan(seed, kills, MEAN_SECONDS), events)
         quiet = await_quiet(instance.ledger_url, QUIET_SECONDS)

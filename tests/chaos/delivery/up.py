@@ -62,7 +62,8 @@ def _program_of(command: str, stage: str = "") -> Program:
 
 def _run(command: str, stage: str) -> None:
     """A fork: wrap the seams, then be what the product's fork is."""
-    folder, role = Path(os.environ[FOLDER]), stage or command
+    stages = stage.split("+")
+    folder, role = Path(os.environ[FOLDER]), "index" if "index" in stages else stages[-1] or command
     install(Failpoints(folder, role, Witness(folder / WITNESS_FILE, role)))
     settings = _through_proxy(load_settings())
     match command:

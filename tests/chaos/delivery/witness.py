@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,8 +47,18 @@ class Witness:
 
     def __init__(self, path: Path, role: str) -> None:
         self.path = path
-        self.role = role
+        self._of_process = role
+        self._at_hand = threading.local()
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @property
+    def role(self) -> str:
+        """The stage of the event that this thread has at hand; else the process's role."""
+        return getattr(self._at_hand, "stage", self._of_process)
+
+    def turns_to(self, stage: str) -> None:
+        """Remember the stage of what this thread has at hand from now on."""
+        self._at_hand.stage = stage
 
     def say(self, what: str, *, event: str = "", epoch: int = 0, **more: Any) -> None:
         """Add a fact."""
