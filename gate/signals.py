@@ -34,6 +34,7 @@ the profiles that come with the package measure them and give them no weight.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -249,7 +250,13 @@ def _find_talk(request: GateRequested, profile: Profile) -> TalkKind | None:
     """The kind of talk that the request is. With pages to read it is none: "summarise this" then means them."""
     if profile.talk is None or request.seeds:
         return None
-    return read_talk(request.query, read_lexicon(profile.talk.lexicon), in_session=bool(request.session))
+    return _read_talk(request.query, profile.talk.lexicon, bool(request.session))
+
+
+@functools.lru_cache(maxsize=256)
+def _read_talk(question: str, lexicon: str, in_session: bool) -> TalkKind | None:
+    """As `read_talk`. The probe of a question and its decision both ask, one after the other."""
+    return read_talk(question, read_lexicon(lexicon), in_session)
 
 
 def _self_contained(kind: QuestionKind, talk: TalkKind | None, profile: Profile) -> Feature:

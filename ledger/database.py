@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -57,15 +57,16 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One durable transaction.
+        """One durable transaction; one that says that it `is_synced_later` is durable as `holding` has it.
 
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
         with metrics.LEDGER_COMMIT_SECONDS.time(), self._connected() as pooled:
             with self._next_turn():
-                yield from self._carried_out(pooled.driver_connection, "BEGIN IMMEDIATE")
-            self._sync(pooled)
+                transaction = yield from self._carried_out(pooled.driver_connection, "BEGIN IMMEDIATE")
+            if not transaction.is_synced_later:
+                self._sync(pooled)
 
     @contextmanager
     def holding(self) -> Iterator[Transaction]:
@@ -169,15 +170,17 @@ class Database:
         driver: Any = self.engine.dialect.loaded_dbapi
         return driver.OperationalError, driver.InterfaceError
 
-    def _carried_out(self, driver: Any, begin: str) -> Iterator[Transaction]:
+    def _carried_out(self, driver: Any, begin: str) -> Generator[Transaction, None, Transaction]:
         if self._on_sqlite:  # psycopg begins by itself
             driver.execute(begin)
+        transaction = Transaction(driver, self.engine.dialect)
         try:
-            yield Transaction(driver, self.engine.dialect)
+            yield transaction
         except BaseException:
             driver.rollback()
             raise
         driver.commit()
+        return transaction
 
     def _sync(self, pooled: PoolProxiedConnection) -> None:
         """Make what the connection has committed outlive a power cut. PostgreSQL did so when it committed."""

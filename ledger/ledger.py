@@ -230,6 +230,7 @@ class Ledger(LedgerReader):
         `traceparent` is what the emitted events continue; without it, the claimed event's. A `Retry` of an event's
         `max_attempts`-th try parks it as `exhausted`. With `go_on`, where an event for one of its stages is emitted,
         the same commit claims that stage's next event, as `claim_next` would: `Settled.following`.
+        Where that is all there is to publish, the commit is synced with that of the following event.
 
         Raises:
             Fenced: the claim was lost; nothing was written.
@@ -243,6 +244,7 @@ class Ledger(LedgerReader):
             leads_to = (event.queue for event in settled.emitted if go_on and event.queue in go_on.stages)
             if go_on and (stage := next(leads_to, None)):
                 taken = self._take_next(connection, stage, go_on.worker, go_on.lease_seconds)
+                connection.is_synced_later = isinstance(taken, Taken) and len(wake_ups_of(settled.emitted)) == 1
         match taken and self._read(taken):
             case Claim() as following:
                 return replace(settled, following=following)

@@ -98,10 +98,12 @@ class Result:
 class Transaction:
     """A transaction that has begun. What opened it ends it."""
 
-    __slots__ = ("_dialect", "_driver")
+    __slots__ = ("_dialect", "_driver", "is_synced_later")
 
     def __init__(self, driver: Any, dialect: Dialect) -> None:
         """`driver` is a connection of sqlite3 or psycopg."""
+        self.is_synced_later = False
+        """Whether nobody is told of it before a later transaction of this process, which is synced."""
         self._driver = driver
         self._dialect = dialect
 

@@ -8,7 +8,8 @@
    its claim in the meantime is fenced: nothing of its work is recorded. Where a stage of the same process comes next,
    the transaction claims that stage's next event too: whose turn it is, which may be another tenant's.
 4. *Publish.* Wake-ups for the emitted events go to their queues, but for one whose place the claim of 3 has taken. If
-   the broker is away they wait in the ledger.
+   the broker is away they wait in the ledger. Where nothing else is to be published, the transaction of 3 is not
+   synced, and nobody is told of it, before that of the event that follows: one sync, one word for both.
 5. *Go on.* With what was claimed in 3 the worker begins again at 2, `MOST_IN_A_ROW` times at most.
 6. *Acknowledge.* Returning acknowledges the message.
 
@@ -132,15 +133,16 @@ def use_wake_up(announced: str, worker: StageWorker) -> None:
 
 def _carry_through(claim: Claim, worker: StageWorker, most: int) -> None:
     """Handle the event, and those that its settling leads on to in this process: `most` in all."""
+    untold: list[Event] = []
     for left in reversed(range(most)):
-        following = _handle(claim, worker, may_go_on=left > 0)
+        following = _handle(claim, worker, untold, may_go_on=left > 0)
         if following is None:
             return
         claim, worker = following, next(one for one in worker.pool.values() if one.stage == following.event.queue)
 
 
-def _handle(claim: Claim, worker: StageWorker, *, may_go_on: bool) -> Claim | None:
-    """Steps 2 to 4 of one event; the claim to go on with."""
+def _handle(claim: Claim, worker: StageWorker, untold: list[Event], *, may_go_on: bool) -> Claim | None:
+    """Steps 2 to 4 of one event; the claim to go on with. `untold` are events that were emitted and not told of yet."""
     event, started = claim.event, time.perf_counter()
     with span(
         event.kind,
@@ -152,7 +154,10 @@ def _handle(claim: Claim, worker: StageWorker, *, may_go_on: bool) -> Claim | No
     ) as hop:
         with worker.heartbeat.of(claim):
             settled = _run_and_settle(claim, worker, hop, may_go_on=may_go_on) or Settled()
-        _send(settled.emitted, worker.context, settled.wake_ups)
+        untold += settled.emitted
+        if not settled.is_told_later:
+            _send(untold, worker.context, settled.wake_ups)
+            untold.clear()
     metrics.EVENT_SECONDS.labels(worker.stage, event.kind).observe(time.perf_counter() - started)
     return settled.following
 

@@ -43,6 +43,11 @@ class Settled:
     following: Claim | None = None
 
     @property
+    def is_told_later(self) -> bool:
+        """Whether what was emitted is to be told with what the settling of `following` emits, which syncs both."""
+        return self.following is not None and not self.wake_ups
+
+    @property
     def wake_ups(self) -> list[WakeUp]:
         """What is to be published."""
         wake_ups = wake_ups_of(self.emitted)

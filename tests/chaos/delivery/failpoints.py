@@ -36,7 +36,7 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "claim": ("Ledger.claim_next", tuple(queue for queue in QUEUES if queue != "gate")),
     "handler": ("sluice.workers.handlers.HANDLERS[kind]", QUEUES),
     "settle": ("Ledger.settle", QUEUES),
-    "go_on": ("what follows was claimed by Ledger.settle", ("gate", "query")),
+    "go_on": ("what follows was claimed by Ledger.settle", ("query",)),
     "publish": (
         "Transport.publish_wake_ups",
         ("api", *(queue for queue in QUEUES if queue not in {"query", *AFTERWARDS})),

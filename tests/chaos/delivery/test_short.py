@@ -36,13 +36,13 @@ KILLED: Wave = (
     Cell("accept.after", "api", "kill"),
     Cell("claim.after", "chunk", "kill"),
     Cell("handler.after", "embed", "kill"),
-    Cell("go_on.after", "gate", "kill"),
+    Cell("go_on.after", "query", "kill"),
     Cell("journal_fsync.after", "index", "kill"),
     Cell("settle.after", "query", "kill"),
 )
 BROKEN: Wave = (
     Cell("publish.before", "api", "exception"),
-    Cell("go_on.after", "gate", "exception"),
+    Cell("go_on.after", "query", "exception"),
     Cell("settle.before", "crawl", "exception"),
     Cell("settle.after", "chunk", "exception"),
     Cell("publish.after", "embed", "exception"),
