@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from sluice.gate.profile import Profile, TimeModel, TimeWords
-from sluice.gate.words import WORD
+from sluice.text.words import WORD
 
 DECIMALS = 6
 YEARS_AHEAD = 10

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import Message, QueryTerm
-from sluice.contracts.sentences import cut_sentences
-from sluice.gate.words import IDENTIFIER, STOP_WORDS, UNSPACED, WORD, stem
+from sluice.gate.words import IDENTIFIER, STOP_WORDS
+from sluice.text.bm25 import inverse_document_frequency
+from sluice.text.sentences import cut_sentences
+from sluice.text.words import UNSPACED, WORD, stem
 
 DECIMALS = 6
 SENTENCES_COMPARED = 1
@@ -271,8 +273,7 @@ class _TextMatcher:
 def _idf(frequency: int, document_count: int) -> float:
     if frequency < 0 or document_count < 0:
         raise InvalidInput("document_frequency", f"{frequency} of {document_count} documents", "counts are 0 or more")
-    frequency = min(frequency, document_count)
-    return round(math.log(1 + (document_count - frequency + 0.5) / (frequency + 0.5)), DECIMALS)
+    return round(inverse_document_frequency(document_count, min(frequency, document_count)), DECIMALS)
 
 
 def _cosines(query_vector: Vector, vectors: Vector, field: str) -> list[float]:

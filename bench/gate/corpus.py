@@ -32,12 +32,13 @@ from sluice.gate.probe import (
 )
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
-from sluice.index.terms.bm25 import K1, USUAL_BOOSTS, B, inverse_document_frequency
+from sluice.index.terms.bm25 import USUAL_BOOSTS
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
+from sluice.text.bm25 import K1, B, inverse_document_frequency
 from sluice.workers.steps.probe import PROBE_HITS, READ_HITS
 
 Present = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.gate.words import UNSPACED
+from sluice.text.words import UNSPACED
 
 _MARKS = re.compile("[\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]")
 """Accents of Latin, Greek and Cyrillic, vowel marks and stretching of Arabic, and characters of no width."""

@@ -21,9 +21,10 @@ from dataclasses import replace
 
 from sluice.contracts.document import Chunk
 from sluice.index.terms.analysis import ENGLISH, STOP_WORDS, analyse, analyse_question, detect_language
-from sluice.index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts, weigh_repeats
+from sluice.index.terms.bm25 import PROSE_FIELDS, USUAL_BOOSTS, Boosts, weigh_repeats
 from sluice.index.terms.chunk_terms import extract_chunk_terms
 from sluice.index.terms.identifiers import extract_query_identifiers
+from sluice.text.bm25 import saturation
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 """Usual lengths of the short fields."""
@@ -81,8 +82,7 @@ def weigh_question(
 
 def saturate(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
     """The formula above, for each distinct term of one field."""
-    penalty = K1 * (1 - B + B * len(terms) / average_terms)
-    return {term: count * (K1 + 1) / (count + penalty) for term, count in Counter(terms).items()}
+    return {term: saturation(count, len(terms) / average_terms) for term, count in Counter(terms).items()}
 
 
 def solve_frequency(score: float, weight: float, population: int) -> int:

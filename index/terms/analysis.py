@@ -12,19 +12,12 @@ from typing import NamedTuple
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
+from sluice.text.words import FUNCTION_WORDS
+
 LONGEST_TERM_BYTES = 64
 """Longer tokens are not indexed."""
 
-_FUNCTION_WORDS = """
-a about above after again all also am an and any are aren as at be because been before being below between
-both but by can cannot could couldn d did didn do does doesn doing don down during each either for from
-further had hadn has hasn have haven having he her here hers him his how i if in into is isn it its itself
-just ll m may me might more most mustn my no nor not now of off on once only or other our ours out over own
-please re s same shall shan she should shouldn so some such t than that the their theirs them then there these
-they this those through to too under until up us ve very was wasn we were weren what when where whether which
-while who whom whose why will with won would wouldn you your yours
-"""
-STOP_WORDS = tuple(_FUNCTION_WORDS.split())
+STOP_WORDS = FUNCTION_WORDS
 """English function words. They are indexed; a question drops them unless it has no other words."""
 
 ENGLISH = "en"

@@ -14,10 +14,8 @@ from typing import NamedTuple, Protocol
 
 from sluice.index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, analyse_question
 from sluice.index.terms.identifiers import extract_query_identifiers
+from sluice.text.bm25 import inverse_document_frequency
 
-K1 = 1.2
-B = 0.75
-"""Tantivy's constants of BM25 (Robertson and Zaragoza, 2009)."""
 PROSE_FIELDS = ("text", "title", "headings")
 LANGUAGE_FIELD = "language"
 """The field with the language of a chunk's analysis, where it is not English."""
@@ -101,11 +99,6 @@ def count_chunks_with(terms: TermCounts, word: str) -> int:
         min((max(terms.frequency(field, part) for field in PROSE_FIELDS) for part in parts), default=0)
         for parts in analysed
     )
-
-
-def inverse_document_frequency(population: int, frequency: int) -> float:
-    """The inverse document frequency as Tantivy has it: ln(1 + (N - n + 0.5) / (n + 0.5))."""
-    return math.log(1 + max(0.0, population - frequency + 0.5) / (frequency + 0.5))
 
 
 def weigh_question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:

@@ -19,18 +19,16 @@ import numpy as np
 
 from sluice.index.segments.segment import Mask
 from sluice.index.terms.bm25 import (
-    K1,
-    B,
     Boosts,
     Hit,
     Terms,
     WeightedTerm,
-    inverse_document_frequency,
     list_languages,
     weigh_function_words,
     weigh_question_terms,
 )
 from sluice.index.terms.chunk_terms import FIELDS, ChunkTerms
+from sluice.text.bm25 import inverse_document_frequency, saturation
 
 Posting = tuple[int, int, int]
 """A term in one chunk: the row, the number of occurrences, and the number of terms of the field."""
@@ -182,5 +180,4 @@ class JoinedTerms:
         return wanted.boost * inverse_document_frequency(self._chunk_count, frequency)
 
     def _saturation(self, field: str, count: int, length: int) -> float:
-        relative_length = length / max(self._average_lengths[field], 1e-9)
-        return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
+        return saturation(count, length / max(self._average_lengths[field], 1e-9))

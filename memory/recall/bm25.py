@@ -1,13 +1,11 @@
 """BM25 in memory, over the texts of one feature.
 
-Formula: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), k1 = 1.2, b = 0.75,
-with the inverse document frequency of Lucene, ln(1 + (N - n + 0.5) / (n + 0.5)). It is divided by what a document would
-get that consisted of the question's words without end, so that it lies in [0, 1].
+The score of `text.bm25` is divided by what a document would get that consisted of the question's words without end, so
+that it lies in [0, 1].
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -15,8 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sluice.memory.recall.words import words_of
-
-K1, B = 1.2, 0.75
+from sluice.text.bm25 import K1, B, inverse_document_frequency
 
 
 class WordIndex:
@@ -42,7 +39,8 @@ class WordIndex:
     def search(self, query: str, most: int) -> dict[str, float]:
         """Relevance in (0, 1] of the `most` best texts that hold a word of the query; of those alike the later ones."""
         found = {word: self._postings.get(word) for word in dict.fromkeys(words_of(query))}
-        weights = {word: self._rarity(len(posting[0]) if posting else 0) for word, posting in found.items()}
+        holders = {word: len(posting[0]) if posting else 0 for word, posting in found.items()}
+        weights = {word: inverse_document_frequency(len(self.keys), count) for word, count in holders.items()}
         highest = (K1 + 1) * sum(weights.values())
         lengths = np.array(self._lengths, dtype=np.float32)
         scores = np.zeros(len(lengths))
@@ -53,6 +51,3 @@ class WordIndex:
                 scores[numbers] += weights[word] * (K1 + 1) * counts / (counts + norm[numbers]) / highest
         best = np.lexsort((-np.arange(len(scores)), -scores))[:most]
         return {self.keys[number]: float(scores[number]) for number in best if scores[number] > 0.0}
-
-    def _rarity(self, holders: int) -> float:
-        return math.log(1 + (len(self.keys) - holders + 0.5) / (holders + 0.5))

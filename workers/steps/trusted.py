@@ -25,9 +25,9 @@ from sluice.index.terms.analysis import (
     is_function_word,
     passage_terms,
 )
-from sluice.index.terms.bm25 import inverse_document_frequency
 from sluice.ingest.url import site_of
 from sluice.otel import metrics
+from sluice.text.bm25 import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
 from sluice.trust.floods import Passage, find_crafted
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust

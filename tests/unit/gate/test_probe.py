@@ -21,7 +21,7 @@ from sluice.gate.probe import (
     session_measures,
     term_coverage,
 )
-from sluice.gate.words import stem
+from sluice.text.words import stem
 from tests.unit.gate.samples import passage
 
 

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.index.qdrant.sparse_bm25 import (
-    K1,
     QUESTION_BOOSTS,
-    B,
     hash_dimension,
     list_dimensions,
     saturate,
@@ -21,6 +19,7 @@ from sluice.index.qdrant.sparse_bm25 import (
     weigh_question,
 )
 from sluice.index.terms.bm25 import USUAL_BOOSTS
+from sluice.text.bm25 import K1, B
 
 
 def _idf(population: int, count: int) -> float:

@@ -1,0 +1,49 @@
+"""English function words, a light stemmer, and words as runs of letters and digits."""
+
+from __future__ import annotations
+
+import re
+
+WORD = re.compile(r"[^\W_]+")
+"""A run of letters and digits."""
+UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+"""A character of a script that puts no space between words: Han, kana, Thai."""
+
+_FUNCTION_WORDS = """
+a about above after again all also am an and any are aren as at be because been before being below between
+both but by can cannot could couldn d did didn do does doesn doing don down during each either for from
+further had hadn has hasn have haven having he her here hers him his how i if in into is isn it its itself
+just ll m may me might more most mustn my no nor not now of off on once only or other our ours out over own
+please re s same shall shan she should shouldn so some such t than that the their theirs them then there these
+they this those through to too under until up us ve very was wasn we were weren what when where whether which
+while who whom whose why will with won would wouldn you your yours
+"""
+FUNCTION_WORDS = tuple(_FUNCTION_WORDS.split())
+"""English words without content. Published indexes were searched with these, so a change moves their rankings."""
+
+_SUFFIXES = ("ings", "ing", "ies", "ied", "edly", "ed", "es", "ly", "s", "e", "y")
+_SHORTEST_STEM = 3
+_DOUBLED = frozenset("bdgklmnprtvz")
+
+
+def stem(word: str) -> str:
+    """`word` (lower case) without its inflection: `running`, `runs` and `run` meet in `run`.
+
+    One suffix is cut where at least three letters remain, then a doubled last consonant is halved.
+    Words with a digit or a character outside a-z stay as they are.
+    """
+    if not (word.isascii() and word.isalpha()):
+        return word
+    root = _without_suffix(word)
+    if len(root) > _SHORTEST_STEM and root[-1] == root[-2] and root[-1] in _DOUBLED:
+        root = root[:-1]
+    return root
+
+
+def _without_suffix(word: str) -> str:
+    if word.endswith("ss"):
+        return word
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            return word[: -len(suffix)]
+    return word
