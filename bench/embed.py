@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from bench.embedding.against import measure_embedding
-from sluice.ingest.embed.minilm.model import MiniLM, Precision
+from sluice.ingest.embed.minilm import MiniLM, Precision
 
 QUERY = "how do I cancel an asyncio task without losing"
 """Ten tokens with [CLS] and [SEP] not counted."""

@@ -18,7 +18,7 @@ from sluice.contracts.document import ChunkBatch
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.local.reader import IndexReader
 from sluice.index.settings import QuerySettings
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
 from tests.support.instance import Instance

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from sluice.ingest.embed.minilm.files import ensure_model
+from sluice.ingest.embed.minilm import ensure_model
 from tests.support.instance import MODELS, REPOSITORY, Instance
 
 SETTLED_SECONDS = 10.0

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from sluice.index.search.rerank.base import Reranker
     from sluice.ingest.crawl.crawler import Crawler
     from sluice.ingest.egress.proxy import EgressProxy
+    from sluice.ingest.embed.embed import BreakingEmbedder
     from sluice.ingest.embed.port import Embedder, Vectors
-    from sluice.ingest.embed.with_breaker import BreakingEmbedder
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.politeness.hosts import HostMemory, HostStats
     from sluice.ingest.settings import Purpose

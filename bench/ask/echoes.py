@@ -31,7 +31,7 @@ from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.extract.media_types import media_type_for
 from sluice.workers.service.submissions import document_of
 from tests.support.repository import DATA, MODELS, REPOSITORY

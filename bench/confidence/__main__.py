@@ -28,7 +28,7 @@ from bench.confidence.report import (
     table_of_sizes,
 )
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from tests.support.repository import MODELS
 
 

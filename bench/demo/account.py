@@ -15,7 +15,7 @@ from sluice.contracts.gate import DecisionFields
 from sluice.contracts.index import SnapshotPublished
 from sluice.contracts.ingest import ChunksEmbedded, CrawlDirected, PageCrawled, SearchCompleted, SearchDirected
 from sluice.contracts.plan import Plan
-from sluice.ingest.embed.minilm.model import FINGERPRINT
+from sluice.ingest.embed.minilm import FINGERPRINT
 
 GOING_OUTSIDE = (SearchDirected, SearchCompleted, CrawlDirected, PageCrawled)
 CONTEXT_CHARACTERS = 1_500

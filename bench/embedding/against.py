@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.embedding.contestants import Contestant, Ours, sentence_transformers
 from bench.embedding.quality import Collection, ndcg, read_collection
-from sluice.ingest.embed.minilm.model import ensure_model, load_tokenizer
+from sluice.ingest.embed.minilm import ensure_model, load_tokenizer
 from tests.support.repository import MODELS, REPOSITORY
 
 DATA = REPOSITORY.parent / "shared" / "data"

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.ingest.embed.minilm.model import MiniLM, Precision
-from sluice.ingest.embed.minilm.package_data import packaged_file
+from sluice.ingest.embed.minilm import MiniLM, Precision
+from sluice.ingest.embed.tokens import packaged_file
 from tests.support.repository import MODELS, REPOSITORY
 
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-embed"

@@ -21,7 +21,7 @@ from bench.gate.talk import report_talk
 from bench.gate.time import tune_time
 from sluice.gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from tests.support.repository import MODELS
 
 

@@ -19,7 +19,7 @@ from bench.gate.coverage import COLLECTIONS
 from sluice.gate.learned.model import Costs
 from sluice.gate.profile import load_profiles
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.workers.settings import Settings
 from sluice.workers.training.cross_validation import WAYS, compare
 from sluice.workers.training.examples import Example, examples_of_cases, weigh_together

@@ -21,7 +21,7 @@ from sluice.index.local.writer import IndexWriter
 from sluice.index.search.document_text import join_chunks
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM, Precision
+from sluice.ingest.embed.minilm import MiniLM, Precision
 from tests.support.repository import MODELS
 
 CORPUS = "bench"

@@ -14,7 +14,7 @@ from bench.guard.security_texts import SECURITY_TEXTS
 from sluice.contracts.document import ChunkedDocument, Document, Provenance
 from sluice.contracts.errors import InvalidInput
 from sluice.ingest.chunk.chunk import chunk_document
-from sluice.ingest.embed.minilm.files import ensure_model, load_tokenizer
+from sluice.ingest.embed.minilm import ensure_model, load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
 from tests.support.repository import MODELS, REPOSITORY

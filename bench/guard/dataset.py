@@ -16,7 +16,7 @@ from bench.guard.attacked import attacked_texts, neutral_records
 from bench.guard.benign import Chunker, benign_sets
 from sluice.contracts.document import ChunkedDocument
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.trust.guard.guard import RuleGuard, is_example
 from sluice.trust.guard.model import Embed, inputs_of
 from sluice.trust.guard.windows import Candidate, find_candidates

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from sluice.ingest.embed.minilm.model import MiniLM
+    from sluice.ingest.embed.minilm import MiniLM
 
 SETS = ("scifact_train", "cosqa_dev", "squad20_dev")
 SHARDS = 10
@@ -54,7 +54,7 @@ def real_corpus(data: Path, count: int, models: Path, cache: Path) -> Passages:
 
     Embeds with one thread what the cache lacks: about 100 texts a second.
     """
-    from sluice.ingest.embed.minilm.model import MiniLM
+    from sluice.ingest.embed.minilm import MiniLM
 
     model = MiniLM(models, threads=1)
     shards = _shards(data)[: -(-count // SHARD_CHUNKS)]

@@ -28,7 +28,7 @@ from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.trust.settings import TrustSettings
 from sluice.workers.steps.trusted import mark_floods
 from tests.support.repository import MODELS, REPOSITORY

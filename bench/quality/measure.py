@@ -25,7 +25,7 @@ from sluice.evaluation.retrieval.measures import compute_measures, randomisation
 from sluice.evaluation.retrieval.report import Report, Subject, make_report, summarise_means, write_report
 from sluice.evaluation.retrieval.submit import submit_documents
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice_client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.repository import MODELS

@@ -279,7 +279,7 @@ def _kernel_setting(name: str) -> str | None:
 
 
 def _embedding(settings: Settings) -> Check:
-    from sluice.ingest.embed.minilm.model import ensure_model
+    from sluice.ingest.embed.minilm import ensure_model
 
     if settings.embed.provider == "openai":
         if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:

@@ -16,7 +16,7 @@ from sluice.index.journal.records import Vectors
 from sluice.index.local.reindex import Plan, Reindexed, reindex
 from sluice.index.local.write_policy import WritePolicy
 from sluice.ingest.embed.embed import fingerprint_of_corpus
-from sluice.ingest.embed.minilm.files import FINGERPRINTS
+from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
 from sluice.workers.context import Context

@@ -23,10 +23,10 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright, async_playwright
 
 from sluice.contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
+from sluice.ingest.browser.launch import Guards
 from sluice.ingest.browser.page import PreRequestHook, Rendered, RenderLimits, RenderRequest, nothing
 from sluice.ingest.browser.render import render_page
 from sluice.ingest.browser.running_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
-from sluice.ingest.browser.switches import Guards
 from sluice.ingest.deadline import LOOK_SECONDS, CancelCheck, Deadline, never_cancelled
 from sluice.ingest.settings import CrawlSettings
 

@@ -17,8 +17,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Request, WebSocket
 
 from sluice.contracts.errors import PolicyRefused, SluiceError, Unavailable
-from sluice.ingest.browser.memory_watch import BrowserWatch
-from sluice.ingest.browser.sandbox import not_sandboxed
+from sluice.ingest.browser.processes import BrowserWatch, not_sandboxed
 from sluice.ingest.browser.tabs import Tab
 
 CONTENT_KINDS = frozenset({"document", "script", "xhr", "fetch", "stylesheet"})

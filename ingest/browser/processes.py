@@ -1,12 +1,28 @@
-"""The processes of a browser, as the kernel shows them: who belongs to it, what each takes, and their end."""
+"""The browser's processes: which there are, whether each renderer is confined, and what all of them take.
+
+`require_sandbox` judges every renderer by what the kernel says of it; `adequate` reads the page on which Chromium
+judges itself. A browser must pass both before it shows a page.
+
+`BrowserWatch` looks at the processes while pages are open, the more often the closer they come to the limit. Above it
+the largest process that runs pages is killed, which ends its page and leaves the others alone; where the browser itself
+is the largest it goes as a whole. A renderer that comes without its sandbox ends the browser. Counted is the memory
+that cannot be given back by itself: private pages and shared memory (`RssAnon` and `RssShmem` of `/proc/PID/status`,
+which every user may read). Pages of the program on disk are left out: they are there once for all.
+"""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from sluice.contracts.errors import PolicyRefused
 
 END_SECONDS = 5.0
 """How long a killed process may take to be gone."""
@@ -95,3 +111,230 @@ def end_processes(handles: list[int]) -> None:
     for handle in handles:
         select.select([handle], [], [], END_SECONDS)  # readable once the process has ended: pidfd_open(2)
         os.close(handle)
+
+
+SECCOMP_FILTER = "2"
+"""The `Seccomp:` mode of /proc/PID/status that means a filter is installed (proc(5))."""
+
+REPORT_URL = "chrome://sandbox"
+ADEQUATE = "You are adequately sandboxed."
+"""What Chromium's report says when its sandbox is on."""
+
+START_SECONDS = 10.0
+"""How long a renderer may take from its first moment to its system call filter, which it loads before any page."""
+LOOK_SECONDS = 0.05
+
+SANDBOX_REMEDY = (
+    "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1; in a container, a seccomp profile "
+    "that permits them), or run workers without root and install chromium-sandbox (its setuid helper)"
+)
+
+
+def require_sandbox(pid: int, *, patience_seconds: float = START_SECONDS) -> None:
+    """Refuse the browser below `pid` unless every renderer is confined: not root, a namespace of its own, seccomp.
+
+    Waits for renderers that are only starting.
+
+    Raises:
+        PolicyRefused: rule `sandbox`; says which renderer lacks what.
+    """
+    until = time.monotonic() + patience_seconds
+    while weaknesses := _weaknesses_of_all(pid):
+        if time.monotonic() >= until:
+            raise not_sandboxed("; ".join(weaknesses))
+        time.sleep(LOOK_SECONDS)
+
+
+def not_sandboxed(weakness: str) -> PolicyRefused:
+    """The refusal of a browser for `weakness`."""
+    return PolicyRefused("sandbox", f"Chromium's sandbox is not on: {weakness}", SANDBOX_REMEDY)
+
+
+def adequate(report: str) -> bool:
+    """Whether the text of `REPORT_URL` says that the sandbox is on."""
+    return ADEQUATE in report
+
+
+def weakness_of(renderer: int, browser: int) -> str | None:
+    """What the renderer lacks, against the browser process it belongs to; None where it lacks nothing or has ended."""
+    return next(_weaknesses(renderer, namespace_depth(browser)), None)
+
+
+def namespace_depth(pid: int) -> int:
+    """How many process namespaces deep a process lives; 0 where it has ended."""
+    return len(status(pid).get("NSpid", "").split())
+
+
+def is_renderer(command: str) -> bool:
+    """Whether the command line is that of a process that runs pages."""
+    return "--type=renderer" in command
+
+
+def browser_process(pid: int) -> int:
+    """The browser itself among the processes that `pid` started: the one that is driven, and has no type."""
+    for member in family(pid):
+        command = command_line(member)
+        if "--remote-debugging-pipe" in command and "--type=" not in command and "browser.namespace" not in command:
+            return member
+    return pid
+
+
+def _weaknesses_of_all(pid: int) -> list[str]:
+    members = family(pid)
+    renderers = [member for member in members if is_renderer(command_line(member))]
+    if not renderers:
+        return ["it has no renderer process of its own"]
+    depth = namespace_depth(browser_process(pid))
+    return [weakness for renderer in renderers for weakness in _weaknesses(renderer, depth)]
+
+
+def _weaknesses(renderer: int, browser_depth: int) -> Iterator[str]:
+    state = status(renderer)
+    if not state or state.get("State", "").startswith("Z"):
+        return  # it ended meanwhile
+    if "0" in state.get("Uid", "").split():
+        yield f"renderer {renderer} runs as root"
+    if state.get("Seccomp") != SECCOMP_FILTER:
+        yield f"renderer {renderer} has no system call filter"
+    if len(state.get("NSpid", "").split()) <= browser_depth:
+        yield f"renderer {renderer} shares the browser's process namespace"
+
+
+MOST_PAUSE_SECONDS, LEAST_PAUSE_SECONDS = 0.1, 0.01
+"""Between two looks, at most and at least."""
+FILLED_BYTES_PER_SECOND = 4_000_000_000
+"""How fast several threads fill memory on two cores; one fills a quarter of it. The next look comes before what is left
+could be full."""
+SCAN_SECONDS = 1.0
+"""Between two searches for everybody; meanwhile only the zygote is asked whom it bore."""
+RECENT_SECONDS = 5.0
+"""How long after the kill a page that dies may lay it to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """The browser took too much."""
+
+    at: float
+    """By `time.monotonic`."""
+    took_bytes: int
+    whole_browser: bool
+
+
+class BrowserWatch:
+    """Watches the browser below `pid` in a thread of its own, from `start` to `stop`, while pages are open."""
+
+    def __init__(self, pid: int, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.excess: Excess | None = None
+        """The last time it took too much."""
+        self.weakness: str | None = None
+        """What a renderer lacked; the browser was ended for it."""
+        self.most_bytes = 0
+        """The most that was seen."""
+        self._pid = pid
+        self._browser = browser_process(pid)
+        self._commands: dict[int, str] = {}
+        self._weak_since: dict[int, float] = {}
+        self._proven: set[int] = set()
+        self._scanned_at = -SCAN_SECONDS
+        self._open = 0
+        self._guard = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="browser-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread. May be called again."""
+        with self._guard:
+            self._stopped = True
+            self._guard.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @contextmanager
+    def page(self) -> Iterator[None]:
+        """A page is open while the block runs."""
+        with self._guard:
+            self._open += 1
+            self._guard.notify()
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._open -= 1
+
+    def recent_excess(self) -> Excess | None:
+        """What a page that died just now may have died of."""
+        excess = self.excess
+        return excess if excess is not None and time.monotonic() - excess.at < RECENT_SECONDS else None
+
+    def _run(self) -> None:
+        while True:
+            with self._guard:
+                self._guard.wait_for(lambda: self._stopped or self._open)
+                if self._stopped:
+                    return
+            time.sleep(pause_seconds(self.limit_bytes - self._look()))
+
+    def _look(self) -> int:
+        """Bytes that all take together; the largest is ended where that is too much."""
+        self._find_members()
+        took = {pid: memory for pid in list(self._commands) if (memory := self._judge(pid)) is not None}
+        self._commands = {pid: command for pid, command in self._commands.items() if pid in took}
+        self._proven &= took.keys()
+        total = sum(took.values())
+        self.most_bytes = max(self.most_bytes, total)
+        if total > self.limit_bytes:
+            self._end_the_largest(took, total)
+        return total
+
+    def _find_members(self) -> None:
+        if time.monotonic() - self._scanned_at >= SCAN_SECONDS:
+            self._scanned_at = time.monotonic()
+            found = descendants(self._pid)
+        else:
+            found = [pid for parent in self._zygotes() for pid in descendants(parent)]
+        for pid in found:
+            # The zygote's children bear its name until they know what they are to be.
+            if "--type=zygote" in self._commands.get(pid, "--type=zygote"):
+                self._commands[pid] = command_line(pid)
+
+    def _zygotes(self) -> list[int]:
+        return [pid for pid, command in self._commands.items() if "--type=zygote" in command]
+
+    def _judge(self, pid: int) -> int | None:
+        """Bytes that the process takes; None where it has ended."""
+        state = status(pid)
+        if not state or state.get("State", "").startswith("Z"):
+            return None
+        if pid not in self._proven and is_renderer(self._commands[pid]):
+            self._judge_renderer(pid)
+        return 1_024 * sum(int(state.get(field, "0").split()[0]) for field in ("RssAnon", "RssShmem"))
+
+    def _judge_renderer(self, pid: int) -> None:
+        weakness = weakness_of(pid, self._browser)
+        if weakness is None:
+            self._proven.add(pid)
+            return
+        if time.monotonic() - self._weak_since.setdefault(pid, time.monotonic()) > START_SECONDS:
+            self.weakness = weakness
+            self._kill(self._browser)
+
+    def _end_the_largest(self, took: dict[int, int], total: int) -> None:
+        largest = max(took, key=lambda pid: took[pid])
+        is_page = is_renderer(self._commands[largest])
+        self.excess = Excess(time.monotonic(), total, whole_browser=not is_page)
+        self._kill(largest if is_page else self._browser)
+
+    def _kill(self, pid: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def pause_seconds(left_bytes: int) -> float:
+    """How long to wait for the next look when so much is left of the limit."""
+    return min(MOST_PAUSE_SECONDS, max(LEAST_PAUSE_SECONDS, left_bytes / FILLED_BYTES_PER_SECOND))

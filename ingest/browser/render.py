@@ -2,7 +2,7 @@
 
 Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing left to any
 other run or site (`ingest.browser.tabs`). A page is known by the address of the response that its document came from
-(`ingest.browser.documents`), never by what its scripts show as its address. A page that must end early ends with an
+(`ingest.browser.page_content`), never by what its scripts show as its address. A page that must end early ends with an
 error that names why. What runs inside the page runs in an isolated world, where the page's own scripts have changed
 nothing.
 """
@@ -17,17 +17,19 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
-from sluice.ingest.browser.consent import dismiss_consent
-from sluice.ingest.browser.documents import DocumentResponse, DocumentResponses
-from sluice.ingest.browser.isolated_world import IsolatedWorld
+from sluice.ingest.browser.launch import Guards
 from sluice.ingest.browser.page import Rendered, RenderLimits, RenderRequest
-from sluice.ingest.browser.page_as_shown import page_as_shown
+from sluice.ingest.browser.page_content import (
+    DocumentResponse,
+    DocumentResponses,
+    IsolatedWorld,
+    page_as_shown,
+    take_screenshot,
+)
 from sluice.ingest.browser.page_guard import PageGuard
 from sluice.ingest.browser.running_browser import WarmBrowser
-from sluice.ingest.browser.screenshot import take_screenshot
-from sluice.ingest.browser.switches import Guards
+from sluice.ingest.browser.settle import CEILING_SECONDS, dismiss_consent, require_small, settle
 from sluice.ingest.browser.tabs import Tab
-from sluice.ingest.browser.wait_until_settled import CEILING_SECONDS, require_small, settle
 
 __all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
 

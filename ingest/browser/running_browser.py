@@ -16,20 +16,20 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright
 
 from sluice.contracts.errors import PolicyRefused, Unavailable
-from sluice.ingest.browser.launch import Launcher, find_chromium, write_launcher
-from sluice.ingest.browser.memory_watch import BrowserWatch
+from sluice.ingest.browser.launch import WEAKENING_DEFAULTS, Guards, Launcher, find_chromium, write_launcher
 from sluice.ingest.browser.namespace import Isolation
-from sluice.ingest.browser.processes import end_processes, process_handles
-from sluice.ingest.browser.relay import EgressGrant
-from sluice.ingest.browser.sandbox import (
+from sluice.ingest.browser.processes import (
     REPORT_URL,
     SANDBOX_REMEDY,
+    BrowserWatch,
     adequate,
     browser_process,
+    end_processes,
     not_sandboxed,
+    process_handles,
     require_sandbox,
 )
-from sluice.ingest.browser.switches import WEAKENING_DEFAULTS, Guards
+from sluice.ingest.browser.relay import EgressGrant
 from sluice.ingest.browser.tabs import Tabs
 from sluice.ingest.settings import CrawlSettings
 

@@ -18,9 +18,9 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings
 from playwright.async_api import Error as PlaywrightError
 
+from sluice.ingest.browser.launch import Guards
 from sluice.ingest.browser.page import RenderRequest
 from sluice.ingest.browser.relay import EgressGrant
-from sluice.ingest.browser.switches import Guards
 from sluice.ingest.url import ProxyAddress, origin_of
 
 CLOSE_SECONDS = 5.0

@@ -33,14 +33,11 @@ from sluice.contracts.document import (
     is_publication_date,
     sha256_text,
 )
-from sluice.ingest.chunk.breadcrumb import Breadcrumbs
 from sluice.ingest.chunk.code import Code, line_starts
 from sluice.ingest.chunk.language import natural_language
-from sluice.ingest.chunk.passage import Passage, bounded, trimmed
-from sluice.ingest.chunk.places import Places
-from sluice.ingest.chunk.prose import Prose
+from sluice.ingest.chunk.passage import Breadcrumbs, Passage, Places, bounded, trimmed
+from sluice.ingest.chunk.prose import Prose, Splitters
 from sluice.ingest.chunk.sections import sections_of
-from sluice.ingest.chunk.splitters import Splitters
 from sluice.ingest.embed.tokens import TokenSpans
 from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.settings import ChunkSettings

@@ -2,20 +2,27 @@
 
 Neighbouring sections share a passage while it fits and while they are siblings or descendants of the
 first; its path is what they have in common. A heading always stays with the beginning of its body.
+
+What is too long is cut at its best boundaries: structured Markdown by the splitter of a library, built once per
+capacity; plain text at a blank line, sentence, line or word, on the token offsets of the one encoding that it already
+has, which is twenty times faster than encoding again for every boundary that is tried.
+
+Of a table that is split each part after the first begins with the header rows: a row says little without the names of
+its columns. The header is repeated in the chunk's text alone; its lines are those of the rows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from sluice.ingest.chunk.breadcrumb import Breadcrumbs
-from sluice.ingest.chunk.passage import Passage
-from sluice.ingest.chunk.sections import Section
-from sluice.ingest.chunk.split_text import cut_text, joined
-from sluice.ingest.chunk.splitters import MOST_TOKENS, Splitters
-from sluice.ingest.chunk.tables import tables_in, with_table_heads
+from semantic_text_splitter import MarkdownSplitter
+from tokenizers import Tokenizer
+
+from sluice.ingest.chunk.passage import Breadcrumbs, Passage
+from sluice.ingest.chunk.sections import Fences, Section
 from sluice.ingest.embed.tokens import TokenSpans
 from sluice.ingest.extract.extracted import Form
 
@@ -96,3 +103,191 @@ def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     while shared < min(len(one), len(other)) and one[shared] == other[shared]:
         shared += 1
     return one[:shared]
+
+
+_DELIMITER_ROW = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\r?$")
+_LARGEST_SHARE = 2
+"""A header that takes more than one in so many tokens of a chunk is not repeated: the rows would be in too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`text[head:body]` are the header row and the delimiter row (GFM, section 4.10), `text[body:end]` the others."""
+
+    head: int
+    body: int
+    end: int
+
+
+def tables_in(text: str, start: int, end: int) -> list[Table]:
+    """The tables in `text[start:end]`, none of them in a fenced block of code; a table ends at a blank line."""
+    found: list[Table] = []
+    fences = Fences()
+    previous, previous_start = "", start
+    table: Table | None = None
+    at = start
+    while at < end:
+        newline = text.find("\n", at, end)
+        line_end = end if newline < 0 else newline + 1
+        line = text[at:line_end].rstrip("\n")
+        is_code = fences.hold(line)
+        if table is not None and not is_code and "|" in line:
+            table = replace(table, end=line_end)
+        else:
+            if table is not None and table.end > table.body:
+                found.append(table)
+            is_table = not is_code and "|" in line and "|" in previous and _DELIMITER_ROW.match(line)
+            table = Table(previous_start, line_end, line_end) if is_table else None
+        previous, previous_start = "" if is_code else line, at
+        at = line_end
+    return [*found, table] if table is not None and table.end > table.body else found
+
+
+def with_table_heads(
+    parts: Iterable[Passage], tables: list[Table], text: str, spans: TokenSpans, capacity: int
+) -> Iterator[Passage]:
+    """The parts of a text in order; where one begins with a row of a table, rows are dealt out anew below its header.
+
+    No passage has more than `capacity` tokens, its header counted.
+    """
+    starts = [table.body for table in tables]
+    waiting: Passage | None = None
+    for part in parts:
+        place = bisect_right(starts, part.start) - 1
+        table = tables[place] if place >= 0 and part.start < tables[place].end else None
+        if waiting is not None:
+            if table is not None and waiting.start >= table.body and not text[waiting.end : part.start].strip():
+                part = replace(part, start=waiting.start)
+            else:
+                yield waiting
+            waiting = None
+        if table is None or not _is_repeated(table, spans, capacity):
+            yield part
+            continue
+        *done, last = _dealt(part, table, text, spans, capacity)
+        yield from done
+        if last.end <= table.end and text[last.end - 1 : last.end + 1].endswith("\n"):
+            waiting = last
+        else:
+            yield last
+    if waiting is not None:
+        yield waiting
+
+
+def _is_repeated(table: Table, spans: TokenSpans, capacity: int) -> bool:
+    return spans.count(table.head, table.body) <= capacity // _LARGEST_SHARE
+
+
+def _dealt(part: Passage, table: Table, text: str, spans: TokenSpans, capacity: int) -> Iterator[Passage]:
+    """As many rows of `part` at a time as fit below the header; what follows the table goes with its last rows."""
+    head = (table.head, text.rfind("\n", table.head, table.body))
+    room = capacity - spans.count(*head)
+    start = part.start
+    while start < min(part.end, table.end):
+        end = start
+        for border in _borders(text, start, min(part.end, table.end)):
+            if end > start and spans.count(start, border) > room:
+                break
+            end = border
+        if end >= table.end and spans.count(start, part.end) <= room:
+            end = part.end
+        begins_row = not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
+        fits = begins_row and spans.count(start, end) <= room
+        yield replace(part, start=start, end=end, head=head if fits else None)
+        start = end
+    if start < part.end:
+        yield replace(part, start=start)
+
+
+def _borders(text: str, start: int, end: int) -> Iterator[int]:
+    """The ends of the rows from `start` on; `end` is the last."""
+    while start < end:
+        newline = text.find("\n", start, end)
+        start = end if newline < 0 else newline + 1
+        yield start
+
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+")
+_LAST_SPACE = re.compile(r"\s(?=\S*\Z)")
+
+
+def cut_text(
+    text: str, start: int, end: int, capacity_tokens: int, spans: TokenSpans, overlap_tokens: int = 0, keep: int = 0
+) -> Iterator[tuple[int, int]]:
+    """(start, end) of parts of `text[start:end]`, each of at most `capacity_tokens` and as long as that allows.
+
+    A part begins up to `overlap_tokens` before the end of the part before it, at a word. No cut falls
+    before `keep` (the beginning of a body, which its heading stays with) where that can be had.
+    """
+    while spans.count(start, end) > capacity_tokens:
+        limit = spans.after(start, capacity_tokens)
+        cut = _boundary(text, start, limit, keep)
+        if cut is None:  # one endless word: its tokens differ once it is cut, so leave room for that
+            cut = max(start + 1, spans.after(start, capacity_tokens * 3 // 4))
+        yield start, cut
+        start = _overlapping(text, start, cut, spans, overlap_tokens)
+    yield start, end
+
+
+def joined(parts: Iterator[tuple[int, int]], capacity_tokens: int, spans: TokenSpans) -> Iterator[tuple[int, int]]:
+    """Neighbouring parts together while they fit: splitters leave a `while True:` or a list's dash by itself."""
+    left = right = -1
+    for start, end in parts:
+        if left >= 0 and spans.count(left, end) <= capacity_tokens:
+            right = end
+            continue
+        if left >= 0:
+            yield left, right
+        left, right = start, end
+    if left >= 0:
+        yield left, right
+
+
+def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
+    """Where to cut before `limit`: the last of the best kind of boundary in the second half of the window."""
+    half = min(max(start + (limit - start) // 2, keep), limit)
+    blank = text.rfind("\n\n", half, limit)
+    if blank >= 0:
+        return blank + 2
+    sentences = [found.end() for found in _SENTENCE_END.finditer(text, half, limit)]
+    if sentences:
+        return sentences[-1]
+    line = text.rfind("\n", half, limit)
+    if line >= 0:
+        return line + 1
+    space = _LAST_SPACE.search(text, start, limit)
+    return space.end() if space is not None and space.start() > start else None
+
+
+def _overlapping(text: str, start: int, cut: int, spans: TokenSpans, overlap_tokens: int) -> int:
+    if not overlap_tokens:
+        return cut
+    earliest = spans.before(cut, overlap_tokens)
+    word = text.find(" ", earliest, cut)
+    return word + 1 if start < word else cut
+
+
+MOST_TOKENS = 100_000
+"""Of one document: two seconds of splitting, as it takes 15 to 25 µs for each token where a cut by lines or sentences
+takes 2. Longer documents mostly consist of sections that fit and are never split; what they have beyond this is cut."""
+_STEP_TOKENS = 20
+_SMALLEST_TOKENS = 20
+
+
+class Splitters:
+    """Splits a text that is too large for one chunk at the best boundaries that fit."""
+
+    def __init__(self, tokenizer: Tokenizer, overlap_tokens: int) -> None:
+        self._tokenizer = tokenizer
+        self.overlap_tokens = overlap_tokens
+        self._built: dict[int, Callable[[str], list[tuple[int, str]]]] = {}
+
+    def split(self, text: str, capacity_tokens: int) -> list[tuple[int, int]]:
+        """(start, end) of each part in `text`, trimmed of white space, none above the capacity."""
+        capacity = capacity_tokens - capacity_tokens % _STEP_TOKENS if capacity_tokens < 1_000 else capacity_tokens
+        capacity = max(_SMALLEST_TOKENS, capacity)
+        if capacity not in self._built:
+            overlap = min(self.overlap_tokens, capacity // 2)
+            built = MarkdownSplitter.from_huggingface_tokenizer(self._tokenizer, capacity, overlap=overlap)
+            self._built[capacity] = built.chunk_indices
+        return [(start, start + len(part)) for start, part in self._built[capacity](text)]

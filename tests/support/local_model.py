@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.ingest.embed.minilm.model import MiniLM, require_exact_products
+from sluice.ingest.embed.minilm import MiniLM, require_exact_products
 from tests.support.repository import MODELS
 
 
@@ -19,7 +19,7 @@ def minilm() -> MiniLM:
 @pytest.fixture(scope="session")
 def exact_int8(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The probe of 8-bit products; the test is skipped where the processor saturates them and int8 is refused."""
-    from sluice.ingest.embed.minilm.quantize import build_probe
+    from sluice.ingest.embed.minilm_graph import build_probe
 
     probe = tmp_path_factory.mktemp("int8") / "probe.onnx"
     probe.write_bytes(build_probe().SerializeToString(deterministic=True))

@@ -20,7 +20,7 @@ from sluice.contracts.outcome import Done, Next, Outcome
 from sluice.gate.budget import fit_within
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from sluice.ingest.chunk.token_ids import chunk_batch, tokenized_texts
-from sluice.ingest.embed.cost import Portion, in_portions
+from sluice.ingest.embed.batching import Portion, in_portions
 from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
 from sluice.workers.runtime.heartbeat import check_cancelled

@@ -17,7 +17,7 @@ from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
 from sluice.contracts.outcome import Done, Next
 from sluice.contracts.trust import Finding, Inspection
 from sluice.ingest.chunk.token_ids import embedding_texts
-from sluice.ingest.embed.cost import Portion, end_of_portion
+from sluice.ingest.embed.batching import Portion, end_of_portion
 from sluice.otel import metrics
 from sluice.trust.confidence import is_calibrated
 from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions

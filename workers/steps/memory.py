@@ -14,7 +14,7 @@ from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
 from sluice.contracts.memory.events import IterationRecorded, LearningChanged
 from sluice.contracts.outcome import Done, Next
 from sluice.gate.budget import fit_within
-from sluice.ingest.embed.cost import Portion, in_portions
+from sluice.ingest.embed.batching import Portion, in_portions
 from sluice.memory.documents import document_of_learning, document_of_record, is_indexed
 from sluice.memory.qdrant_schema import collection_name
 from sluice.workers.wiring.inject import Step

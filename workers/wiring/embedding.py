@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from sluice.gate.profile import Profile
-    from sluice.ingest.embed.cost import Portion
+    from sluice.ingest.embed.batching import Portion
     from sluice.ingest.embed.port import Embedded, Embedder, Vectors
 
 
@@ -57,7 +57,7 @@ class EmbeddingService:
     def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:
         """The texts as the model with that fingerprint may see them."""
         if self._settings.uses_endpoint:
-            from sluice.ingest.embed.minilm.model import FINGERPRINTS
+            from sluice.ingest.embed.minilm import FINGERPRINTS
 
             changed = map(self._settings.changed_by, self._settings.corpora.values())
             claimed = {one.openai_fingerprint for one in (self._settings, *changed)}
@@ -73,7 +73,7 @@ class EmbeddingService:
 
     def portion(self, corpus: str) -> Portion:
         """What is embedded at once for the corpus."""
-        from sluice.ingest.embed.cost import portion_of_a_second
+        from sluice.ingest.embed.batching import portion_of_a_second
 
         return portion_of_a_second(self._settings.of_corpus(corpus))
 
@@ -82,7 +82,7 @@ class EmbeddingService:
 
         Tokens are only counted where that matters: for the local model they cost nothing.
         """
-        from sluice.ingest.embed.cost import embedding_at_most
+        from sluice.ingest.embed.batching import embedding_at_most
 
         settings = self._settings.of_corpus(corpus)
         is_paid = settings.provider != "local" and ceilings.least("usd") is not None

@@ -60,7 +60,7 @@ def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> Doc
 
 def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:
     """Texts to the local model's vectors: the embedder's own where it is local, so that no model is loaded twice."""
-    from sluice.ingest.embed.minilm.model import FINGERPRINTS, MiniLM
+    from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
     from sluice.workers.runtime.heartbeat import check_cancelled
 
     embed = settings.embed

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from sluice.contracts.errors import InvalidInput
 from sluice.ingest.extract.css.computed_style import BLACK_ON_WHITE, Look, Style, styled
-from sluice.ingest.extract.css.pseudo_classes import Position
-from sluice.ingest.extract.css.selectors import Compound, Test, attribute_holds, fits
+from sluice.ingest.extract.css.selectors import Compound, Position, Test, attribute_holds, fits
 from sluice.ingest.extract.css.style_sheet import Rule, rule_of, sheet_of
 from sluice.ingest.extract.css.visibility import declarations, is_unreadable, takes_away
 from sluice.ingest.extract.html.nodes import Nodes

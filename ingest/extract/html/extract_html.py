@@ -3,9 +3,9 @@
 The page is read once into arrays (ingest/extract/html/nodes.py); what follows are loops over them:
 
     styles that hide        ingest/extract/css/cascade.py
-    what is seen            ingest/extract/html/visible.py, without ingest/extract/html/page_marks.py
+    what is seen            ingest/extract/html/visible.py, without ingest/extract/html/visible.py
     what is content         ingest/extract/html/main_content.py, by trafilatura
-    headings by their look  ingest/extract/html/visual_outline.py
+    headings by their look  ingest/extract/html/headings.py
     the text                ingest/extract/html/write_markdown.py
     the facts               ingest/extract/html/metadata.py
 
@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sluice.ingest.extract.extracted import Extracted
+from sluice.ingest.extract.html.headings import outline_of
 from sluice.ingest.extract.html.main_content import content_of
 from sluice.ingest.extract.html.metadata import PageFacts
 from sluice.ingest.extract.html.nodes import Nodes, read_nodes
-from sluice.ingest.extract.html.page_marks import without_page_marks
-from sluice.ingest.extract.html.visible import Counted, blank_hidden, counted, visible_nodes
-from sluice.ingest.extract.html.visual_outline import outline_of
+from sluice.ingest.extract.html.visible import Counted, blank_hidden, counted, visible_nodes, without_page_marks
 from sluice.ingest.extract.html.write_markdown import Markdown, Written
 from sluice.ingest.extract.media_types import HTML
 

@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.extracted import Anchor, LinkedWords
-from sluice.ingest.extract.html.fragments import Fragments
-from sluice.ingest.extract.html.markdown_lines import Lines
-from sluice.ingest.extract.html.markdown_table import Table
+from sluice.ingest.extract.html.headings import Fragments, Outline
+from sluice.ingest.extract.html.markdown_lines import Lines, Table
 from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
-from sluice.ingest.extract.html.visual_outline import Outline
 
 _EMPHASIS = {
     "b": "**",

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import sluice.ingest.browser.browser
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.ingest import CrawlDirected
+from sluice.ingest.browser.launch import Guards, lean_switches
 from sluice.ingest.browser.running_browser import NO_PROXY_LISTENS
-from sluice.ingest.browser.switches import Guards, lean_switches
 from sluice.ingest.crawl.crawled_page import CrawledPage
 from sluice.workers.context import Context
 from tests.chaos.hostile.literals import CANARIES, OWN, literals

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut
-from sluice.ingest.browser.memory_watch import pause_seconds
+from sluice.ingest.browser.processes import pause_seconds
 from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import PAGES, World, world_with_a_browser
 

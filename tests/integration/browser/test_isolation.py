@@ -22,8 +22,7 @@ from sluice.ingest.browser import namespace, running_browser
 from sluice.ingest.browser.browser import Browser
 from sluice.ingest.browser.launch import Launcher, find_chromium, write_launcher
 from sluice.ingest.browser.page import RenderLimits
-from sluice.ingest.browser.processes import descendants, family
-from sluice.ingest.browser.sandbox import require_sandbox
+from sluice.ingest.browser.processes import descendants, family, require_sandbox
 from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 

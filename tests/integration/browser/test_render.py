@@ -29,10 +29,8 @@ from sluice.contracts.errors import (
     Unavailable,
 )
 from sluice.ingest.browser.browser import Browser, RenderLimits
-from sluice.ingest.browser.launch import find_chromium
-from sluice.ingest.browser.processes import family
-from sluice.ingest.browser.sandbox import require_sandbox
-from sluice.ingest.browser.switches import WEAKENING_DEFAULTS, Guards
+from sluice.ingest.browser.launch import WEAKENING_DEFAULTS, Guards, find_chromium
+from sluice.ingest.browser.processes import family, require_sandbox
 from sluice.ingest.browser.tabs import proxy_settings
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.settings import CrawlSettings, EgressSettings
@@ -237,7 +235,7 @@ def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
         capture_output=True,
     ).stdout
     trusted = f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"
-    monkeypatch.setattr("sluice.ingest.browser.switches.NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
+    monkeypatch.setattr("sluice.ingest.browser.launch.NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
     forged = b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 4\r\n\r\n<p>x"
     tls_site.call("/", lambda handler: handler.wfile.write(forged))
     browser = Browser(CrawlSettings())

@@ -13,8 +13,7 @@ import pytest
 
 from sluice.contracts.errors import PolicyRefused, TimedOut, Unavailable
 from sluice.ingest.browser import tabs
-from sluice.ingest.browser.processes import command_line, descendants
-from sluice.ingest.browser.sandbox import is_renderer
+from sluice.ingest.browser.processes import command_line, descendants, is_renderer
 from sluice.ingest.browser.tabs import Tab
 from sluice.ingest.settings import CrawlSettings
 from tests.support.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser

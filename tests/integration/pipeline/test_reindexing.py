@@ -22,7 +22,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.disk.handover import take_over
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.local.writer import IndexWriter
-from sluice.ingest.embed.minilm.files import FINGERPRINTS
+from sluice.ingest.embed.minilm import FINGERPRINTS
 from tests.support.in_process import Instance
 from tests.support.repository import MODELS, REPOSITORY
 from tests.support.searching import searched

@@ -11,7 +11,7 @@ from sluice.contracts.document import Document
 from sluice.contracts.event import Event
 from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded, DocumentChunked
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.ingest.embed.cost import LOCAL_PORTION, Portion, end_of_portion, in_portions
+from sluice.ingest.embed.batching import LOCAL_PORTION, Portion, end_of_portion, in_portions
 from sluice.workers.steps import chunk as chunk_step
 from tests.support.in_process import Instance
 from tests.support.searching import searched

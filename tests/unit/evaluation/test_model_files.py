@@ -19,7 +19,7 @@ from sluice.evaluation.learned_gate import (
 )
 from sluice.gate.learned.features import FEATURES
 from sluice.gate.learned.model import GateModel
-from sluice.ingest.embed.minilm.files import FINGERPRINT
+from sluice.ingest.embed.minilm import FINGERPRINT
 
 SHIPPED = sorted(path.parent for path in MODELS_DIR.glob(f"*/{MODEL}"))
 

@@ -23,7 +23,7 @@ from sluice.gate.probe import (
     term_coverage,
 )
 from sluice.gate.profile import Profile, load_profiles
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.embed.port import Embedded
 from tests.unit.gate.samples import NOW, OPEN, RICH, passage
 

@@ -57,6 +57,6 @@ def test_orphans_are_collections_of_this_project_alone() -> None:
 
 
 def test_the_size_of_vectors_is_that_of_the_local_model() -> None:
-    from sluice.ingest.embed.minilm.files import DIMENSION
+    from sluice.ingest.embed.minilm import DIMENSION
 
     assert CollectionConfig().size == DIMENSION

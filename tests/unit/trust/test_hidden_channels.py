@@ -13,7 +13,7 @@ from bench.redteam.channels import CHANNELS, Channel, pdf
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.trust import Verdict
 from sluice.ingest.chunk.chunk import chunk_document
-from sluice.ingest.embed.minilm.files import ensure_model, load_tokenizer
+from sluice.ingest.embed.minilm import ensure_model, load_tokenizer
 from sluice.ingest.extract.extract import extract, extract_document
 from sluice.ingest.settings import ChunkSettings
 from sluice.trust.guard.guard import RuleGuard

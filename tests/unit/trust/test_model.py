@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from sluice.contracts.trust import Verdict
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.trust.guard.guard import ModelGuard, RuleGuard
 from sluice.trust.guard.model import Embed, Vectors, load_model
 from sluice.trust.guard.windows import LONGEST, LONGEST_FENCE, windows

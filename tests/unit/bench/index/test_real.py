@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench.index.real import SETS, SHARD_CHUNKS, embed_once, has_sets, real_corpus, real_queries, windows
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 
 
 def test_a_window_is_a_run_of_one_to_three_sentences() -> None:

@@ -14,7 +14,7 @@ from sluice.evaluation.ragas.bridge import RagasBridge
 from sluice.evaluation.ragas.environment import AnsweredQuestion, RagasScore, judge_answers
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.settings import JudgeSettings
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 from tests.support.chat_server import chat_server
 
 CASES = (Case(id="1", query="what renews a lease", relevant={"a": 1}), Case(id="2", query="who", relevant={"b": 1}))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from sluice.evaluation.ragas.bridge import find_support, groundedness
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.minilm import MiniLM
 
 PASSAGES = (
     "The lease of a claim lasts fifteen seconds. A worker renews it every five seconds while it lives.",

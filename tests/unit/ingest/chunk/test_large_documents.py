@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from sluice.contracts.document import Document, Provenance
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from sluice.ingest.chunk.splitters import MOST_TOKENS
+from sluice.ingest.chunk.prose import MOST_TOKENS
 from sluice.ingest.embed.tokens import WINDOW_CHARACTERS, TokenSpans, count_tokens, load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings

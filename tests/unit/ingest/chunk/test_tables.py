@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 
 from sluice.contracts.document import Document, Provenance, embedding_text
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from sluice.ingest.chunk.tables import tables_in
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.chunk.prose import tables_in
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.embed.tokens import count_tokens, load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings

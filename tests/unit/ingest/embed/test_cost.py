@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.budget import Spend
-from sluice.ingest.embed.cost import embedding_at_most
-from sluice.ingest.embed.minilm.model import MiniLM
+from sluice.ingest.embed.batching import embedding_at_most
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from sluice.ingest.settings import EmbedSettings
 

@@ -12,16 +12,14 @@ from pydantic import ValidationError
 from sluice.contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
 from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.ingest.embed.embed import (
-    Embedded,
+    BreakingEmbedder,
     FallbackEmbedder,
     RoutingEmbedder,
     fingerprint_of_corpus,
     make_embedder,
-    require_fingerprint,
-    unit_rows,
 )
-from sluice.ingest.embed.minilm.model import FINGERPRINT, FINGERPRINTS
-from sluice.ingest.embed.with_breaker import BreakingEmbedder
+from sluice.ingest.embed.minilm import FINGERPRINT, FINGERPRINTS
+from sluice.ingest.embed.port import Embedded, require_fingerprint, unit_rows
 from sluice.ingest.settings import CorpusEmbedSettings, EmbedSettings
 from tests.support.repository import MODELS
 

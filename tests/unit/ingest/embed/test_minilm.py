@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from sluice.contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
-from sluice.ingest.embed.minilm import files, package_data
-from sluice.ingest.embed.minilm.model import (
+from sluice.ingest.embed import minilm, tokens
+from sluice.ingest.embed.minilm import (
     FINGERPRINT,
     FINGERPRINTS,
     MAX_TOKENS,
@@ -26,7 +26,7 @@ from sluice.ingest.embed.minilm.model import (
     open_session,
     require_exact_products,
 )
-from sluice.ingest.embed.minilm.package_data import packaged_file
+from sluice.ingest.embed.tokens import packaged_file
 from tests.support.repository import MODELS, REPOSITORY
 
 SENTENCES = (
@@ -170,14 +170,14 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
         built.append(folder)
         return {}
 
-    monkeypatch.setattr(files, "_build", build)
+    monkeypatch.setattr(minilm, "_build", build)
     ensure_model(tmp_path)
     assert built == [folder]
 
 
 @pytest.mark.slow
 def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sluice.ingest.embed.minilm.model", str(tmp_path)]
+    command = [sys.executable, "-m", "sluice.ingest.embed.minilm", str(tmp_path)]
     starts = [subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     folders = {start.communicate(timeout=60)[0].strip() for start in starts}
     assert [start.returncode for start in starts] == [0, 0, 0]
@@ -195,13 +195,13 @@ def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Pat
 
 def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.setattr(files, "packaged_file", tmp_path.joinpath)
+    monkeypatch.setattr(minilm, "packaged_file", tmp_path.joinpath)
     with pytest.raises(Corrupted, match=r"model\.safetensors .* install it again"):
         ensure_model(tmp_path / "models")
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package_data, "PACKAGE", "a-package-nobody-has")
+    monkeypatch.setattr(tokens, "PACKAGE", "a-package-nobody-has")
     with pytest.raises(InvalidSetting, match="a-package-nobody-has"):
         ensure_model(tmp_path)
 
@@ -336,7 +336,7 @@ def saturating_probe() -> bytes:
     import onnx
     from onnx import numpy_helper
 
-    from sluice.ingest.embed.minilm.quantize import MOST, build_probe
+    from sluice.ingest.embed.minilm_graph import MOST, build_probe
 
     probe = build_probe()
     [scale] = [constant for constant in probe.graph.initializer if constant.name == "scale"]
@@ -350,7 +350,9 @@ def test_the_model_leaves_no_file_in_the_home_directory_and_reports_its_use_to_n
     model_dir: Path, tmp_path: Path
 ) -> None:
     """ONNX Runtime, left as it comes, writes a device identifier there and uploads events."""
-    program = f"from pathlib import Path; from sluice.ingest.embed.minilm.model import MiniLM; MiniLM(Path({str(model_dir)!r}))"
+    program = (
+        f"from pathlib import Path; from sluice.ingest.embed.minilm import MiniLM; MiniLM(Path({str(model_dir)!r}))"
+    )
     program += ".embed(['a question'])"
     subprocess.run(
         [sys.executable, "-c", program], env={"HOME": str(tmp_path)}, cwd=REPOSITORY, check=True, timeout=100

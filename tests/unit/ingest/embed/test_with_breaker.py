@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sluice.contracts.errors import EmbedderDown, TimedOut, Unavailable
+from sluice.ingest.embed.embed import ENDPOINT_RULE, PAUSE_SECONDS, BreakingEmbedder
 from sluice.ingest.embed.port import Embedded
-from sluice.ingest.embed.with_breaker import ENDPOINT_RULE, PAUSE_SECONDS, BreakingEmbedder
 
 
 class Endpoint:

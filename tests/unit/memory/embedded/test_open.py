@@ -12,7 +12,7 @@ import pytest
 
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.memory.api import StreamFormat
-from sluice.ingest.embed.minilm.model import FINGERPRINT
+from sluice.ingest.embed.minilm import FINGERPRINT
 from sluice.memory import open_memory
 from sluice.memory.config import EmbedderConfig, RagConfig
 from sluice.memory.qdrant_schema import collection_name
@@ -64,7 +64,7 @@ def test_without_a_model_words_alone_are_searched_and_the_status_says_why(reposi
 
 
 def test_the_weights_may_be_missing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.ingest.embed.minilm.package_data.PACKAGE", "no-such-package-of-weights")
+    monkeypatch.setattr("sluice.ingest.embed.tokens.PACKAGE", "no-such-package-of-weights")
     with open_memory() as memory:
         memory.record("auth", record(1).model_dump_json())
         assert memory.recall("auth", "middleware").searched == "bm25"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sluice.ingest.embed.minilm.model import FINGERPRINTS
+from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.embed.port import Embedded
 from sluice.ingest.settings import EmbedSettings
 from sluice.workers.wiring.embedding import EmbeddingService

@@ -17,9 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load
 
 from sluice.index.search.rerank.onnx import OnnxScorer
-from sluice.ingest.embed.minilm.files import MODEL_FILE, TOKENIZER_FILE, ensure_model
-from sluice.ingest.embed.minilm.graph import build_graph
-from sluice.ingest.embed.minilm.package_data import packaged_file
+from sluice.ingest.embed.minilm import MODEL_FILE, TOKENIZER_FILE, ensure_model
+from sluice.ingest.embed.minilm_graph import build_graph
+from sluice.ingest.embed.tokens import packaged_file
 from tests.support.repository import MODELS
 
 QUESTION = "How long is a lease held by a worker that died?"

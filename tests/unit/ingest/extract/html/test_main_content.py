@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sluice.ingest.extract.extract import extract
-from sluice.ingest.extract.html import main_content, marked_copy
+from sluice.ingest.extract.html import main_content
 
 STORY = "".join(f"<p>Sentence {number} of the story says, at some length, what came next.</p>" for number in range(9))
 MENU = "<nav>" + "".join(f"<a href=/{number}>Other page {number}</a> " for number in range(30)) + "</nav>"
@@ -47,7 +47,7 @@ def test_words_in_elements_of_their_own_keep_the_spaces_between_them() -> None:
 def test_a_page_that_is_too_large_for_the_library_is_read_without_what_it_declares_to_be_surroundings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(marked_copy, "MOST_ELEMENTS", 5)
+    monkeypatch.setattr(main_content, "MOST_ELEMENTS", 5)
     text = text_of(f"{MENU}<main><h1>Title</h1>{STORY}</main><footer>imprint</footer>")
     assert text.startswith("# Title\n\nSentence 0 of the story")
     assert "Other page" not in text

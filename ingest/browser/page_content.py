@@ -1,0 +1,209 @@
+"""What is read from a page in the browser: its HTML as it is shown, the response it came from, its picture.
+
+Scripts of ours run inside a strange page in an isolated world, where the page's own scripts have changed nothing.
+
+By its response a page is known, whatever its scripts show as its address: a script may put any address of its origin
+into the address bar (`history.replaceState`), navigate to one that answers without a document (status 204, a download),
+or fill the page from a `blob:` address. None of this changes which response the document that is shown came from, and
+that is what `DocumentResponses` tells: Chromium gives each document that it loads an identifier, which the response
+bears too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import CDPSession, FloatRect, Page
+from playwright.async_api import Error as PlaywrightError
+
+WORLD = "sluice"
+
+
+class IsolatedWorld:
+    """The main frame of the page behind a DevTools session."""
+
+    def __init__(self, devtools: CDPSession, frame_id: str) -> None:
+        self._devtools = devtools
+        self._frame_id = frame_id
+
+    async def evaluate(self, script: str) -> Any:
+        """What `script` gives; None when a navigation took the frame away meanwhile.
+
+        Raises:
+            PlaywrightError: the page or the browser is gone.
+        """
+        try:
+            world = {"frameId": self._frame_id, "worldName": WORLD}
+            context = await self._devtools.send("Page.createIsolatedWorld", world)
+            answer = await self._devtools.send(
+                "Runtime.evaluate",
+                {"expression": script, "contextId": context["executionContextId"], "returnByValue": True},
+            )
+        except PlaywrightError as error:
+            if "context" in error.message.lower() or "navigated" in error.message.lower():
+                return None
+            raise
+        return answer["result"].get("value")
+
+
+MAX_DOCUMENTS = 50
+"""Documents of one page that are remembered, the last ones; a page that navigates more often is not at rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentResponse:
+    """The response that a document was made from. `headers` are in lower case, one line for each that was sent."""
+
+    url: str
+    status: int
+    headers: dict[str, str]
+
+
+class DocumentResponses:
+    """Remembers the responses to one page's own navigations. Made and started before the page goes anywhere."""
+
+    def __init__(self, devtools: CDPSession, frame_id: str) -> None:
+        self._devtools = devtools
+        self._frame_id = frame_id
+        self._by_loader: dict[str, DocumentResponse] = {}
+        devtools.on("Network.responseReceived", self._received)
+
+    async def start(self) -> None:
+        """Have the browser tell of responses; it keeps no bodies for us."""
+        await self._devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        self._devtools.remove_listener("Network.responseReceived", self._received)
+
+    async def current_loader(self) -> str:
+        """The identifier of the document that is shown now; another document, even of the same address, has another."""
+        tree = await self._devtools.send("Page.getFrameTree")
+        return str(tree["frameTree"]["frame"]["loaderId"])
+
+    def of_loader(self, loader: str) -> DocumentResponse | None:
+        """The response that the document `loader` came from; None where no site sent it (`blob:`, an error page)."""
+        return self._by_loader.get(loader)
+
+    def _received(self, event: dict[str, Any]) -> None:
+        response = event["response"]
+        if event["type"] != "Document" or event.get("frameId") != self._frame_id:
+            return
+        if urlsplit(response["url"]).scheme not in {"http", "https"}:
+            return
+        if len(self._by_loader) >= MAX_DOCUMENTS:
+            del self._by_loader[next(iter(self._by_loader))]
+        headers = _in_lower_case(response["headers"])
+        self._by_loader[event["loaderId"]] = DocumentResponse(response["url"], int(response["status"]), headers)
+
+
+def _in_lower_case(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers by their names in lower case; lines of one name stay apart, whatever case each was written in."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        found[key] = f"{found[key]}\n{value}" if key in found else value
+    return found
+
+
+_SCRIPT = """
+(() => {
+  const root = document.documentElement;
+  const copy = document.implementation.createHTMLDocument('').importNode(root, true);
+  const written = (element, around) => {
+    const style = getComputedStyle(element);
+    if (style.display === '' || style.display === 'none') return 'display:none';
+    const found = [];
+    const put = (name, value) => found.push(name + ':' + String(value).replace(/["';]/g, ' '));
+    for (const name of ['visibility', 'color', 'font-size', '-webkit-text-fill-color']) {
+      const value = style.getPropertyValue(name);
+      if (!around || around.getPropertyValue(name) !== value) put(name, value);
+    }
+    if (style.opacity <= 0.1) put('opacity', style.opacity);
+    if (/opacity|blur|contrast/.test(style.filter)) put('filter', style.filter);
+    const moved = (style.transform.match(/^matrix\\((.*)\\)$/) || ['', ''])[1].split(',').map(Number);
+    const turns = moved.length === 6 && Math.abs(moved[0] * moved[3] - moved[1] * moved[2]) > 0.02;
+    const isFar = Math.abs(moved[4]) > 400 || Math.abs(moved[5]) > 400;
+    if (style.transform !== 'none' && !(turns && !isFar)) put('transform', style.transform);
+    const usual = {
+      'clip': 'auto', 'clip-path': 'none', 'mask-image': 'none', 'scale': 'none', 'rotate': 'none',
+      'translate': 'none', 'zoom': '1', 'mix-blend-mode': 'normal', 'text-indent': '0px', 'letter-spacing': 'normal',
+      'content-visibility': 'visible', 'font-size-adjust': 'none', 'background-image': 'none',
+      'background-color': 'rgba(0, 0, 0, 0)',
+    };
+    for (const name in usual) {
+      const value = style.getPropertyValue(name);
+      if (value && value !== usual[name]) put(name, value);
+    }
+    if (style.maskImage !== 'none') put('mask-size', style.maskSize);
+    if (style.position !== 'static') {
+      if (style.zIndex.startsWith('-')) put('z-index', style.zIndex);
+      const box = element.getBoundingClientRect();
+      if (box.width && box.height && (box.right + scrollX < -50 || box.bottom + scrollY < -50)) put('left', '-9999px');
+    }
+    if (style.marginLeft.startsWith('-')) put('margin-left', style.marginLeft);
+    if (style.marginTop.startsWith('-')) put('margin-top', style.marginTop);
+    if (/hidden|clip/.test(style.overflow)) {
+      put('overflow', 'hidden');
+      if (parseFloat(style.width) <= 4) put('width', style.width);
+      if (parseFloat(style.height) <= 4) put('height', style.height);
+      if (parseFloat(style.lineHeight) === 0) put('line-height', '0');
+    }
+    return found.join(';');
+  };
+  const pairs = [[root, copy, null]];
+  const sheets = [];
+  while (pairs.length) {
+    const [element, twin, around] = pairs.pop();
+    if (twin.localName === 'style') { sheets.push(twin); continue; }
+    const style = written(element, around);
+    if (style) twin.setAttribute('style', style); else twin.removeAttribute('style');
+    if (style === 'display:none') continue;
+    const own = getComputedStyle(element);
+    const kinds = ['script', 'template', 'svg', 'head'];
+    if (kinds.includes(twin.localName)) { twin.removeAttribute('style'); continue; }
+    for (let one = element.firstElementChild, other = twin.firstElementChild; one && other;
+         one = one.nextElementSibling, other = other.nextElementSibling) pairs.push([one, other, own]);
+  }
+  for (const sheet of copy.querySelectorAll('style')) sheet.remove();
+  for (const link of copy.querySelectorAll('link[rel~=stylesheet i]')) link.remove();
+  const clear = 'rgba(0, 0, 0, 0)';
+  const body = document.body && getComputedStyle(document.body);
+  const page = getComputedStyle(root);
+  const ground = [page, body].find(one => one && (one.backgroundColor !== clear || one.backgroundImage !== 'none'));
+  if (!ground) copy.style.backgroundColor = 'white';
+  return '<!doctype html>' + copy.outerHTML.slice(0, LIMIT);
+})()
+"""
+
+
+def page_as_shown(limit: int) -> str:
+    """The script whose value is the page as it is shown, of `limit` characters at most."""
+    return _SCRIPT.replace("LIMIT", str(limit))
+
+
+MAX_SCREENSHOT_BYTES = 5_000_000
+MAX_HEIGHT_PIXELS = 8_000
+"""Some ten screens; Chromium holds four bytes per pixel while it draws."""
+
+
+async def take_screenshot(page: Page, *, within_seconds: float) -> bytes | None:
+    """A PNG of the page from its top, at most `MAX_HEIGHT_PIXELS` high.
+
+    Of what fits the window alone where the whole is larger than `MAX_SCREENSHOT_BYTES`; None where that is too large
+    as well, or the browser could not draw it in `within_seconds`: a picture is never worth the page.
+    """
+    milliseconds = max(1.0, within_seconds * 1_000 / 2)
+    window = page.viewport_size or {"width": 1_280, "height": 720}
+    for height in (MAX_HEIGHT_PIXELS, window["height"]):
+        area = FloatRect(x=0, y=0, width=window["width"], height=height)
+        try:
+            picture = await page.screenshot(clip=area, full_page=True, timeout=milliseconds, animations="disabled")
+        except PlaywrightError:
+            return None
+        if len(picture) <= MAX_SCREENSHOT_BYTES:
+            return picture
+    return None

@@ -1,1 +1,0 @@
-"""all-MiniLM-L6-v2, run by onnxruntime from the weights of an installed package."""
