@@ -10,7 +10,7 @@ from pydantic import Field
 from sluice.contracts.base import Value
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.run_totals import RunTotals
+from sluice.evaluation.run_totals import total_by
 
 EXAMPLES = 20
 """Changed decisions that are shown, the first of them."""
@@ -65,9 +65,6 @@ class DecisionReplay(Value):
 
 def cost_by_plan(runs: Iterable[RunOutcome]) -> dict[Plan, PlanCost]:
     """The mean cost of the runs of each plan."""
-    totals_of: dict[Plan, RunTotals] = {}
-    for run in runs:
-        totals_of.setdefault(run.plan, RunTotals()).add(run, judged=False)
     return {
         plan: PlanCost(
             runs=totals.runs,
@@ -75,7 +72,7 @@ def cost_by_plan(runs: Iterable[RunOutcome]) -> dict[Plan, PlanCost]:
             milliseconds=totals.milliseconds.mean,
             external_calls=totals.external_calls.mean,
         )
-        for plan, totals in totals_of.items()
+        for plan, totals in total_by(runs, lambda run: run.plan, judged=False).items()
     }
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -16,6 +18,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.evaluation.intervals import Interval, mean_interval, ratio_interval, wilson_interval
 
+Key = TypeVar("Key", bound=Hashable)
 ACCURACY = 0.01
 _GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
 _LOG_GROWTH = math.log(_GROWTH)
@@ -176,6 +179,16 @@ _MOMENTS = (
     "cited_age_seconds",
     "precision",
 )
+
+
+def total_by(
+    runs: Iterable[RunOutcome], key_of: Callable[[RunOutcome], Key], *, judged: bool = True
+) -> dict[Key, RunTotals]:
+    """The sums over the runs of each key; without what was said of them where not `judged`."""
+    totals_of: dict[Key, RunTotals] = {}
+    for run in runs:
+        totals_of.setdefault(key_of(run), RunTotals()).add(run, judged=judged)
+    return totals_of
 
 
 class Summary(Value):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.contracts.document import Chunk, ChunkedDocument
-from sluice.contracts.trust import Inspection, PrivateSpan, Verdict
+from sluice.contracts.trust import Inspection, Verdict
 from sluice.trust.guard.guard import Judgement
 from sluice.trust.guard.model import Embed
+
+if TYPE_CHECKING:
+    from sluice.trust.private.finder import PrivateDataFinder
 
 
 class Guard(Protocol):
@@ -21,19 +24,6 @@ class Guard(Protocol):
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> Sequence[Judgement]:
         """One judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
-        ...
-
-
-class PrivateDataFinder(Protocol):
-    """Finds private data and secrets in a text. Safe for threads."""
-
-    @property
-    def version(self) -> str:
-        """Of its patterns."""
-        ...
-
-    def find(self, text: str) -> Sequence[PrivateSpan]:
-        """Spans that do not overlap, in their order."""
         ...
 
 

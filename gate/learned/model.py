@@ -28,7 +28,7 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
 
 from sluice.contracts.base import Sha256, Value
-from sluice.contracts.errors import Conflict, InvalidInput, first_problem
+from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.plan import Plan
 from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
 from sluice.gate.profile import Profile
@@ -150,18 +150,6 @@ class GateModel(Value):
     def sha256(self) -> Sha256:
         """The name of its file: hex SHA-256 of the bytes that it was read from, or would be written as."""
         return self._sha256 or hashlib.sha256(self.to_bytes()).hexdigest()
-
-    def check_fingerprint(self, fingerprint: str) -> None:
-        """Refuse an embedding model that this model was not fitted on.
-
-        Raises:
-            Conflict: the fingerprints differ.
-        """
-        if fingerprint != self.embedder_fingerprint:
-            raise Conflict(
-                f"model {self.version} reads cosines of {self.embedder_fingerprint}, not of {fingerprint}: "
-                "train one on this embedding model (sluice gate train)"
-            )
 
     def score(self, features: Mapping[str, float]) -> float:
         """The raw score in (0, 1), before calibration.

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from bench.redteam.__main__ import all_attacks
 from sluice_client import SluiceClient
 from tests.support.instance import Instance
 
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied(offline: Instance) -> None:
-    done = offline.sluice("eval", "redteam", "--corpus", "redteam-test", "--json", timeout=220)
+def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied(
+    offline: Instance, tmp_path: Path
+) -> None:
+    attacks = tmp_path / "attacks.jsonl"
+    attacks.write_text("".join(one.to_line() for one in all_attacks(payloads=2)))
+
+    done = offline.sluice(
+        "eval", "redteam", "--corpus", "redteam-test", "--attacks", str(attacks), "--json", timeout=220
+    )
 
     told = json.loads(done.stdout)
     unmarked = {one["channel"]: one["examples"] for one in told["channels"] if one["is_overt"] and one["unmarked"]}

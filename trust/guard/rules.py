@@ -87,7 +87,6 @@ RULES: tuple[Rule, ...] = _read_rules(_FILE)
 
 
 MODEL = "model"
-SUBMITTED = "submitted"
 _COMMANDS = frozenset(("override", "role-mark", "exfiltrate", "conceal", "tool-call", "address"))
 
 

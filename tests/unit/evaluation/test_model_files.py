@@ -34,7 +34,7 @@ def test_a_model_of_the_package_fits_this_release_and_says_what_it_was_fitted_on
     metadata = json.loads((folder / METADATA).read_text())
     assert model.version == folder.name
     assert metadata["model_sha256"] == model.sha256
-    model.check_fingerprint(FINGERPRINT)
+    assert model.embedder_fingerprint == FINGERPRINT
     assert all(len(one["sha256"]) == 3 and one["licence"] for one in metadata["collections"])
     near, far = (model.probability(dict.fromkeys(FEATURES, 0.5) | {"best_cosine": cosine}) for cosine in (0.8, 0.1))
     assert near > 0.5 > far

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -10,7 +11,7 @@ from sluice.contracts.base import Moment, Value
 from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.run_totals import RunTotals, Summary, summarise
+from sluice.evaluation.run_totals import RunTotals, Summary, summarise, total_by
 from sluice.ledger.learning.outcomes import Outcomes
 
 By = Literal["plan", "profile", "model"]
@@ -57,8 +58,7 @@ def evaluate(
 
     A million runs take half a minute of one processor, and the memory of one.
     """
-    decided = outcomes.decided_between(since.timestamp(), until.timestamp())
-    totals_of = _totals_by((run for run in decided if profile in (None, run.profile)), _KEYS[by])
+    totals_of = total_by(decided_runs(outcomes, since, until, profile=profile), _KEYS[by])
     total = RunTotals()
     for totals in totals_of.values():
         total.merge(totals)
@@ -72,8 +72,15 @@ def evaluate(
     )
 
 
-def _totals_by(runs: Iterable[RunOutcome], key_of: Callable[[RunOutcome], _Key]) -> dict[_Key, RunTotals]:
-    totals_of: dict[_Key, RunTotals] = {}
-    for run in runs:
-        totals_of.setdefault(key_of(run), RunTotals()).add(run)
-    return totals_of
+def decided_runs(
+    outcomes: Outcomes,
+    since: datetime,
+    until: datetime | None = None,
+    *,
+    corpus: str | None = None,
+    profile: str | None = None,
+) -> Iterator[RunOutcome]:
+    """The runs that were decided from `since` to before `until` (None: now), of one corpus or profile, or of all."""
+    for run in outcomes.decided_between(since.timestamp(), until.timestamp() if until else math.inf):
+        if corpus in (None, run.corpus) and profile in (None, run.profile):
+            yield run

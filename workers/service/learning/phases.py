@@ -26,7 +26,8 @@ from sluice.evaluation.phases import (
     check_lift,
 )
 from sluice.evaluation.retrieval.report import read_report
-from sluice.evaluation.run_totals import RunTotals
+from sluice.evaluation.run_totals import RunTotals, total_by
+from sluice.workers.service.learning.evaluation import decided_runs
 
 if TYPE_CHECKING:
     from sluice.workers.context import Context
@@ -43,21 +44,21 @@ def baseline(context: Context, now: datetime) -> PhaseReport:
     """Phase 0."""
     since = now - timedelta(days=BASELINE_DAYS + 1)
     untraced = context.ledger.outcomes.untraced_between(since.timestamp(), now.timestamp())
-    return check_baseline(_by_day(_decided(context, since, now)), now.date(), untraced)
+    return check_baseline(_by_day(decided_runs(context.ledger.outcomes, since, now)), now.date(), untraced)
 
 
 def lift(context: Context, now: datetime, baseline_until: datetime) -> PhaseReport:
     """Phase 1: the runs before a moment against those of the last 30 days behind it."""
     later = max(baseline_until, now - timedelta(days=RECENT_DAYS))
-    before = _totals(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until))
-    return check_lift(before, _totals(_decided(context, later, now)))
+    before = _totals(decided_runs(context.ledger.outcomes, datetime.fromtimestamp(0, UTC), baseline_until))
+    return check_lift(before, _totals(decided_runs(context.ledger.outcomes, later, now)))
 
 
 def freshness(context: Context, now: datetime) -> PhaseReport:
     """Phase 2, over the last 30 days; unsupported is what the judged responses' groundedness lacks to 1."""
     ages: dict[str, list[float]] = {}
     grounded: list[float] = []
-    for run in _decided(context, now - timedelta(days=RECENT_DAYS), now):
+    for run in decided_runs(context.ledger.outcomes, now - timedelta(days=RECENT_DAYS), now):
         of_profile = ages.setdefault(run.profile, [])
         if run.cited_age_seconds is not None and len(of_profile) < _AGES_KEPT:
             of_profile.append(run.cited_age_seconds / 86_400)
@@ -100,10 +101,12 @@ def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datet
     since = now - timedelta(days=CAPPED_DAYS + 1)
     most_usd = context.settings.budget.day_usd
     return check_costs(
-        _by_day(_decided(context, since, now)),
+        _by_day(decided_runs(context.ledger.outcomes, since, now)),
         now.date(),
         cap_usd,
-        _totals(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(0.95),
+        _totals(decided_runs(context.ledger.outcomes, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(
+            0.95
+        ),
         0 if most_usd is None else context.ledger.days_over(most_usd, since),
     )
 
@@ -111,10 +114,6 @@ def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datet
 def _slowest_ms(report: Path) -> float:
     """The median round trip of the report's slowest strategy."""
     return max(part.round_trip_time.p50_ms for part in read_report(report).strategies.values())
-
-
-def _decided(context: Context, since: datetime, until: datetime) -> Iterable[RunOutcome]:
-    return context.ledger.outcomes.decided_between(since.timestamp(), until.timestamp())
 
 
 def _by_day(runs: Iterable[RunOutcome]) -> dict[date, Day]:
@@ -128,10 +127,7 @@ def _by_day(runs: Iterable[RunOutcome]) -> dict[date, Day]:
 
 
 def _totals(runs: Iterable[RunOutcome]) -> RunTotals:
-    totals = RunTotals()
-    for run in runs:
-        totals.add(run)
-    return totals
+    return total_by(runs, lambda _: None).get(None) or RunTotals()
 
 
 def _groundedness(context: Context, run_id: str) -> list[float]:

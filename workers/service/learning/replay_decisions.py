@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.learning.control import NO_CONTROL
-from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.evaluation.decision_replay import DecisionReplay, ReplayedDecision, cost_by_plan, summarise_replay
 from sluice.gate.decide import decide, depends_on_sentences
 from sluice.gate.profile import PROFILES_DIR, Profile, choose_profile, load_profile, load_profiles
+from sluice.workers.service.learning.evaluation import decided_runs
 
 if TYPE_CHECKING:
     from sluice.workers.context import Context
@@ -32,9 +31,9 @@ def replay_decisions(
         InvalidSetting: its file does not fit.
     """
     new = read_profile(named, context.settings.gate.profiles_dir)
-    costs = cost_by_plan(_outcomes(context, since, corpus, profile))
-    replayed = (_replayed(context, run.run_id, new) for run in _outcomes(context, since, corpus, profile))
-    return summarise_replay(replayed, costs, f"{new.name}.v{new.version}", new.config_hash)
+    costs, replayed = (decided_runs(context.ledger.outcomes, since, corpus=corpus, profile=profile) for _ in range(2))
+    decisions = (_replayed(context, run.run_id, new) for run in replayed)
+    return summarise_replay(decisions, cost_by_plan(costs), f"{new.name}.v{new.version}", new.config_hash)
 
 
 def read_profile(named: str, profiles_dir: Path | None) -> Profile:
@@ -55,12 +54,6 @@ def read_profile(named: str, profiles_dir: Path | None) -> Profile:
     return choose_profile(load_profiles(profiles_dir), named)
 
 
-def _outcomes(context: Context, since: datetime, corpus: str | None, profile: str | None) -> Iterator[RunOutcome]:
-    for run in context.ledger.outcomes.decided_between(since.timestamp()):
-        if corpus in (None, run.corpus) and profile in (None, run.profile):
-            yield run
-
-
 def _replayed(context: Context, run_id: str, new: Profile) -> ReplayedDecision | None:
     """The decision of a run by the new profile; None where its record does not hold all that it needs."""
     requested, probed, decided = (
@@ -72,15 +65,7 @@ def _replayed(context: Context, run_id: str, new: Profile) -> ReplayedDecision |
     measured = probed[-1].body_as(CoverageProbed)
     is_measured = all(sentence.similarity is not None for sentence in measured.sentences)
     control = (before.control or NO_CONTROL).model_copy(update={"model": None, "fallback_from": None})
-    after = decide(
-        request,
-        measured,
-        new,
-        before.policy,
-        before.budget,
-        before.decided_at,
-        control,
-    )
+    after = decide(request, measured, new, before.policy, before.budget, before.decided_at, control)
     return ReplayedDecision(
         run_id=run_id,
         query=request.query,

@@ -82,12 +82,6 @@ def test_bytes_that_are_no_json_are_refused() -> None:
         GateModel.from_bytes(b"\x80pickle")
 
 
-def test_another_embedding_model_is_refused_with_what_helps() -> None:
-    model().check_fingerprint("test")
-    with pytest.raises(Conflict, match="sluice gate train"):
-        model().check_fingerprint("other/768")
-
-
 def test_a_missing_feature_is_an_error_and_no_zero() -> None:
     with pytest.raises(InvalidInput, match="best_cosine"):
         model().probability({"sentence_terms": 0.5})
