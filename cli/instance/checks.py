@@ -292,11 +292,14 @@ def _embedding(settings: Settings) -> Check:
 
 
 def _chromium(settings: Settings) -> Check:
-    from sluice.ingest.browser.browser import Browser
-    from sluice.workers.wiring.crawler import private_folders
+    from sluice.workers.wiring.crawler import NO_BROWSER, private_folders
 
     if settings.crawl.render == "never":
         return Check("chromium", "ok", "not needed: crawl.render is never")
+    if NO_BROWSER is not None:
+        return Check("chromium", "fail" if settings.crawl.enabled else "warn", NO_BROWSER.problem, NO_BROWSER.remedy)
+    from sluice.ingest.browser.browser import Browser
+
     browser = Browser(settings.crawl, hidden=private_folders(settings))
     try:
         return Check("chromium", "ok", f"{browser.assert_sandboxed()}, sandboxed")

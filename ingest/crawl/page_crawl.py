@@ -299,7 +299,11 @@ def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts
         BudgetExhausted: the page is slower than what is left.
     """
     if visit.context.browser is None:
-        raise PolicyRefused("render", f"{url} needs a browser: {reason}", "a Chromium; see `sluice doctor`")
+        raise PolicyRefused(
+            "render",
+            f"{url} needs a browser: {reason}",
+            "pip install 'sluice[crawl]' and a Chromium; see `sluice doctor`",
+        )
     visit.note("browser", reason)
     before_ms, rendered = visit.meter.milliseconds, _rendered(visit, visit.context.browser, url)
     headers = {name.lower(): value for name, value in rendered.headers.items()}

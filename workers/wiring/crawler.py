@@ -1,14 +1,19 @@
-"""The crawler of a process, put together of its parts. Imported only where pages are fetched: it brings the browser."""
+"""The crawler of a process, put together of its parts. Imported only where pages are fetched: it brings the browser.
+
+Without the extra `crawl` pages are fetched over HTTP alone; one that needs a browser is refused, with what brings it.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from sluice.contracts.errors import NotInstalled
+from sluice.contracts.extras import needed
 from sluice.contracts.known_pages import PageMemory
-from sluice.ingest.browser.browser import Browser
 from sluice.ingest.circuit_breaker import HostBreakers, host_rule
 from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from sluice.ingest.crawl.sitemap import SiteMaps
@@ -20,6 +25,17 @@ from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsCache
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.observers import count_circuit_opened, utc_now
+
+NO_BROWSER: NotInstalled | None = None
+"""Why this installation can have no browser."""
+try:
+    from sluice.ingest.browser.browser import Browser
+except ImportError as error:
+    if not (error.name or "").startswith("playwright"):
+        raise
+    NO_BROWSER = needed("crawl", error)
+
+_log = logging.getLogger(__name__)
 
 
 def build_crawler(
@@ -54,7 +70,9 @@ def build_crawler(
         store=store,
     )
     browser = None
-    if crawl.render != "never":
+    if crawl.render != "never" and NO_BROWSER is not None:
+        _log.warning("pages are read without a browser: %s", NO_BROWSER)
+    elif crawl.render != "never":
         browser = Browser(crawl, check_cancelled=check_cancelled, hidden=private_folders(settings))
         at_close(browser.close)
     breakers = HostBreakers(
