@@ -14,8 +14,7 @@ from fastapi import APIRouter, Query, Request
 from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, instance_of, request_span
 from sluice.api.problems import problem_responses
 from sluice.contracts.api import DefenceView
-from sluice.contracts.learning.control import DefenceName, FlagState
-from sluice.contracts.learning.flags import FlagRequest, FlagResult
+from sluice.contracts.learning.control import DefenceName, FlagRequest, FlagResult, FlagState
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.workers.service.learning.evaluation import By, Evaluation

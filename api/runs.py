@@ -19,9 +19,8 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Query as DirectQuery
 from sluice.contracts.retrieval import Retrieval
 from sluice.otel.context import current_traceparent
-from sluice.workers.service.announcements import PATIENCE_SECONDS, news_or_patience
 from sluice.workers.service.instance import Instance
-from sluice.workers.service.runs import RunSummary
+from sluice.workers.service.runs import PATIENCE_SECONDS, RunSummary, news_or_patience
 
 runs = APIRouter(prefix="/v1", tags=["runs"])
 retrieval = APIRouter(prefix="/v1", tags=["retrieval"])

@@ -1,10 +1,10 @@
 """The types that everything else speaks: events, documents, results, outcomes, errors.
 
 Start with `contracts.event`: the envelope, `encode` and `decode`. The bodies stand by subject in
-`contracts.gate`, `contracts.ingest`, `contracts.index`, `contracts.learning.judged_responses`,
-`contracts.learning.events`, `contracts.memory.events` and `contracts.graph.events`; what is ingested
-in `contracts.document`; what a query gets in `contracts.retrieval`; what the HTTP interface takes and
-gives in `contracts.api`, `contracts.memory.api` and `contracts.graph.api`; how a handler ends in
+`contracts.gate`, `contracts.ingest`, `contracts.index`, `contracts.learning.events`,
+`contracts.memory.events` and `contracts.graph.events`; what is ingested in `contracts.document`;
+what a query gets in `contracts.retrieval`; what the HTTP interface takes and gives in
+`contracts.api`, `contracts.memory.api` and `contracts.graph.api`; how a handler ends in
 `contracts.outcome`; what can go wrong in `contracts.errors`.
 
 Importing this package registers every body, so `decode` knows them all.
@@ -13,7 +13,7 @@ Importing this package registers every body, so `decode` knows them all.
 from sluice.contracts import gate, index, ingest
 from sluice.contracts.event import Body, Event, decode, encode
 from sluice.contracts.graph import events as graph_events
-from sluice.contracts.learning import events, judged_responses
+from sluice.contracts.learning import events
 from sluice.contracts.memory import events as memory_events
 
 __all__ = [
@@ -26,6 +26,5 @@ __all__ = [
     "graph_events",
     "index",
     "ingest",
-    "judged_responses",
     "memory_events",
 ]

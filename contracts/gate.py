@@ -14,7 +14,7 @@ from sluice.contracts.learning.control import Control, Judgement
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
 from sluice.contracts.memory.scope import MemoryScope
 from sluice.contracts.plan import Plan
-from sluice.contracts.profiles.measures import DomainMeasures
+from sluice.contracts.profiles import DomainMeasures
 from sluice.contracts.prompt import PromptMessage
 from sluice.contracts.retrieval import QueryText, SearchOptions
 

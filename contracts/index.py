@@ -10,7 +10,7 @@ from sluice.contracts.base import LaterText, Moment, Switch, Value, is_empty, is
 from sluice.contracts.budget import Spend
 from sluice.contracts.event import Body, Gap, Queue
 from sluice.contracts.plan import Plan
-from sluice.contracts.profiles.insights import AnswerInsights, CodeSample, PassageInsights
+from sluice.contracts.profiles import AnswerInsights, CodeSample, PassageInsights
 from sluice.contracts.prompt import Prompt
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import GateCheck, Origin, TrustScore

@@ -13,7 +13,7 @@ from sluice.contracts import api, retrieval
 from sluice.contracts.base import Value
 from sluice.contracts.event import Event
 from sluice.contracts.graph import api as graph
-from sluice.contracts.learning import flags
+from sluice.contracts.learning import control
 from sluice.contracts.memory import api as memory
 from sluice.contracts.operations import forget, quarantine
 
@@ -24,8 +24,8 @@ API_VALUES: tuple[type[Value], ...] = (
     api.DocumentsRequest,
     api.DocumentText,
     api.FeedbackRequest,
-    flags.FlagRequest,
-    flags.FlagResult,
+    control.FlagRequest,
+    control.FlagResult,
     forget.ForgetProof,
     forget.ForgetRequest,
     graph.CypherRequest,

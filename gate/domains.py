@@ -20,7 +20,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sluice.contracts.base import Switch, Value, is_empty
-from sluice.contracts.profiles.measures import Dependency, MentionVelocity
+from sluice.contracts.profiles import Dependency, MentionVelocity
 
 RECENT_DAYS = 7
 EARLIER_DAYS = 28

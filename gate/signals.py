@@ -42,7 +42,7 @@ from datetime import datetime
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
-from sluice.contracts.profiles.measures import DomainMeasures
+from sluice.contracts.profiles import DomainMeasures
 from sluice.gate.domains import rate_drift, rate_failing_tests, rate_todo_density, rate_velocity
 from sluice.gate.intent import QuestionKind, classify
 from sluice.gate.probe import compute_coverage, content_terms, is_informative

@@ -342,7 +342,7 @@ class Context:
     @lazy
     def ragas(self) -> RagasBridge:
         """Judges answers by what they were made from."""
-        from sluice.workers.wiring.ragas import build_ragas
+        from sluice.workers.wiring.judge import build_ragas
 
         def embed(texts: Sequence[str]) -> Vectors:
             return self.question_embedder.embed(texts).vectors

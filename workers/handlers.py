@@ -16,7 +16,7 @@ from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
 from sluice.contracts.index import AnswerReady
-from sluice.contracts.learning.judged_responses import ResponseJudgementDirected
+from sluice.contracts.learning.events import ResponseJudgementDirected
 from sluice.contracts.outcome import Done, Next, Outcome, Postponable
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import make_directives

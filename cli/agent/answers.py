@@ -13,7 +13,7 @@ from sluice.contracts.gate import DecisionFields
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.learning.control import ModelUse
 from sluice.contracts.plan import Plan
-from sluice.contracts.profiles.insights import CodeSample, PassageInsights
+from sluice.contracts.profiles import CodeSample, PassageInsights
 from sluice.contracts.prompt import PromptMessage
 from sluice.contracts.trust import GateCheck, TrustScore
 

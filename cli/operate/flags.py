@@ -10,13 +10,11 @@ import typer
 from sluice.cli.operate.dead_letter_options import Note
 from sluice.cli.output import AsJson, console, error_console, print_json, print_table
 from sluice.cli.session import session
-from sluice.contracts.learning.control import FlagState
-from sluice.contracts.learning.events import FlagAction
-from sluice.contracts.learning.flags import FlagResult
+from sluice.contracts.learning.control import FlagAction, FlagResult, FlagState
 from sluice.workers.feature_variables import VARIABLES
 from sluice.workers.runtime.flag_rules import NAMES
 from sluice.workers.service.caller import OWN_MACHINE, Caller
-from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.service.learning.control import FlagDesk
 
 flags = typer.Typer(help="Feature flags: switch features on and off at run time.", no_args_is_help=True)
 

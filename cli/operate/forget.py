@@ -18,8 +18,8 @@ from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, Forgo
 from sluice.contracts.retrieval import Filters
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
+from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.service import Service
-from sluice.workers.service.trust.forget import ForgetDesk
 
 FORGET_SECONDS = 300.0
 """How long the command waits for its run unless it is told otherwise."""

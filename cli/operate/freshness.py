@@ -14,15 +14,17 @@ from sluice.cli.session import goes_on, session, wait_for
 from sluice.contracts.errors import InvalidInput, TimedOut
 from sluice.ingest.freshness.refresh_plan import Counts, record_command
 from sluice.workers.context import Context
-from sluice.workers.service.plan_command import PLAN_VARIABLE, run_with_plan
-from sluice.workers.service.trust.freshness import (
+from sluice.workers.service.freshness import (
     FreshnessFiles,
+    Rechecked,
     files_of,
     plan_refresh,
+    recheck,
+    rechecked,
     require_whole,
     write_current_manifest,
 )
-from sluice.workers.service.trust.recheck import Rechecked, recheck, rechecked
+from sluice.workers.service.plan_command import PLAN_VARIABLE, run_with_plan
 
 _STDERR = 2
 

@@ -16,8 +16,8 @@ from sluice.contracts.operations.quarantine import QuarantinedChunk, Quarantined
 from sluice.contracts.trust import Finding
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
+from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.service import Service
-from sluice.workers.service.trust.quarantine import QuarantineDesk
 
 quarantine = typer.Typer(
     help="Quarantine: chunks that the guard blocked when they were ingested.", no_args_is_help=True

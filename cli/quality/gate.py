@@ -28,7 +28,7 @@ from sluice.gate.decide import explain, needs_model
 from sluice.gate.learned.model import GateModel
 from sluice.gate.profile import Profile, load_profiles
 from sluice.workers.context import Context
-from sluice.workers.service.learning.defences import lift_defence, list_defences
+from sluice.workers.service.learning.control import lift_defence, list_defences
 from sluice.workers.service.learning.rollouts import RolloutDesk
 
 SomeBody = TypeVar("SomeBody", bound=Body)

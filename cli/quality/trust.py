@@ -30,7 +30,7 @@ from sluice.contracts.retrieval import Filters, Query
 from sluice.evaluation.retrieval.submit import submit_documents
 from sluice.trust.gates import GuardReport, summarise, write_evidence
 from sluice.trust.redteam import SHIPPED, Attack, Outcome, RedTeamReport, outcome_of, read_attacks, summarise_attacks
-from sluice.workers.service.trust.guard import judge_questions, judge_runs
+from sluice.workers.service.quarantine import judge_questions, judge_runs
 from sluice_client import SluiceClient
 from sluice_client import errors as client_errors
 

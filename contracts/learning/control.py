@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
 from sluice.contracts.plan import Plan
@@ -15,6 +15,10 @@ from sluice.contracts.plan import Plan
 FlagName = Literal["gate_weights", "search", "crawl", "hybrid", "rerank", "learned_gate", "ragas", "graph", "memory"]
 FlagSource = Literal["kill_switch", "policy", "environment", "stored", "default"]
 """Who decides a flag, the strongest first."""
+
+
+FlagAction = Literal["on", "off", "kill", "reset"]
+"""What an operator does to a flag. A killed one is off whatever else decides; `reset` takes back all that is stored."""
 
 
 class FlagState(Value):
@@ -96,3 +100,33 @@ class Control(Value):
 
 NO_CONTROL = Control()
 """Nothing but the profile steers the gate."""
+
+
+class FlagRequest(Value):
+    """`PUT /v1/flags/{name}`: store whether it is on; or with `kill`, hold it off whatever else decides."""
+
+    enabled: bool
+    kill: bool = False
+    note: Annotated[str, Field(max_length=4_000)] = ""
+
+    @model_validator(mode="after")
+    def _killed_is_off(self) -> FlagRequest:
+        if self.kill and self.enabled:
+            raise ValueError("kill switches off: send enabled false with it")
+        return self
+
+    @property
+    def action(self) -> FlagAction:
+        """What is asked for."""
+        return "kill" if self.kill else "on" if self.enabled else "off"
+
+
+class FlagResult(Value):
+    """The flag as it stands then. `run_id` is the control run that records the change; None where nothing changed.
+
+    `purged` is how many directives were cancelled, because they waited for what is off now.
+    """
+
+    state: FlagState
+    run_id: str | None = None
+    purged: Annotated[int, Field(ge=0)] = 0

@@ -1,25 +1,22 @@
 """Facts about what steers the gate: flags that were changed, what was purged by them, and its own steps back.
 
-Each stands in a run of kind `control`, recorded finished (`workers.service.learning.control_events`). No queue
-consumes them.
+Each stands in a run of kind `control`, recorded finished (`workers.service.learning.control`), and no queue consumes
+it. The other events are of responses that are judged: a share of those that agents report.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from sluice.contracts.base import LaterText, Sha256
 from sluice.contracts.event import Body, Queue
-from sluice.contracts.learning.control import Defence, DefenceName, FlagName, FlagSource
+from sluice.contracts.learning.control import Defence, DefenceName, FlagAction, FlagName, FlagSource
 from sluice.contracts.learning.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
 
 CONTROL_CORPUS = "sluice.control"
 """The corpus that control runs are of. It holds no documents; a key that is limited to corpora sees none of them."""
-
-FlagAction = Literal["on", "off", "kill", "reset"]
-"""What an operator does to a flag. A killed one is off whatever else decides; `reset` takes back all that is stored."""
 
 
 class FlagChanged(Body):
@@ -89,3 +86,24 @@ class RolloutChanged(Body):
     verdict: VerdictKind | None = None
     why: str = ""
     operator: str
+
+
+Supported = Annotated[float | None, Field(ge=0, le=1)]
+
+
+class ResponseJudgementDirected(Body):
+    """The response of the feedback that caused this is to be judged against the passages of the run's answer."""
+
+    queue: ClassVar[Queue | None] = "query"
+
+
+class ResponseJudged(Body):
+    """How far a response keeps to the passages that it was made from; None where that could not be told.
+
+    `method` says by what each figure was found: `ragas`, or support by sentences. `failures` say what is missing.
+    """
+
+    groundedness: Supported = None
+    faithfulness: Supported = None
+    method: dict[str, str]
+    failures: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from typing import Any
 
 from lxml import etree
 
-from sluice.contracts.profiles.measures import Dependency
+from sluice.contracts.profiles import Dependency
 
 FACTS_KEY = "repository_facts"
 DEPENDENCIES, TESTS = "dependencies", "tests"

@@ -16,8 +16,8 @@ from sqlalchemy import bindparam, delete, select, update
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Body, Event, Gap
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
-from sluice.contracts.learning.control import FlagName, FlagState
-from sluice.contracts.learning.events import FlagAction, FlagChanged, PendingPurged
+from sluice.contracts.learning.control import FlagAction, FlagName, FlagState
+from sluice.contracts.learning.events import FlagChanged, PendingPurged
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.audit import actions_on

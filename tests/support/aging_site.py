@@ -15,8 +15,14 @@ from sluice.contracts.index import AnswerReady
 from sluice.contracts.ingest import ChunksEmbedded
 from sluice.contracts.plan import Plan
 from sluice.ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
-from sluice.workers.service.trust.freshness import files_of, plan_refresh, write_current_manifest
-from sluice.workers.service.trust.recheck import Rechecked, recheck, rechecked
+from sluice.workers.service.freshness import (
+    Rechecked,
+    files_of,
+    plan_refresh,
+    recheck,
+    rechecked,
+    write_current_manifest,
+)
 from tests.support.in_process import Instance
 from tests.support.site import Site
 

@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict
 
 from sluice.contracts.base import Value
-from sluice.contracts.profiles.insights import CodeSample
+from sluice.contracts.profiles import CodeSample
 
 MOST_CHARACTERS = 100_000
 """Of one sample: what is longer is no sample, and is not parsed."""

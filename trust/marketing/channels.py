@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 from urllib.parse import urlsplit
 
-from sluice.contracts.profiles.insights import Channel, Channels, Voice
+from sluice.contracts.profiles import Channel, Channels, Voice
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.trust.marketing.claims import channel_rules
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from sluice.contracts.base import Value
-from sluice.contracts.profiles.insights import Claim, Disclosure, Sentiment
+from sluice.contracts.profiles import Claim, Disclosure, Sentiment
 
 if TYPE_CHECKING:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer

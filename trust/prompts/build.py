@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.index import Answer, Citation
 from sluice.contracts.plan import Plan
-from sluice.contracts.profiles.insights import PassageInsights
+from sluice.contracts.profiles import PassageInsights
 from sluice.contracts.prompt import PromptMessage
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.trust.confidence import LIMITED_BELOW

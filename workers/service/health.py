@@ -11,7 +11,7 @@ from sluice.contracts.errors import DiskFull, SluiceError
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.disk_room import DiskRoom
-from sluice.workers.service.trust.freshness import published_hash
+from sluice.workers.service.freshness import published_hash
 from sluice.workers.wiring.graph.directives import is_graphed
 
 

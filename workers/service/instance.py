@@ -13,24 +13,21 @@ from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
-from sluice.workers.service.announcements import Announcements
 from sluice.workers.service.api_keys import ApiKeys
-from sluice.workers.service.dead_letters import DeadLetterDesk
+from sluice.workers.service.dead_letters import DeadLetterDesk, ReplayDesk
+from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.graph.desk import GraphDesk
 from sluice.workers.service.graph.server_health import check_graph_server
 from sluice.workers.service.graph.upkeep import GraphUpkeep
 from sluice.workers.service.health import check_health
-from sluice.workers.service.learning.defences import lift_defence, list_defences
+from sluice.workers.service.learning.control import FlagDesk, lift_defence, list_defences
 from sluice.workers.service.learning.evaluation import By, Evaluation, evaluate
-from sluice.workers.service.learning.flags import FlagDesk
 from sluice.workers.service.learning.rollouts import RolloutDesk
 from sluice.workers.service.memory.desk import MemoryDesk
 from sluice.workers.service.memory.upkeep import MemoryUpkeep
-from sluice.workers.service.replays import ReplayDesk
-from sluice.workers.service.runs import Runs
+from sluice.workers.service.quarantine import QuarantineDesk
+from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
-from sluice.workers.service.trust.forget import ForgetDesk
-from sluice.workers.service.trust.quarantine import QuarantineDesk
 from sluice.workers.settings import Settings
 
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]

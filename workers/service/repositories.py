@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sluice.contracts.document import Document, Provenance, document_id_for, sha256_text
 from sluice.contracts.errors import InvalidInput, PolicyRefused
-from sluice.contracts.profiles.measures import Dependency
+from sluice.contracts.profiles import Dependency
 from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.extract.media_types import PLAIN

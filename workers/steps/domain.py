@@ -10,8 +10,15 @@ from datetime import datetime
 
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.index import Answer, Citation
-from sluice.contracts.profiles.insights import AnswerInsights, Channel, PassageInsights, Voice
-from sluice.contracts.profiles.measures import Dependency, DomainMeasures, MentionVelocity
+from sluice.contracts.profiles import (
+    AnswerInsights,
+    Channel,
+    Dependency,
+    DomainMeasures,
+    MentionVelocity,
+    PassageInsights,
+    Voice,
+)
 from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
 from sluice.gate.domains import InsightSettings, count_todo_marks, measure_velocity, newest_release
 from sluice.gate.entities import extract_brands

@@ -15,7 +15,7 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
 from sluice.contracts.learning.control import Judgement
-from sluice.contracts.learning.judged_responses import ResponseJudged
+from sluice.contracts.learning.events import ResponseJudged
 from sluice.contracts.plan import Plan
 from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import choose_plan, compute_score

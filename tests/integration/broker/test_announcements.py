@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sluice.workers.service.announcements import Announcements
+from sluice.workers.service.runs import Announcements
 from tests.support.valkey import Valkey
 
 

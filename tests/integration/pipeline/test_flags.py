@@ -14,14 +14,13 @@ from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.index import AnswerReady
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
-from sluice.contracts.learning.control import FlagName
-from sluice.contracts.learning.events import FlagAction
+from sluice.contracts.learning.control import FlagAction, FlagName
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.service.learning.control import FlagDesk
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.inject import assemble
 from tests.support.in_process import Instance, MakeInstance

@@ -15,7 +15,7 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.service.caller import OWN_MACHINE, Caller
-from sluice.workers.service.trust.forget import ForgetDesk
+from sluice.workers.service.forget import ForgetDesk
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site

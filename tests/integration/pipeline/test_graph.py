@@ -17,7 +17,7 @@ from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.operations.forget import Selection
 from sluice.graph.generations.publish import Generation, current, verified
 from sluice.ledger.graph.rows import Totals
-from sluice.workers.service.trust.forget_proof import prove
+from sluice.workers.service.forget import prove
 from sluice.workers.steps.graph.publish import BEHIND_SECONDS, REST, publish_rows
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row

@@ -11,7 +11,7 @@ from sluice.contracts.operations.forget import ForgetRequest, Selection
 from sluice.graph.settings import GraphSettings
 from sluice.workers.processes.watches.graph_server_feed import AWAY_SECONDS, GraphServerFeed
 from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.trust.forget import ForgetDesk
+from sluice.workers.service.forget import ForgetDesk
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.world import World, fake_server, settings
 from tests.support.in_process import Instance, MakeInstance

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from sluice.cli.main import app
 from sluice.contracts.api import DocumentsRequest, GateRequest
 from sluice.contracts.document import ChunkBatch
-from sluice.workers.service.trust.guard import judge_runs
+from sluice.workers.service.quarantine import judge_runs
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.index_corpus import Maker
 

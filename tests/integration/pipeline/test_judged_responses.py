@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.api import FeedbackRequest, GateRequest
-from sluice.contracts.learning.judged_responses import ResponseJudged
+from sluice.contracts.learning.events import ResponseJudged
 from sluice.workers.steps.judge import is_sampled
 from tests.support.in_process import Instance, MakeInstance
 

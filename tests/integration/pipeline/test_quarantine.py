@@ -17,7 +17,7 @@ from sluice.ingest.chunk.token_ids import embedding_texts
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.runtime.blob_collection import BlobCollector
 from sluice.workers.service.caller import OWN_MACHINE, Caller
-from sluice.workers.service.trust.quarantine import QuarantineDesk
+from sluice.workers.service.quarantine import QuarantineDesk
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.suspicious import Suspicious

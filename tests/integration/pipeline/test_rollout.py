@@ -12,8 +12,8 @@ from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
 from sluice.contracts.errors import Conflict, NotFound
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.ids import new_run_id
-from sluice.contracts.learning.control import Arm
-from sluice.contracts.learning.events import CONTROL_CORPUS, FlagAction, RolloutChanged
+from sluice.contracts.learning.control import Arm, FlagAction
+from sluice.contracts.learning.events import CONTROL_CORPUS, RolloutChanged
 from sluice.contracts.learning.rollout import RolloutRequest
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import explain
@@ -21,7 +21,7 @@ from sluice.gate.profile import Profile
 from sluice.ledger.schema.learning_tables import outcomes
 from sluice.workers.processes.watches.rollout_watch import RolloutWatch
 from sluice.workers.service.caller import Caller
-from sluice.workers.service.learning.flags import FlagDesk
+from sluice.workers.service.learning.control import FlagDesk
 from sluice.workers.service.learning.rollouts import RolloutDesk
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.in_process import Instance, MakeInstance

@@ -22,7 +22,7 @@ from sluice.gate.profile import Profile
 from sluice.ledger.schema.learning_tables import outcomes
 from sluice.workers.processes.watches.self_defence import SelfDefence
 from sluice.workers.runtime.standing_defences import StandingDefences
-from sluice.workers.service.learning.defences import lift_defence, list_defences
+from sluice.workers.service.learning.control import lift_defence, list_defences
 from tests.support.in_process import Instance, MakeInstance
 
 QUESTION = "which release of the library is the latest?"

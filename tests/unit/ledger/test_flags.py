@@ -18,8 +18,8 @@ from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Event
 from sluice.contracts.ingest import SearchDirected
-from sluice.contracts.learning.control import FlagName, FlagState
-from sluice.contracts.learning.events import FlagAction, PendingPurged
+from sluice.contracts.learning.control import FlagAction, FlagName, FlagState
+from sluice.contracts.learning.events import PendingPurged
 from sluice.contracts.outcome import Done, Next
 from sluice.ledger.learning.flags import FlagChange, StoredFlag
 from sluice.ledger.ledger import Claim, Ledger

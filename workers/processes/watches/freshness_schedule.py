@@ -61,7 +61,7 @@ class FreshnessSchedule:
             raise
 
     def _recheck(self, corpus: str) -> None:
-        from sluice.workers.service.trust.recheck import recheck  # where the schedule is off, none of it is loaded
+        from sluice.workers.service.freshness import recheck  # where the schedule is off, none of it is loaded
 
         if self._is_under_way(corpus):
             log.info("recheck_under_way", corpus=corpus, run_id=self._runs[corpus])

@@ -24,7 +24,7 @@ from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
 from sluice.otel import metrics
-from sluice.workers.service.learning.control_events import announce_control
+from sluice.workers.service.learning.control import announce_control
 
 if TYPE_CHECKING:
     from sluice.contracts.learning.run_outcome import RunOutcome

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import Corrupted
-from sluice.contracts.learning.judged_responses import ResponseJudged
+from sluice.contracts.learning.events import ResponseJudged
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.learned_gate import METADATA, find_model

@@ -20,7 +20,7 @@ from sluice.gate.learned.rollout import Cause, advance, begin, check_stages, eve
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.workers.context import Context
 from sluice.workers.runtime.gate_models import read_model_file
-from sluice.workers.service.learning.control_events import announce_control
+from sluice.workers.service.learning.control import announce_control
 
 __all__ = ["AbReport", "JudgedStage", "RolloutDesk", "change_rollout", "judge_rollout"]
 

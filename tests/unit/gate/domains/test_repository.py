@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.profiles.measures import Dependency
+from sluice.contracts.profiles import Dependency
 from sluice.gate.domains import (
     compare_versions,
     count_todo_marks,

@@ -23,7 +23,7 @@ from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.learning_tables import outcomes
 from sluice.workers.context import Context
 from sluice.workers.processes.watches.self_defence import SelfDefence
-from sluice.workers.service.learning.defences import lift_defence, list_defences
+from sluice.workers.service.learning.control import lift_defence, list_defences
 from sluice.workers.settings import Settings
 from tests.support.ledger_story import NOON, Clock
 from tests.support.repository import REPOSITORY

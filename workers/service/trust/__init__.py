@@ -1,1 +1,0 @@
-"""What operators ask about trust: quarantine, gates, what is forgotten, what is fresh."""
