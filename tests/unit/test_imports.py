@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
+
+import grimp
 
 from tests.support.repository import REPOSITORY
 
@@ -60,3 +63,11 @@ def test_what_tests_share_is_in_a_module_of_its_own() -> None:
     imported = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*(?:conftest|test_\w+)\b.*", re.MULTILINE)
     found = {str(path): imported.findall(path.read_text()) for path in (REPOSITORY / "tests").rglob("*.py")}
     assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    """Imports for type checkers alone count too: who reads one module of a circle has to read them all."""
+    graph = grimp.build_graph("sluice", cache_dir=None)
+    modules = {name for name in graph.modules if not name.startswith("sluice.graph.extract.python.")}
+    imported = {name: graph.find_modules_directly_imported_by(name) & modules for name in modules}
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names them
