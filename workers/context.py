@@ -409,7 +409,7 @@ class Context:
     @lazy
     def graph_server(self) -> GraphServer | None:
         """The Neo4j or Memgraph of the settings."""
-        from sluice.workers.wiring.graph.server import build_graph_server
+        from sluice.workers.wiring.graph.graphs import build_graph_server
 
         server = build_graph_server(self.settings.graph, self.settings.egress)
         if server is not None:

@@ -32,7 +32,7 @@ from sluice.workers.steps.corpus_changes import (
     select_documents,
 )
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
-from sluice.workers.steps.graph.erase import erase_from_graph
+from sluice.workers.steps.graph.publish import erase_from_graph
 from sluice.workers.steps.inspect import Inspection
 from sluice.workers.steps.pages import Pages, first_crawled_at
 from sluice.workers.wiring.corpora import Corpora

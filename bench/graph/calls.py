@@ -25,8 +25,7 @@ from typing import NamedTuple
 from bench.graph.record import sources as tree_sources
 from bench.graph.recorder import CallPair, Recorder
 from bench.graph.workloads import GROUPS
-from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
-from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.graph.model import DocumentRow, Edge, EdgeType, GraphDocument, Origin
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.resolution import Resolver
 

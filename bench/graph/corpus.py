@@ -9,9 +9,8 @@ from pathlib import Path
 
 from bench.append_documents import append_documents
 from sluice.contracts.document import Document
-from sluice.contracts.graph.model import GraphDocument
+from sluice.contracts.graph.model import DocumentRow, GraphDocument
 from sluice.contracts.graph.retrieval import GraphArm
-from sluice.contracts.graph.rows import DocumentRow
 from sluice.graph.arm import Arm
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.publish import publish

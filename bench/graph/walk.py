@@ -20,9 +20,17 @@ from pathlib import Path
 
 import numpy as np
 
-from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
+from sluice.contracts.graph.model import (
+    DocumentRow,
+    Edge,
+    EdgeType,
+    GraphDocument,
+    Origin,
+    document_node,
+    symbol,
+    unknown,
+)
 from sluice.contracts.graph.retrieval import GraphHit
-from sluice.contracts.graph.rows import DocumentRow
 from sluice.graph.arm import Arm
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.publish import FILE, current, open_generation, publish

@@ -229,7 +229,7 @@ def _otlp(settings: Settings) -> Check:
 
 
 def _graph_server(settings: Settings) -> Check:
-    from sluice.workers.wiring.graph.server import build_graph_server
+    from sluice.workers.wiring.graph.graphs import build_graph_server
 
     server = build_graph_server(settings.graph, settings.egress)
     if server is None:

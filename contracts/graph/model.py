@@ -138,3 +138,22 @@ def unknown(language: str, name: str) -> Node:
 def document_node(document_id: str) -> Node:
     """The node of a document."""
     return Node(NodeLabel.DOCUMENT, document_id)
+
+
+class DocumentRow(NamedTuple):
+    """A document of the graph, as the ledger keeps it: what identifies it, and the edges made from its text."""
+
+    document_id: str
+    path: str | None
+    url: str | None
+    title: str | None
+    edges: tuple[Edge, ...]
+
+
+class CitationRow(NamedTuple):
+    """An answer that cited a document. `conversation` is the session's id, or the run's where there is none."""
+
+    document_id: str
+    conversation: str
+    lines: tuple[int, ...] = ()
+    """Where the cited passages begin, from 1, ascending, each once."""

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.contracts.graph.model import EdgeType, Node, NodeLabel, Origin
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import CitationRow, DocumentRow, EdgeType, Node, NodeLabel, Origin
 from sluice.graph.generations.definitions import Definition, How, is_made, is_unknown, name_of
 from sluice.graph.generations.resolution import Resolver
 from sluice.graph.generations.stated import LABEL_CODES, ORIGINS, TYPE_CODES, Arrays, Stated, state

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import CitationRow, DocumentRow
 from sluice.disk.durable import fsync_path, replace_pointer, write_durably
 from sluice.disk.locks import lock_file
 from sluice.graph.generations.fold import fold

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sluice.contracts.graph.model import Edge, EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.graph.model import DocumentRow, Edge, EdgeType, NodeLabel, Origin
 from sluice.graph.generations.definitions import Bond, Definition, Found, How, definitions_of
 from sluice.graph.generations.names import Names
 

@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import (
+    CitationRow,
+    DocumentRow,
+    Edge,
+    EdgeType,
+    Node,
+    NodeLabel,
+    Origin,
+    document_node,
+)
 
 LABELS = (NodeLabel.DOCUMENT, NodeLabel.SYMBOL, NodeLabel.URL, NodeLabel.TOOL, NodeLabel.CONVERSATION)
 TYPES = (

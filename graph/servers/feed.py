@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin
-from sluice.contracts.graph.rows import CitationRow
+from sluice.contracts.graph.model import CitationRow, Edge, EdgeType, Node, NodeLabel, Origin
 from sluice.graph.schema import named
 from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, dicts, portions, run_rows
 from sluice.graph.servers.statements import (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from sluice.contracts.errors import TimedOut, Unavailable
-from sluice.contracts.graph.rows import CitationRow
+from sluice.contracts.graph.model import CitationRow
 from sluice.graph.servers import feed, search, upsert
 from sluice.graph.servers.client import BoltClient, CheckAddress, Rows, dicts
 from sluice.graph.servers.dialect import VECTOR_INDEX

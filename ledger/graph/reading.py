@@ -11,8 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, select, text
 
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.graph.model import Edge, Node, NodeLabel
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import CitationRow, DocumentRow, Edge, Node, NodeLabel
 from sluice.ledger.graph.changes import standing, totals_of
 from sluice.ledger.graph.rows import GraphRow, Standing, StoredEdge, Totals, read_edge
 from sluice.ledger.schema.graph_tables import graph_documents, graph_edges

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import bindparam, literal_column, select
 
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import CitationRow, DocumentRow
 from sluice.ledger.database import Database
 from sluice.ledger.graph import changes, chosen
 from sluice.ledger.graph.changes import Change

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import (
+    CitationRow,
+    DocumentRow,
+    Edge,
+    EdgeType,
+    Node,
+    NodeLabel,
+    Origin,
+    document_node,
+    symbol,
+    unknown,
+)
 from sluice.graph.generations.fold import fold
 from sluice.graph.generations.view import GraphView
 

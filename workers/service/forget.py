@@ -35,7 +35,7 @@ from sluice.index.search.selection import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
-from sluice.workers.service.graph.traces import find_in_graph
+from sluice.workers.service.graph.upkeep import find_in_graph
 from sluice.workers.service.service import Service
 from sluice.workers.service.submissions import usable_url
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-import sluice.workers.wiring.graph.indexed
+import sluice.workers.wiring.graph.documents
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, PolicyRefused
 from sluice.contracts.graph.model import Edge
@@ -124,9 +124,9 @@ def test_another_parser_has_every_document_read_anew(followed: Followed, monkeyp
     def fewer(document: extract.GraphDocument) -> tuple[Edge, ...]:
         return extract.extract_edges(document)[:1]
 
-    monkeypatch.setattr(sluice.workers.wiring.graph.indexed, "extract_edges", fewer)
+    monkeypatch.setattr(sluice.workers.wiring.graph.documents, "extract_edges", fewer)
     assert not followed.is_proven()
-    monkeypatch.setattr(sluice.workers.wiring.graph.indexed, "parser_version", lambda: "another")
+    monkeypatch.setattr(sluice.workers.wiring.graph.documents, "parser_version", lambda: "another")
     followed.watch = GraphWatch(followed.instance.context, lambda: datetime.fromtimestamp(NOON, UTC))  # a new process
     assert followed.looks() == 1
     followed.instance.works("graph")

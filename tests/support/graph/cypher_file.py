@@ -6,8 +6,17 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
-from sluice.contracts.graph.rows import CitationRow, DocumentRow
+from sluice.contracts.graph.model import (
+    CitationRow,
+    DocumentRow,
+    Edge,
+    EdgeType,
+    Node,
+    NodeLabel,
+    Origin,
+    document_node,
+    symbol,
+)
 from sluice.graph.cypher.build import DocumentFacts, build
 from sluice.graph.generations.publish import publish
 

@@ -21,7 +21,7 @@ from sluice.graph.cypher.build import DocumentFacts, build_in_child
 from sluice.graph.cypher.engine_file import CypherFile, newest_files
 from sluice.otel import metrics
 from sluice.workers.wiring.graph.directives import is_graphed
-from sluice.workers.wiring.graph.lag import published_in
+from sluice.workers.wiring.graph.documents import published_in
 
 if TYPE_CHECKING:
     from sluice.workers.context import Context

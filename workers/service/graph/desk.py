@@ -13,14 +13,29 @@ from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, Pol
 from sluice.contracts.graph.api import CypherRequest, CypherResult, Linked, NearestDocuments, Neighbours
 from sluice.contracts.graph.model import EdgeType
 from sluice.otel import metrics
-from sluice.workers.service.graph.readers import graphed_reader
 from sluice.workers.service.graph.server_questions import nearest_on_graph_server, query_graph_server
+from sluice.workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
     from sluice.graph.generations.view import GraphView
     from sluice.graph.walk.neighbours import Direction
     from sluice.workers.context import Context
     from sluice.workers.service.caller import Caller
+    from sluice.workers.wiring.corpora import Reader
+
+
+def graphed_reader(context: Context, corpus: str, caller: Caller) -> Reader:
+    """What reads the index of a corpus that may have a graph.
+
+    Raises:
+        Forbidden: the corpus is not the caller's.
+        InvalidInput: it is an agent's memory, which has no graph.
+        NotFound: nothing was written to the corpus.
+    """
+    caller.may_touch(corpus)
+    if not is_graphed(corpus):
+        raise InvalidInput("corpus", f"{corpus} is an agent's memory, which has no graph", "name another corpus")
+    return context.readers.existing(corpus)
 
 
 class GraphDesk:

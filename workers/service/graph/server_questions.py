@@ -6,11 +6,20 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, SluiceError, Unavailable
-from sluice.contracts.graph.api import CypherRequest, CypherResult, NearDocument, NearestDocuments, NearLink
+from sluice.contracts.graph.api import (
+    CypherRequest,
+    CypherResult,
+    GraphServerHealth,
+    NearDocument,
+    NearestDocuments,
+    NearLink,
+)
+from sluice.workers.context import Context
 
 if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer
     from sluice.workers.context import Context
+
 
 NO_SERVER = "no graph server is configured: set graph.url, or NEO4J_URI; without one the graph is in files"
 
@@ -101,3 +110,17 @@ def _shown(value: Any) -> Any:
         own = _OF_THE_FEEDING if "label" in value or "type" in value else frozenset[str]()
         return {name: _shown(one) for name, one in value.items() if name not in own}
     return [_shown(one) for one in value] if isinstance(value, list) else value
+
+
+def check_graph_server(context: Context) -> GraphServerHealth:
+    """Have the server answer a question. The message names host and port and no secret.
+
+    Raises:
+        NotFound: no server is configured.
+    """
+    server = graph_server_of(context)
+    try:
+        server.ping()
+    except SluiceError as error:
+        return GraphServerHealth(status="unhealthy", message=str(error))
+    return GraphServerHealth(status="healthy", message="Neo4j connection successful")

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from sluice.contracts.api import RunAccepted
-from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.errors import Corrupted, PolicyRefused
 from sluice.contracts.graph.api import GraphProof, GraphStatus
+from sluice.contracts.operations.forget import Trace
 from sluice.contracts.outcome import Next
 from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.extract.extract import parser_version, what_is_missing
+from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
-from sluice.workers.service.graph.readers import graphed_reader
+from sluice.workers.service.graph.desk import graphed_reader
 from sluice.workers.service.graph.server_questions import version_on_graph_server
 from sluice.workers.wiring.graph.directives import directives, nothing_but_published
-from sluice.workers.wiring.graph.indexed import IndexedDocuments
-from sluice.workers.wiring.graph.lag import GraphLag, measure_lag, published_in
+from sluice.workers.wiring.graph.documents import GraphLag, IndexedDocuments, measure_lag, published_in
 
 if TYPE_CHECKING:
     from sluice.workers.context import Context
     from sluice.workers.service.caller import Caller
     from sluice.workers.service.service import Service
     from sluice.workers.wiring.corpora import Reader
+
 
 SMALL_LAG = 100
 """Documents that may go before bulk: a second or so."""
@@ -138,3 +143,36 @@ class GraphUpkeep:
         run = replace(run, is_small=len(lag.document_ids) <= SMALL_LAG)
         first = [Next(one) for one in directives(lag.document_ids, lag.journal_offset)]
         return self._service.begin(run, first or [Next(nothing_but_published(lag.journal_offset))])
+
+
+_MOST_NAMED = 20
+
+
+def find_in_graph(context: Context, corpus: str, ids: frozenset[str]) -> Iterator[Trace]:
+    """What the graph has of documents that are named, or that the index has no more."""
+    with context.ledger.graph.snapshot(corpus) as rows:
+        known = [one.document_id for one in rows.standing() if not one.is_tombstone]
+    yield _trace(context, corpus, "graph rows", known, ids)
+    folder = context.graphs.folder(corpus)
+    for place in sorted(folder.glob("graph-*")):
+        name = f"graph generation {place.name}"
+        try:
+            view = open_generation(folder, Generation.model_validate_json((place / MANIFEST).read_bytes()))
+        except (OSError, ValidationError, Corrupted) as error:
+            detail = f"it cannot be read, and goes with the next publishing: {error}"
+            yield Trace(place=name, looked_at=0, found=("not looked into",), detail=detail)
+        else:
+            held = [view.node(number).key for number in range(view.documents)]
+            yield _trace(context, corpus, name, held, ids)
+
+
+def _trace(context: Context, corpus: str, place: str, held: list[str], ids: frozenset[str]) -> Trace:
+    served = context.readers.reader(corpus).documents(held) if context.readers.exists(corpus) else {}
+    found = sorted(one for one in held if one in ids or one not in served)
+    return Trace(place=place, looked_at=len(held), found=_some(found))
+
+
+def _some(names: Iterable[str]) -> tuple[str, ...]:
+    every = tuple(names)
+    more = (f"and {len(every) - _MOST_NAMED} more",) if len(every) > _MOST_NAMED else ()
+    return (*every[:_MOST_NAMED], *more)

@@ -6,7 +6,7 @@ of the time, however long it takes. One process publishes at a time; whoever com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from sluice.graph.generations.publish import POINTER, lock_folder, publish, verified
+from sluice.graph.generations.publish import POINTER, discard, lock_folder, publish, verified
+from sluice.ledger.graph.rows import Totals
 from sluice.otel import metrics
 
 if TYPE_CHECKING:
     from sluice.graph.generations.publish import Generation
     from sluice.ledger.graph.store import Graphs
+
 
 log = structlog.get_logger(__name__)
 
@@ -80,3 +82,18 @@ def _counted() -> Iterator[None]:
         metrics.GRAPH_GENERATIONS.labels("failed").inc()
         raise
     metrics.GRAPH_GENERATIONS.labels("published").inc()
+
+
+def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, folder: Path) -> None:
+    """Remove the rows of the documents, and all generations in `folder`: the next one is folded from rows without them.
+
+    The rows go first, so whoever publishes meanwhile either had begun before, and is waited for, or does without them.
+
+    Raises:
+        Unavailable: another process publishes the corpus all the time, or the ledger does not answer.
+    """
+    if graph.totals(corpus) == Totals():
+        return
+    graph.remove(corpus, document_ids, as_of)
+    with lock_folder(folder, LOCK_SECONDS):
+        discard(folder)

@@ -15,7 +15,7 @@ from sluice.contracts.event import Gap
 from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import Totals, Written
 from sluice.otel import metrics
-from sluice.workers.wiring.graph.indexed import IndexedDocuments
+from sluice.workers.wiring.graph.documents import IndexedDocuments
 
 if TYPE_CHECKING:
     from sluice.ledger.graph.store import Graphs

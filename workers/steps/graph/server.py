@@ -19,7 +19,7 @@ from sluice.graph.servers.feed import Feed, ServerDocument
 from sluice.graph.servers.upsert import Fed
 
 if TYPE_CHECKING:
-    from sluice.contracts.graph.rows import CitationRow
+    from sluice.contracts.graph.model import CitationRow
     from sluice.graph.servers.server import GraphServer
     from sluice.ledger.graph.chosen import FullRow
     from sluice.ledger.graph.rows import Standing, Totals

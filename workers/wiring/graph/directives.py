@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.events import GraphDirected
-from sluice.graph.extract.extract import what_is_missing
 from sluice.memory.qdrant_schema import COLLECTION_NAME
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ def is_graphed(corpus: str) -> bool:
 
 def graph_directives(corpus: str, indexed: DocumentIndexed, settings: GraphSettings) -> Iterator[GraphDirected]:
     """What has the graph read the documents of an event, those removed too; none without the extra `graph`."""
+    from sluice.graph.extract.extract import what_is_missing
+
     if settings.enabled and is_graphed(corpus) and what_is_missing() is None:
         yield from directives(indexed.document_ids, indexed.journal_offset)
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sluice.contracts.graph.api import CypherRequest
-from sluice.contracts.graph.model import GraphDocument
-from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.graph.model import DocumentRow, GraphDocument
 from sluice.graph.cypher.build import build
 from sluice.graph.cypher.run import run_cypher
 from sluice.graph.extract.extract import extract_edges

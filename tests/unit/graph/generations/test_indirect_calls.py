@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.graph.model import GraphDocument
-from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.graph.model import DocumentRow, GraphDocument
 from sluice.graph.extract.python.edges import python_edges
 from sluice.graph.generations.resolution import Resolver
 

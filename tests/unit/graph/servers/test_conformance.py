@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from sluice.contracts.graph.rows import CitationRow
+from sluice.contracts.graph.model import CitationRow, Edge, EdgeType, Node, NodeLabel, Origin, document_node
 from sluice.graph.servers.feed import Feed
 from sluice.graph.servers.server import GraphServer
 from tests.support.bolt.world import (

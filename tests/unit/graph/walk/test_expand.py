@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.model import CitationRow, EdgeType, NodeLabel, Origin
 from sluice.contracts.graph.retrieval import Expansion, GraphHit
-from sluice.contracts.graph.rows import CitationRow
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.expand import UNASKED, expand
 from sluice.graph.walk.question import names_in

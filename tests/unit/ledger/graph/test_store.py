@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.graph.model import Edge
-from sluice.contracts.graph.rows import DocumentRow
+from sluice.contracts.graph.model import DocumentRow, Edge
 from sluice.contracts.index import AnswerDirected, AnswerReady, Citation
 from sluice.contracts.outcome import Done, Next
 from sluice.ledger.graph.changes import Change

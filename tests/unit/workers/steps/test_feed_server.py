@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sluice.contracts.errors import Unavailable
-from sluice.contracts.graph.rows import CitationRow
+from sluice.contracts.graph.model import CitationRow
 from sluice.ledger.graph.reading import Snapshot
 from sluice.ledger.graph.rows import GraphRow
 from sluice.ledger.graph.store import Graphs
