@@ -55,6 +55,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 '''.replace("{WRITTEN}", WRITTEN)
 BASE = '''"""The base of every answer, and a run's events."""
 
@@ -199,7 +201,9 @@ def _field(schema: Mapping[str, Any], *, is_required: bool) -> str:
     if is_required:
         return told
     default = schema.get("default")
-    if default is None or (isinstance(default, dict) and "$ref" in schema):
+    if isinstance(default, dict) and "$ref" in schema:
+        return f"{told} = Field(default_factory=lambda: {told}())"
+    if default is None:
         return f"{told} = None" if "None" in told.split(" | ") else f"{told} | None = None"
     return f"{told} = {default!r}"
 

@@ -1,8 +1,9 @@
 """Who may do what: API keys with a role and a list of corpora.
 
 On loopback and without keys no key is needed, as it is the user's own machine. Once a key was made every request
-needs one, also after all were revoked, unless `require_api_key` says otherwise. A `Host` header that is not this
-machine's is refused on loopback, so that a web page cannot reach the interface by a name of its own.
+needs one, also after all were revoked, unless `require_api_key` says otherwise. The command line sends the key that
+stands in the data directory (`LocalKey`): it operates everything, and counts from this machine alone. A `Host` header
+that is not this machine's is refused on loopback, so that a web page cannot reach the interface by a name of its own.
 
 An operator whose key lists corpora operates on what belongs to them (dead letters, replays). What the whole instance
 shares (stages, hosts, metrics) needs an operator of all corpora.
@@ -16,10 +17,11 @@ check: without CORS headers, of which there are none, a page cannot see a respon
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, HTTPException, Query, Request
+from fastapi import Depends, Header, HTTPException, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from opentelemetry.trace import Span
@@ -31,7 +33,7 @@ from sluice.contracts.api import Problem
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import Forbidden
 from sluice.otel.context import span
-from sluice.workers.service.api_keys import KeyRecord, is_loopback
+from sluice.workers.service.api_keys import KeyRecord, LocalKey, is_loopback
 from sluice.workers.service.caller import OWN_MACHINE, Caller
 from sluice.workers.service.instance import Instance
 
@@ -84,6 +86,8 @@ def _identified(request: Request, credentials: Credentials) -> Caller:
     settings, keys = instance.settings, instance.keys
     if is_loopback(settings.http_host) and not is_loopback(_host_of(request)):
         raise Forbidden("the Host header does not name this machine")
+    if credentials and _is_of_this_machine(request) and LocalKey(settings.data_dir).is_it(credentials.credentials):
+        return OWN_MACHINE
     if credentials:
         key = keys.find(credentials.credentials)
         if key is None:
@@ -94,16 +98,19 @@ def _identified(request: Request, credentials: Credentials) -> Caller:
     return OWN_MACHINE
 
 
-async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
-    """The caller, who has to be an operator."""
+OperatorName = Annotated[str | None, Header(alias="X-Sluice-Operator", max_length=64, include_in_schema=False)]
+
+
+async def operator_of(caller: Annotated[Caller, Depends(caller_of)], operator_name: OperatorName = None) -> Caller:
+    """The caller, who has to be an operator. On this machine without a key of a name, a header says who it is."""
     caller.may_operate()
-    return caller
+    return replace(caller, owner=operator_name) if operator_name and caller is OWN_MACHINE else caller
 
 
-async def instance_operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
+async def instance_operator_of(operator: Annotated[Caller, Depends(operator_of)]) -> Caller:
     """The caller, who has to be an operator of all corpora."""
-    caller.may_operate_instance()
-    return caller
+    operator.may_operate_instance()
+    return operator
 
 
 AnyCaller = Annotated[Caller, Depends(caller_of)]
@@ -116,6 +123,10 @@ Note = Annotated[str, Query(max_length=1_000, description="Why, for the record")
 
 def _caller(key: KeyRecord) -> Caller:
     return Caller(key.id, key.role, frozenset(key.corpora) or None)
+
+
+def _is_of_this_machine(request: Request) -> bool:
+    return request.client is not None and is_loopback(request.client.host)
 
 
 def _host_of(request: Request) -> str:

@@ -17,7 +17,7 @@ from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
 from sluice.workers.processes.process_group import die_with_parent, give_signs_of_life
-from sluice.workers.service.api_keys import require_key_beyond_loopback
+from sluice.workers.service.api_keys import LocalKey, require_key_beyond_loopback
 from sluice.workers.service.instance import Instance
 from sluice.workers.settings import Settings
 from sluice.workers.supervisor.port import require_free_port
@@ -32,6 +32,7 @@ def make_api(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
         instance = app.state.instance = Instance(settings)
+        LocalKey(settings.data_dir).renew(settings.http_host, settings.http_port)
         if settings.telemetry.metrics_address:
             metrics.serve_metrics(settings.telemetry.metrics_address)
         yield

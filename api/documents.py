@@ -16,7 +16,7 @@ from sluice.api.problems import problem_responses
 from sluice.api.runs import IdempotencyKey
 from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
 from sluice.contracts.errors import InvalidInput, first_problem
-from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 from sluice.workers.service.document_text import read_document_text
 
@@ -122,6 +122,12 @@ def forget(
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
     """Looks in what is served, in every generation, journal, known pages, blobs and quarantine; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
+
+
+@forgotten.post("/forgotten/count", responses=problem_responses(503), summary="How many documents are meant?")
+def count(request: Request, operator: Operator, body: ForgetRequest) -> Meant:
+    """Of those that are served now; changes nothing."""
+    return Meant(documents=instance_of(request).forget.count(body, operator))
 
 
 @forgotten.get("/forgotten", responses=problem_responses(503), summary="The negative list")

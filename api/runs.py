@@ -157,8 +157,8 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
     """
     instance = instance_of(request)
     instance.runs.one(body.run_id, caller)
-    instance.service.give_feedback(body, owner=caller.owner)
-    return {"run_id": body.run_id, "status": "recorded"}
+    is_new = instance.service.give_feedback(body, owner=caller.owner)
+    return {"run_id": body.run_id, "status": "recorded", "counted": "now" if is_new else "before"}
 
 
 async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> AsyncIterator[bytes]:

@@ -118,7 +118,7 @@ COMMANDS = {
     "config": Entry("instance.init:config", "Show each setting, its value, and where that comes from.", _PROCESS),
     "doctor": Entry("instance.doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
     "up": Entry("instance.processes:up", "Run every process: broker, workers, reconciler, HTTP interface.", _PROCESS),
-    "worker": Entry("instance.processes:worker", "Run one worker of a stage.", _PROCESS),
+    "worker": Entry("instance.processes:worker", "Run one worker of a stage, or of several.", _PROCESS),
     "reconcile": Entry("instance.processes:reconcile", "Run the reconciler.", _PROCESS),
     "api": Entry("instance.processes:api", "Run the HTTP interface.", _PROCESS),
     "version": Entry("main:version", "Print the version.", _PROCESS),
@@ -238,8 +238,14 @@ def _make_app() -> typer.Typer:
         version: Annotated[
             bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
         ] = False,
+        url: Annotated[
+            str | None,
+            typer.Option(help="The instance; by default SLUICE_URL, else the one whose data directory is found here."),
+        ] = None,
     ) -> None:
         """The options of `sluice` itself."""
+        if url is not None:
+            os.environ["SLUICE_URL"] = url
 
     return app
 

@@ -16,17 +16,9 @@ from datetime import datetime
 from typing import Annotated, Any, NoReturn
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
-
-from sluice.contracts import errors
-from sluice.contracts.base import CORPUS_NAME
-from sluice.contracts.errors import InvalidInput
-from sluice_client import errors as client_errors
 
 console = Console()
 error_console = Console(stderr=True)
@@ -68,6 +60,9 @@ def print_report(found: Any, print_it: Callable[[Any], None], *, as_json: bool, 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table, or say that there is nothing."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for position, column in enumerate(columns):
         table.add_column(column, overflow="fold", no_wrap=position == 0)  # the first names the row: it can be copied
@@ -104,6 +99,9 @@ def checked_corpus(name: str) -> str:
     Raises:
         InvalidInput: it cannot.
     """
+    from sluice.contracts.base import CORPUS_NAME
+    from sluice.contracts.errors import InvalidInput
+
     if not CORPUS_NAME.fullmatch(name):
         raise InvalidInput("corpus", f"{name!r} is no corpus name", "lower-case letters, digits, - _ .")
     return name
@@ -114,19 +112,25 @@ def errors_told(*, as_json: bool = False) -> Iterator[None]:
     """What fails inside becomes a message and an exit code, never a traceback."""
     try:
         yield
-    except (errors.SluiceError, client_errors.SluiceError) as error:
-        fail(error, as_json=as_json)
     except OSError as error:
-        fail(errors.Unavailable(str(error)), as_json=as_json)
+        fail(error, as_json=as_json)
+    except Exception as error:
+        if not any(kind.__name__ == "SluiceError" for kind in type(error).__mro__):
+            raise
+        fail(error, as_json=as_json)
 
 
-def fail(error: errors.SluiceError | client_errors.SluiceError, *, as_json: bool = False) -> NoReturn:
-    """Print an error and leave with its exit code."""
+def fail(error: Exception, *, as_json: bool = False) -> NoReturn:
+    """Print an error and leave with its exit code. It is one of `contracts.errors`, of the client's, or of the system.
+
+    The two trees have the same codes, and neither is imported here: many commands need the client alone.
+    """
     codes = [str(vars(kind).get("code")) for kind in type(error).__mro__]
-    code = next(EXIT_CODES[one] for one in codes if one in EXIT_CODES)
+    code = next((EXIT_CODES[one] for one in codes if one in EXIT_CODES), EXIT_CODES["unavailable"])
     if as_json:
-        told = {"error": error.code, "message": str(error), "field": getattr(error, "field", None)}
-        if error.code == "overloaded":
+        name = getattr(error, "code", "unavailable")
+        told = {"error": name, "message": str(error), "field": getattr(error, "field", None)}
+        if name == "overloaded":
             told["retry_after_seconds"] = getattr(error, "retry_after_seconds", 1.0)
         print_json(told)
     else:
@@ -135,7 +139,7 @@ def fail(error: errors.SluiceError | client_errors.SluiceError, *, as_json: bool
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
+    if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):
         return _plain(asdict(value))

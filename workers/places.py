@@ -14,6 +14,8 @@ from pathlib import Path
 CONFIG_FILE = "sluice.toml"
 CONFIG_VARIABLE = "SLUICE_CONFIG"
 DATA_FOLDER = "sluice-data"
+API_FILE = "api.json"
+"""In the data directory: where its HTTP interface answers, and the key by which its own user operates it."""
 
 
 def config_file() -> Path:

@@ -12,7 +12,7 @@ from sluice.contracts.base import Fixed
 
 PREFIX = "SLUICE_"
 UNKNOWN = "is no setting"
-NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_LIFELINE", "SLUICE_TEST_MODELS"})
+NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_URL", "SLUICE_LIFELINE", "SLUICE_TEST_MODELS"})
 """Variables of other uses: where the file is, a client's key, the supervisor's pipe, the tests' folder of models."""
 
 REMOVED = frozenset(

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from sluice.cli.output import console, marked, plain_text, print_json, print_table
-from sluice.contracts.api import RunView
-from sluice.contracts.event import Gap
-from sluice.contracts.gate import DecisionFields
-from sluice.contracts.index import Answer, StaleCitation
-from sluice.contracts.learning.control import ModelUse
-from sluice.contracts.plan import Plan
-from sluice.contracts.profiles import CodeSample, PassageInsights
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.trust import GateCheck, TrustScore
+
+if TYPE_CHECKING:
+    from sluice.contracts.api import RunView as RecordedRun
+    from sluice.contracts.gate import DecisionFields
+    from sluice.contracts.learning.control import ModelUse as RecordedUse
+    from sluice.contracts.trust import GateCheck as Check
+    from sluice_client.models import (
+        Answer,
+        CodeSample,
+        Decision,
+        Gap,
+        GateCheck,
+        GraphPath,
+        ModelUse,
+        PassageInsights,
+        PromptMessage,
+        RunView,
+        StaleCitation,
+        TrustScore,
+    )
 
 
 def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: bool = False) -> None:
@@ -27,7 +39,7 @@ def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: b
         print_prompt(view.prompt)
     elif view.answer:
         print_answer(view.answer)
-    print_stale(view.stale)
+    print_stale(view.stale or ())
     print_gaps(view.missing)
     if view.decision and not why and not (view.answer and view.answer.context):
         print_vetoes(view.decision)
@@ -51,6 +63,15 @@ def print_paths(paths: Iterable[tuple[int, str | None]]) -> None:
             console.print(f"[dim]\\[{number}] via {marked(path)}[/]", highlight=False, soft_wrap=True)
 
 
+def path_in_words(path: GraphPath) -> str:
+    """As `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
+    told = [path.start]
+    for step in path.steps:
+        arrow = f"<-{step.edge}-" if step.is_reverse else step.edge
+        told += [arrow, step.name + (f" (1 of {step.candidates})" if (step.candidates or 1) > 1 else "")]
+    return " ".join(told)
+
+
 def print_stale(citations: Sequence[StaleCitation]) -> None:
     """Print which citations are no longer so at their source."""
     for one in citations:
@@ -66,13 +87,13 @@ def _plan(view: RunView) -> str:
     return f"plan {view.decision.plan} · " if view.decision else ""
 
 
-def leave_unless_finished(view: RunView) -> None:
+def leave_unless_finished(view: RunView | RecordedRun) -> None:
     """Leave with exit code 1 when the run did not end well."""
     if view.status != "finished":
         raise typer.Exit(1)
 
 
-def print_decision(decision: DecisionFields) -> None:
+def print_decision(decision: Decision | DecisionFields) -> None:
     """Print why the gate decided as it did."""
     console.print(
         f"[bold]plan {decision.plan}[/] · score {decision.score:.3f} "
@@ -93,7 +114,7 @@ def print_decision(decision: DecisionFields) -> None:
     print_vetoes(decision)
 
 
-def describe_model(use: ModelUse) -> str:
+def describe_model(use: ModelUse | RecordedUse) -> str:
     """The part that a learned model had in a decision, in words."""
     told = f"model {marked(use.version)} ({use.arm})"
     if use.probability is None:
@@ -108,21 +129,21 @@ def print_trust(scores: Sequence[TrustScore], checks: Sequence[GateCheck]) -> No
             number,
             f"{one.score:.3f}",
             one.origin,
-            _factor(one.factors.domain_trust),
-            _factor(one.factors.signature_valid),
-            _factor(one.factors.author_reputation),
-            f"{one.factors.time_freshness:.3f}",
-            one.chunk_id,
+            _factor(one.factors.domainTrust),
+            _factor(one.factors.signatureValid),
+            _factor(one.factors.authorReputation),
+            f"{one.factors.timeFreshness:.3f}",
+            one.chunkId,
         )
-        for number, one in enumerate(scores, start=1)
+        for number, one in enumerate(scores or (), start=1)
     ]
     print_table("trust", ("#", "trust", "origin", "domain", "signature", "author", "freshness", "chunk"), rows)
-    for check in checks:
+    for check in checks or ():
         outcome = "[green]passed[/]" if check.passed else "[red]failed[/]"
         console.print(f"{outcome} {describe_check(check)}", highlight=False, soft_wrap=True)
 
 
-def describe_check(check: GateCheck) -> str:
+def describe_check(check: GateCheck | Check) -> str:
     """A gate's outcome in words."""
     lowest = f", lowest {check.minimum:.3f}" if check.minimum is not None else ""
     detail = f": {check.detail}" if check.detail else ""
@@ -133,9 +154,9 @@ def _factor(value: float | None) -> str:
     return "-" if value is None else f"{float(value):g}"
 
 
-def print_vetoes(decision: DecisionFields) -> None:
+def print_vetoes(decision: Decision | DecisionFields) -> None:
     """Print what lowered the plan, and what would lift it."""
-    for veto in decision.vetoes:
+    for veto in decision.vetoes or ():
         console.print(
             f"[yellow]veto {marked(veto.name)}[/]: {veto.lowered_from} → {veto.lowered_to}: {marked(veto.why)} "
             f"(lifted by: {marked(veto.lifted_by)})",
@@ -149,7 +170,7 @@ def print_answer(answer: Answer) -> None:
     if answer.context:
         console.print(plain_text(answer.context), markup=False, highlight=False, soft_wrap=True)
         console.print()
-    elif answer.plan is Plan.SKIP:
+    elif answer.plan == "skip":
         console.print("[dim]nothing was looked up for this[/]", highlight=False)
     else:
         console.print(f"[dim]nothing in corpus {marked(answer.corpus)} answers this[/]", highlight=False)
@@ -186,7 +207,7 @@ def _told_insights(found: PassageInsights | None) -> list[str]:
         told.append(f"{found.sentiment.label} {found.sentiment.score:+.2f}")
     if found.disclosure:
         told.append(f"disclosure {found.disclosure.status} ({found.disclosure.text})")
-    return [*told, *(f"claim needs proof: {claim.text} ({claim.rule})" for claim in found.claims)]
+    return [*told, *(f"claim needs proof: {claim.text} ({claim.rule})" for claim in found.claims or ())]
 
 
 def _told_code(sample: CodeSample | None) -> list[str]:
@@ -198,7 +219,7 @@ def _told_code(sample: CodeSample | None) -> list[str]:
 
 def print_prompt(messages: Sequence[PromptMessage]) -> None:
     """Print the messages of a prompt, each under its role."""
-    for message in messages:
+    for message in messages or ():
         console.print(f"[bold]{message.role}[/]")
         console.print(plain_text(message.content), markup=False, highlight=False, soft_wrap=True)
         console.print()
@@ -206,7 +227,7 @@ def print_prompt(messages: Sequence[PromptMessage]) -> None:
 
 def print_gaps(gaps: Sequence[Gap]) -> None:
     """Print what could not be had, and why."""
-    for gap in gaps:
+    for gap in gaps or ():
         lifted = f" (lifted by: {gap.lifted_by})" if gap.lifted_by else ""
         told = marked(f"{gap.stage} · {gap.subject}: {gap.reason} {gap.detail}{lifted}")
         console.print(f"[yellow]missing[/] {told}", highlight=False, soft_wrap=True)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import BaseModel, ValidationError
 
-from sluice.cli.agent.answers import leave_unless_finished, print_paths, print_prompt, print_run, print_trust
+from sluice.cli.agent.answers import (
+    leave_unless_finished,
+    path_in_words,
+    print_paths,
+    print_prompt,
+    print_run,
+    print_trust,
+)
+from sluice.cli.choices import Plan, Strategy
+from sluice.cli.connection import connected, follow, given, wrong
 from sluice.cli.output import AsJson, Corpus, console, error_console, marked, print_json, print_table
-from sluice.cli.session import follow, goes_on, session
-from sluice.contracts.api import GateRequest
-from sluice.contracts.errors import InvalidInput, first_problem
-from sluice.contracts.plan import Plan
-from sluice.contracts.retrieval import Query, Retrieval, Strategy
-from sluice.otel.context import current_traceparent, span
-from sluice.workers.broker.direct_query import ask_query_pool
-from sluice.workers.context import Context
-from sluice.workers.service.service import Service
 
-SomeModel = TypeVar("SomeModel", bound=BaseModel)
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
+    from sluice_client.models import Retrieval
 
 GRACE_SECONDS = 15.0
 """What a run may take beyond its deadline to hand over its answer."""
@@ -50,23 +51,13 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Ask the gate, and wait for the cited answer."""
-    with session(as_json=as_json, needs_workers=True) as context:
-        plan = choose_plan(plan, rag=rag)
-        request = _checked(
-            GateRequest,
-            query=question,
-            corpus=corpus,
-            profile=profile,
-            plan=plan,
-            seeds=tuple(seed or ()),
-            deadline_seconds=deadline,
-            confidence_floor=confidence_floor,
-            prompt=prompt,
+    with connected(as_json=as_json) as client:
+        asked = given(plan=choose_plan(plan, rag=rag), confidence_floor=confidence_floor, prompt=prompt)
+        accepted = client.gate(
+            question, corpus, wait=False, profile=profile, seeds=seed or [], deadline_seconds=deadline, **asked
         )
-        with span("sluice ask", kind="client"):
-            accepted = Service(context).ask(request)
-        _tell_events(context, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
-        view = context.ledger.run(accepted.run_id)
+        _tell_events(client, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
+        view = client.run(accepted.run_id)
         print_run(view, as_json=as_json, why=why, show_prompt=prompt is not None)
         leave_unless_finished(view)
 
@@ -78,9 +69,9 @@ def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
         InvalidInput: the two contradict each other.
     """
     if rag is None or plan is None:
-        return Plan.SKIP if rag is False else plan
-    if rag is (plan is Plan.SKIP):
-        raise InvalidInput("rag", f"contradicts --plan {plan}", "name one of the two")
+        return "skip" if rag is False else plan
+    if rag is (plan == "skip"):
+        raise wrong("rag", f"contradicts --plan {plan}", "name one of the two")
     return plan
 
 
@@ -88,7 +79,7 @@ def query(
     text: str,
     corpus: Corpus = "default",
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many chunks at most.")] = 8,
-    strategy: Annotated[Strategy, typer.Option(help="Which arms find candidates.")] = Strategy.HYBRID,
+    strategy: Annotated[Strategy, typer.Option(help="Which arms find candidates.")] = "hybrid",
     trust_threshold: Annotated[float, typer.Option(help="Drop what is trusted less, from 0 to 1.")] = 0.0,
     max_tokens: Annotated[int | None, typer.Option(help="Tokens of all chunks together at most.")] = None,
     diversity: Annotated[
@@ -110,28 +101,25 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Search the corpus as it is, without the gate."""
-    with session(as_json=as_json, needs_workers=True) as context:
-        asked = _checked(
-            Query,
-            query=text,
-            corpus=corpus,
-            top_k=top_k,
-            strategy=strategy,
-            trust_threshold=trust_threshold,
+    with connected(as_json=as_json) as client:
+        limits = given(
             max_tokens=max_tokens,
             diversity=diversity,
-            neighbours=neighbours,
             max_per_domain=max_per_domain,
             duplicate_threshold=duplicate_threshold,
-            rerank=rerank,
             confidence_floor=confidence_floor,
             prompt=prompt,
         )
-        with span("sluice query", kind="client"):
-            raw = ask_query_pool(
-                context.transport, asked, current_traceparent(), context.settings.query_timeout_seconds
-            )
-        found = Retrieval.model_validate_json(raw)
+        found = client.query(
+            text,
+            corpus,
+            top_k=top_k,
+            strategy=strategy,
+            trust_threshold=trust_threshold,
+            neighbours=neighbours,
+            rerank=rerank,
+            **limits,
+        )
         if as_json:
             print_json(found)
         elif found.prompt:
@@ -142,9 +130,9 @@ def query(
                 print_trust(found.metadata.trust_scores, found.metadata.checks)
 
 
-def _tell_events(context: Context, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
-    with goes_on(run_id), error_console.status(f"run {run_id}") as status:
-        for event in follow(context, run_id, timeout_seconds):
+def _tell_events(client: SluiceClient, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
+    with error_console.status(f"run {run_id}") as status:
+        for event in follow(client, run_id, timeout_seconds):
             if not quiet:
                 status.update(f"{event.kind} · run {run_id}")
 
@@ -162,13 +150,6 @@ def _print_chunks(found: Retrieval) -> None:
     ]
     title = f"{found.generation or 'no generation yet'} · {found.metadata.duration_ms:.1f} ms"
     print_table(title, ("rank", "score", "confidence", "source", "text"), rows)
-    print_paths((chunk.rank, None if chunk.graph_path is None else str(chunk.graph_path)) for chunk in found.chunks)
+    print_paths((one.rank, path_in_words(one.graph_path) if one.graph_path else None) for one in found.chunks)
     if found.metadata.graph and found.metadata.graph.abstained:
         console.print(f"[dim]graph: {marked(found.metadata.graph.abstained)}[/]", highlight=False, soft_wrap=True)
-
-
-def _checked(kind: type[SomeModel], **values: object) -> SomeModel:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise InvalidInput(*first_problem(error)) from error

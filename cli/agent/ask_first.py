@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.cli.connection import wrong
+from sluice_client.errors import Conflict
 
 
 def ask_first(question: str, *, yes: bool) -> None:
@@ -19,6 +20,6 @@ def ask_first(question: str, *, yes: bool) -> None:
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort as error:
-        raise InvalidInput("yes", "there is nobody to ask", "give --yes") from error
+        raise wrong("yes", "there is nobody to ask", "give --yes") from error
     if not agreed:
         raise Conflict("nothing was removed")

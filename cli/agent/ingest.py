@@ -14,9 +14,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from sluice.cli.agent.answers import leave_unless_finished, print_run
+from sluice.cli.connection import as_record
 from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
 from sluice.cli.session import follow, goes_on, session
-from sluice.contracts.api import RunView
 from sluice.contracts.document import Document
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import Event
@@ -198,7 +198,7 @@ def finish(
             documents += _indexed(event)
             chunks += event.body.chunk_count if isinstance(event.body, DocumentIndexed) else 0
             progress.update(task, total=expected or None, completed=documents)
-    view: RunView = context.ledger.run(run_id)
+    view = as_record(context.ledger.run(run_id))
     progress.update(task, completed=expected, total=expected)
     progress.stop()
     if not as_json:

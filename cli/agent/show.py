@@ -7,12 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.output import AsJson, Corpus, checked_corpus, console, plain_text, print_json
-from sluice.cli.session import session
-from sluice.contracts.document import document_id_for
-from sluice.contracts.errors import InvalidInput
-from sluice.workers.context import Context
-from sluice.workers.service.document_text import read_document_text
+from sluice.cli.connection import connected, wrong
+from sluice.cli.output import AsJson, Corpus, console, plain_text, print_json
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 
@@ -24,16 +20,9 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the text of a document, by its id, URL or path, with the lines that citations name."""
-    with session(as_json=as_json) as context:
+    with connected(as_json=as_json) as client:
         start, end = _range_of(lines)
-        found = read_document_text(
-            context.readers,
-            context.settings.trust,
-            checked_corpus(corpus),
-            _id_of(document, corpus, context),
-            start,
-            end,
-        )
+        found = client.document_text(document, corpus, start, end)
         if as_json:
             print_json(found)
             return
@@ -43,14 +32,8 @@ def show(
         width = len(str(found.end_line))
         for number, line in enumerate(found.text.split("\n"), start=found.start_line):
             console.print(f"{number:>{width}}  {plain_text(line)}", markup=False, highlight=False, soft_wrap=True)
-        for one in found.left_out:
+        for one in found.left_out or ():
             console.print(f"lines {one.start_line}-{one.end_line} are in quarantine", style="yellow", highlight=False)
-
-
-def _id_of(document: str, corpus: str, context: Context) -> str:
-    """The id itself, or that of the URL or path."""
-    reader = context.readers.existing(corpus)
-    return document if reader.has_document(document) else document_id_for(document)
 
 
 def _range_of(lines: str | None) -> tuple[int, int | None]:
@@ -58,5 +41,5 @@ def _range_of(lines: str | None) -> tuple[int, int | None]:
         return 1, None
     found = _LINES.fullmatch(lines)
     if found is None:
-        raise InvalidInput("lines", f"{lines!r} is no line and no range", "such as 12 or 12-30")
+        raise wrong("lines", f"{lines!r} is no line and no range", "such as 12 or 12-30")
     return int(found[1]), int(found[2] or found[1])

@@ -8,17 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from pydantic import ValidationError
 
-from sluice.contracts.base import Value
-from sluice.contracts.errors import InvalidInput, first_problem
-from sluice.contracts.event import Queue
-from sluice.contracts.outcome import DeadLetterReason
+from sluice.cli.choices import DeadLetterReason, Stage
 
-Shape = TypeVar("Shape", bound=Value)
+if TYPE_CHECKING:
+    from sluice.contracts.base import Value
+
+Shape = TypeVar("Shape", bound="Value")
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -39,11 +38,15 @@ Note = Annotated[str, typer.Option(help="Why; it is recorded.")]
 
 
 def checked(shape: type[Shape], /, **facts: Any) -> Shape:
-    """A filter or a request from what the options say.
+    """A request from what the options say, of a command that does not ask over HTTP.
 
     Raises:
         InvalidInput: a value does not fit.
     """
+    from pydantic import ValidationError
+
+    from sluice.contracts.errors import InvalidInput, first_problem
+
     try:
         return shape(**{name: value for name, value in facts.items() if value is not None})
     except ValidationError as error:
@@ -54,7 +57,7 @@ def checked(shape: type[Shape], /, **facts: Any) -> Shape:
 class LetterSelection:
     """The options that say which dead letters are meant: those that fit all of them."""
 
-    stage: Annotated[Queue | None, typer.Option(help="Only of this stage.")] = None
+    stage: Annotated[Stage | None, typer.Option(help="Only of this stage.")] = None
     reason: Annotated[DeadLetterReason | None, typer.Option(help="Only parked for this reason.")] = None
     kind: Annotated[str | None, typer.Option(help="Only events of this kind.")] = None
     fingerprint: Annotated[str | None, typer.Option(help="Only with this fingerprint.")] = None
@@ -65,14 +68,11 @@ class LetterSelection:
     ] = None
     until: Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen before that.")] = None
 
-    def filter(self, shape: type[Shape], **more: Any) -> Shape:
-        """The filter of that shape that these options and `more` make.
-
-        Raises:
-            InvalidInput: a value does not fit.
-        """
+    def filters(self) -> dict[str, Any]:
+        """The filters that were given, by the names of the HTTP interface."""
         facts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return checked(shape, **facts | {"run_id": facts.pop("run")} | more)
+        facts["run_id"] = facts.pop("run")
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def selecting(command: Callable[..., None]) -> Callable[..., None]:

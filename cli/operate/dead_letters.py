@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import shlex
@@ -11,29 +10,25 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from sluice.cli.agent.ask_first import ask_first
-from sluice.cli.operate.dead_letter_options import LetterSelection, Note, checked, selecting
-from sluice.cli.operate.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
+from sluice.cli.choices import DeadLetterStatus
+from sluice.cli.connection import connected, given, wrong
+from sluice.cli.operate.dead_letter_options import LetterSelection, Note, selecting
+from sluice.cli.operate.replays import abort_replay, list_replays, pause_replay, print_replay, resume_replay
 from sluice.cli.output import AsJson, console, marked, plain_text, print_json, print_table
-from sluice.cli.session import session
-from sluice.contracts.errors import Conflict, InvalidInput
-from sluice.contracts.operations.dead_letters import (
-    DeadLetterFilter,
-    DeadLetterGroup,
-    DeadLetterPage,
-    DeadLetterStatus,
-    DeadLetterSummary,
-    DeadLetterView,
-    Purged,
-    ReplayRequest,
-)
-from sluice.workers.context import Context
+from sluice_client.errors import Conflict
+
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
+    from sluice_client.models import DeadLetterGroup, DeadLetterSummary, DeadLetterView
 
 dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)
+
+DRAWN_BELOW = frozenset({"position", "payload", "stack", "payload_history", "actions"})
 
 DeadLetterId = Annotated[str | None, typer.Argument(help="One letter. Without it, those that the options name.")]
 EveryOne = Annotated[bool, typer.Option("--all", help="Every parked letter.")]
@@ -51,20 +46,19 @@ def list_dead(
     as_json: AsJson = False,
 ) -> None:
     """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
-    with session(as_json=as_json) as context:
-        wanted = selection.filter(DeadLetterPage, status="any" if everything else status, limit=limit, before=before)
-        letters = context.ledger.dead_letters
+    with connected(as_json=as_json) as client:
+        page = given(limit=limit, before=before, status="any" if everything else status)
         if each or selection.fingerprint:
-            _tell(letters.list(wanted), _print_dead_letters, wanted, as_json=as_json)
+            _tell(client.dead_letters(**selection.filters(), **page), _print_dead_letters, limit, as_json=as_json)
         else:
-            _tell(letters.groups(wanted), _print_groups, wanted, as_json=as_json)
+            _tell(client.dead_letter_groups(**selection.filters(), **page), _print_groups, limit, as_json=as_json)
 
 
 @dead.command("show")
 def show_dead(letter_id: str, as_json: AsJson = False) -> None:
     """Show one dead letter in full: envelope, error, stack, past payloads, operator actions."""
-    with session(as_json=as_json) as context:
-        letter = context.ledger.dead_letters.show(letter_id)
+    with connected(as_json=as_json) as client:
+        letter = client.dead_letter(letter_id)
         if as_json:
             print_json(letter)
         else:
@@ -79,10 +73,9 @@ def edit_dead(
     as_json: AsJson = False,
 ) -> None:
     """Put another payload in place, in $EDITOR or from a file; the old one is kept. Replay it afterwards."""
-    with session(as_json=as_json) as context:
-        letters = context.ledger.dead_letters
-        payload = _in_editor(letters.show(letter_id)) if file is None else _read(file)
-        edited = letters.edit(letter_id, payload, getpass.getuser(), note)
+    with connected(as_json=as_json) as client:
+        payload = _in_editor(client.dead_letter(letter_id)) if file is None else _read(file)
+        edited = client.edit_dead_letter(letter_id, payload, note)
         if as_json:
             print_json(edited)
         else:
@@ -102,13 +95,13 @@ def replay_dead(
     as_json: AsJson = False,
 ) -> None:
     """Replay one event, or many at a rate (see `sluice dead replays`)."""
-    with session(as_json=as_json, needs_workers=not dry_run) as context:
-        wanted = selection.filter(DeadLetterFilter)
+    with connected(as_json=as_json) as client:
+        wanted = selection.filters()
         if _means_one(letter_id, wanted, everything=everything or dry_run):
-            _replay_one(context, str(letter_id), force=force, note=note, as_json=as_json)
+            _replay_one(client, str(letter_id), force=force, note=note, as_json=as_json)
         else:
-            request = checked(ReplayRequest, filter=wanted, per_second=rate, force=force, note=note, dry_run=dry_run)
-            begin_replay(context, request, as_json=as_json)
+            begun = client.replay(wanted, per_second=rate, force=force, note=note, dry_run=dry_run)
+            print_replay(begun, as_json=as_json)
 
 
 @dead.command("purge")
@@ -127,16 +120,16 @@ def purge_dead(
 
     Asks first; who purged, and when, is recorded.
     """
-    with session(as_json=as_json) as context:
-        wanted = selection.filter(DeadLetterFilter, status=status)
-        if _means_one(letter_id, wanted, everything=everything or dry_run):
-            told = _purge_one(context, str(letter_id), yes=yes, note=note)
+    with connected(as_json=as_json) as client:
+        wanted = {"status": status, **selection.filters()}
+        if _means_one(letter_id, selection.filters(), everything=everything or dry_run):
+            matching, purged = _purge_one(client, str(letter_id), yes=yes, note=note)
         else:
-            told = _purge_many(context, wanted, dry_run=dry_run, yes=yes, note=note)
+            matching, purged = _purge_many(client, wanted, dry_run=dry_run, yes=yes, note=note)
         if as_json:
-            print_json(told)
+            print_json({"matching": matching, "purged": purged})
         else:
-            console.print(f"{told.purged} of {told.matching} purged", highlight=False)
+            console.print(f"{purged} of {matching} purged", highlight=False)
 
 
 for command, name in (
@@ -148,63 +141,60 @@ for command, name in (
     dead.command(name)(command)
 
 
-Listed = TypeVar("Listed", DeadLetterSummary, DeadLetterGroup)
+Listed = TypeVar("Listed", "DeadLetterSummary", "DeadLetterGroup")
 
 
-def _tell(
-    found: Sequence[Listed], draw: Callable[[Sequence[Listed]], None], wanted: DeadLetterPage, *, as_json: bool
-) -> None:
+def _tell(found: Sequence[Listed], draw: Callable[[Sequence[Listed]], None], limit: int, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
     draw(found)
-    if len(found) == wanted.limit:
+    if len(found) == limit:
         console.print(f"more: --before {found[-1].position}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _means_one(letter_id: str | None, wanted: DeadLetterFilter, *, everything: bool) -> bool:
+def _means_one(letter_id: str | None, wanted: dict[str, Any], *, everything: bool) -> bool:
     """Whether one letter is meant and not many.
 
     Raises:
         InvalidInput: both are, or neither is.
     """
-    if letter_id is not None and (everything or not wanted.is_bare):
-        raise InvalidInput("letter_id", "names one letter while the options name many", "give one of the two")
-    if letter_id is None and wanted.is_bare and not everything:
-        raise InvalidInput("letter_id", "no letter is named", "give an ID, options such as --stage, or --all")
+    if letter_id is not None and (everything or wanted):
+        raise wrong("letter_id", "names one letter while the options name many", "give one of the two")
+    if letter_id is None and not wanted and not everything:
+        raise wrong("letter_id", "no letter is named", "give an ID, options such as --stage, or --all")
     return letter_id is not None
 
 
-def _replay_one(context: Context, letter_id: str, *, force: bool, note: str, as_json: bool) -> None:
-    event = context.ledger.dead_letters.replay(letter_id, getpass.getuser(), force=force, note=note)
-    context.transport.publish([event])
-    context.transport.announce([event])
+def _replay_one(client: SluiceClient, letter_id: str, *, force: bool, note: str, as_json: bool) -> None:
+    done = client.replay_dead_letter(letter_id, force=force, note=note)
     if as_json:
-        print_json({"dead_letter_id": letter_id, "event_id": event.id, "run_id": event.run_id})
+        print_json(done)
     else:
-        console.print(f"{event.kind} {event.id} of {event.run_id} is ready again", highlight=False)
+        kind = client.dead_letter(letter_id).kind
+        console.print(f"{kind} {done.event_id} of {done.run_id} is ready again", highlight=False)
 
 
-def _purge_one(context: Context, letter_id: str, *, yes: bool, note: str) -> Purged:
-    letters = context.ledger.dead_letters
-    letter = letters.show(letter_id)
+def _purge_one(client: SluiceClient, letter_id: str, *, yes: bool, note: str) -> tuple[int, int]:
+    letter = client.dead_letter(letter_id)
     ask_first(f"Empty {letter.id} ({letter.kind or 'no event'}, {letter.reason}) for good?", yes=yes)
-    letters.purge(letter_id, getpass.getuser(), note)
-    return Purged(matching=1, purged=1)
+    client.purge_dead_letter(letter_id, note)
+    return 1, 1
 
 
-def _purge_many(context: Context, wanted: DeadLetterFilter, *, dry_run: bool, yes: bool, note: str) -> Purged:
-    letters = context.ledger.dead_letters
-    matching = letters.count_to_purge(wanted)
+def _purge_many(
+    client: SluiceClient, wanted: dict[str, Any], *, dry_run: bool, yes: bool, note: str
+) -> tuple[int, int]:
+    matching = client.purge_dead_letters(wanted, dry_run=True).matching
     if dry_run or not matching:
-        return Purged(matching=matching, purged=0)
+        return matching, 0
     ask_first(f"Empty {matching} dead letters for good?", yes=yes)
-    return letters.purge_all(wanted, getpass.getuser(), expected=matching, note=note)
+    return matching, client.purge_dead_letters(wanted, confirm=matching, note=note).purged
 
 
 def _in_editor(letter: DeadLetterView) -> bytes:
     if letter.payload.encoding != "utf-8":
-        raise InvalidInput("payload", "is no text", "give the new one with --file")
+        raise wrong("payload", "is no text", "give the new one with --file")
     before = _indented(letter.payload.text)
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{letter.id}.json"
@@ -221,7 +211,7 @@ def _run_editor(path: Path) -> None:
     try:
         subprocess.run([*shlex.split(editor), str(path)], check=True)  # noqa: S603 - the operator's own editor
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        raise InvalidInput("EDITOR", f"{editor!r} failed: {error}", "name another editor, or give --file") from error
+        raise wrong("EDITOR", f"{editor!r} failed: {error}", "name another editor, or give --file") from error
 
 
 def _indented(text: str) -> str:
@@ -254,9 +244,9 @@ def _print_groups(found: Sequence[DeadLetterGroup]) -> None:
 
 
 def _print_dead_letter(letter: DeadLetterView) -> None:
-    for name in DeadLetterSummary.model_fields:
+    for name in dict(letter):
         value = getattr(letter, name)
-        if name != "position":
+        if name not in DRAWN_BELOW:
             console.print(f"[bold]{name}[/] {marked('–' if value is None else value)}", highlight=False)
     for title, text in (("stack", letter.stack), (f"payload ({letter.payload.encoding})", letter.payload.text)):
         console.print(f"[bold]{title}[/]\n{marked(text)}", highlight=False)

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import getpass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sluice.cli.choices import FLAG_VARIABLES as VARIABLES
+from sluice.cli.connection import connected
 from sluice.cli.operate.dead_letter_options import Note
 from sluice.cli.output import AsJson, console, error_console, print_json, print_table
-from sluice.cli.session import session
-from sluice.contracts.learning.control import FlagAction, FlagResult, FlagState
-from sluice.workers.feature_variables import VARIABLES
-from sluice.workers.runtime.flag_rules import NAMES
-from sluice.workers.service.caller import OWN_MACHINE, Caller
-from sluice.workers.service.learning.control import FlagDesk
+
+if TYPE_CHECKING:
+    from sluice_client.models import FlagResult, FlagState
 
 flags = typer.Typer(help="Feature flags: switch features on and off at run time.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(VARIABLES)}.")]
 Operator = Annotated[str | None, typer.Option(help="Who does it; without it, the user of this machine. Recorded.")]
 
 
 @flags.command("list")
 def list_flags(as_json: AsJson = False) -> None:
     """List every flag: whether it is on, and who decides it (kill_switch, policy, environment, stored, default)."""
-    with session(as_json=as_json) as context:
-        found = FlagDesk(context).states(OWN_MACHINE)
+    with connected(as_json=as_json) as client:
+        found = client.flags()
         if as_json:
             print_json(found)
             return
         rows = [
-            (x.name, "on" if x.enabled else "off", x.decided_by, x.why, VARIABLES[x.name], x.operator, x.changed_at)
+            (
+                x.name,
+                "on" if x.enabled else "off",
+                x.decided_by,
+                x.why,
+                VARIABLES.get(x.name),
+                x.operator,
+                x.changed_at,
+            )
             for x in found
         ]
         print_table("flags", ("flag", "is", "decided by", "why", "variable", "operator", "changed"), rows)
@@ -64,8 +70,8 @@ def reset(name: Name, operator: Operator = None, note: Note = "", as_json: AsJso
 @flags.command("history")
 def history(name: Name, as_json: AsJson = False) -> None:
     """Show what operators did to a flag."""
-    with session(as_json=as_json) as context:
-        found = FlagDesk(context).history(name)
+    with connected(as_json=as_json) as client:
+        found = client.flag_history(name)
         if as_json:
             print_json(found)
             return
@@ -73,10 +79,15 @@ def history(name: Name, as_json: AsJson = False) -> None:
         print_table(f"flag {name}", ("at", "operator", "action", "note"), rows)
 
 
-def _change(name: str, action: FlagAction, operator: str | None, note: str, *, as_json: bool) -> None:
-    with session(as_json=as_json) as context:
-        caller = Caller(operator or getpass.getuser(), "operator", None)
-        result = FlagDesk(context).change(name, action, caller, note)
+Action = Literal["on", "off", "kill", "reset"]
+
+
+def _change(name: str, action: Action, operator: str | None, note: str, *, as_json: bool) -> None:
+    with connected(as_json=as_json, operator=operator) as client:
+        if action == "reset":
+            result = client.reset_flag(name, note)
+        else:
+            result = client.set_flag(name, action == "on", kill=action == "kill", note=note)
         if as_json:
             print_json(result)
             return

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.agent.ask_first import ask_first
-from sluice.cli.operate.dead_letter_options import Note, checked
-from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from sluice.cli.session import goes_on, session, wait_for
-from sluice.contracts.errors import InvalidInput
-from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry
-from sluice.contracts.retrieval import Filters
-from sluice.workers.context import Context
-from sluice.workers.service.caller import Caller
-from sluice.workers.service.forget import ForgetDesk
-from sluice.workers.service.service import Service
+from sluice.cli.connection import connected, given, wait_for, wrong
+from sluice.cli.operate.dead_letter_options import Note
+from sluice.cli.output import AsJson, Corpus, console, marked, print_json, print_table
+
+if TYPE_CHECKING:
+    from sluice_client.models import ForgetProof, ForgottenEntry
 
 FORGET_SECONDS = 300.0
 """How long the command waits for its run unless it is told otherwise."""
@@ -54,55 +49,40 @@ def forget(
     Name them by one of --url, --url-prefix, --document, --run, --submitted-by and --filters. They leave what is served,
     every older generation, the journal, known pages, stored pages and the quarantine.
     """
-    is_reading = prove or dry_run or list_entries or allow is not None
-    with session(as_json=as_json, needs_workers=not is_reading) as context:
-        desk = ForgetDesk(context, Service(context))
-        operator = Caller(getpass.getuser(), "operator", None)
+    with connected(as_json=as_json) as client:
         if list_entries:
-            _print_entries(list(desk.entries(operator)), as_json=as_json)
+            _print_entries(client.forgotten(), as_json=as_json)
             return
         if allow is not None:
-            _print_entries([desk.allow(allow, operator, note)], as_json=as_json)
+            _print_entries([client.let_in(allow, note)], as_json=as_json)
             return
-        told = {"url": url, "url_prefix": url_prefix, "document_id": document, "run_id": run}
-        request = checked(
-            ForgetRequest,
-            corpus=checked_corpus(corpus),
-            **told,
-            submitted_by=submitted_by,
-            filters=_filters(filters),
-            keep_out=keep_out,
-            note=note,
-        )
+        named = given(url=url, url_prefix=url_prefix, document_id=document, run_id=run, submitted_by=submitted_by)
+        request = named | given(filters=_filters(filters)) | {"keep_out": keep_out, "note": note}
         if prove:
-            proof = desk.prove(request.corpus, request.selection, operator)
-            _print_proof(proof, as_json=as_json)
-            raise typer.Exit(0 if proof.is_proven else 1)
-        meant = desk.count(request, operator)
+            proof = client.prove_forgotten(corpus, **request)
+            is_proven = not any(trace.found for trace in proof.traces)
+            _print_proof(proof, is_proven=is_proven, as_json=as_json)
+            raise typer.Exit(0 if is_proven else 1)
+        meant = client.count_forgettable(corpus, **request).documents
         if dry_run:
             print_json({"documents": meant}) if as_json else console.print(f"{meant} documents are meant")
             return
-        ask_first(f"Forget {meant} documents of corpus {request.corpus} for good?", yes=yes)
-        accepted = desk.forget(request, operator)
-        _end(context, accepted.run_id, wait, as_json=as_json)
+        ask_first(f"Forget {meant} documents of corpus {corpus} for good?", yes=yes)
+        run_id = client.forget(corpus, **request).run_id
+        print_run(wait_for(client, run_id, wait) if wait else client.run(run_id), as_json=as_json)
 
 
-def _end(context: Context, run_id: str, wait: float, *, as_json: bool) -> None:
-    if wait:
-        with goes_on(run_id):
-            wait_for(context, run_id, wait)
-    print_run(context.ledger.run(run_id), as_json=as_json)
-
-
-def _filters(told: str | None) -> Filters | None:
+def _filters(told: str | None) -> dict[str, Any] | None:
     if told is None:
         return None
+    example = """JSON such as '{"domains": ["example.org"]}'"""
     try:
-        return Filters.model_validate(json.loads(told))
+        found = json.loads(told)
     except ValueError as error:
-        raise InvalidInput(
-            "filters", f"no filters: {error}", """JSON such as '{"domains": ["example.org"]}'"""
-        ) from error
+        raise wrong("filters", f"no filters: {error}", example) from error
+    if not isinstance(found, dict):
+        raise wrong("filters", "no filters: no JSON object", example)
+    return found
 
 
 def _print_entries(entries: list[ForgottenEntry], *, as_json: bool) -> None:
@@ -113,10 +93,10 @@ def _print_entries(entries: list[ForgottenEntry], *, as_json: bool) -> None:
     print_table("negative list", ("id", "corpus", "kind", "value", "since", "by", "note"), rows)
 
 
-def _print_proof(proof: ForgetProof, *, as_json: bool) -> None:
+def _print_proof(proof: ForgetProof, *, is_proven: bool, as_json: bool) -> None:
     if as_json:
-        print_json({"is_proven": proof.is_proven, **proof.model_dump(mode="json")})
+        print_json({"is_proven": is_proven, **dict(proof)})
         return
     rows = [(one.place, one.looked_at, len(one.found), one.found, one.detail) for one in proof.traces]
     print_table("traces", ("place", "looked at", "found", "what", "remedy"), rows)
-    console.print("nothing of it is left" if proof.is_proven else marked("something of it is left"), highlight=False)
+    console.print("nothing of it is left" if is_proven else marked("something of it is left"), highlight=False)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.connection import connected
 from sluice.cli.output import AsJson, print_json, print_table
-from sluice.cli.session import session
-from sluice.contracts.operations.hosts import HostView
-from sluice.ingest.politeness.hosts import MOST_DAYS
 
+if TYPE_CHECKING:
+    from sluice_client.models import HostView
+
+MOST_DAYS = 8
 COLUMNS = (
     "host",
     "requests",
@@ -32,12 +34,12 @@ def hosts(
     as_json: AsJson = False,
 ) -> None:
     """Hosts: what the crawl asked of each, and how that went."""
-    with session(as_json=as_json) as context:
-        since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-        found = context.host_stats.top(limit, since)
+    with connected(as_json=as_json) as client:
+        found = client.hosts(days, limit)
     if as_json:
-        print_json([row.model_dump() for row in found])
+        print_json(found)
     else:
+        since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
         print_table(f"hosts since {since}", COLUMNS, map(_row, found))
 
 

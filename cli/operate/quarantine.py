@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.cli.agent.ask_first import ask_first
-from sluice.cli.operate.dead_letter_options import Note, checked
+from sluice.cli.choices import QuarantineState
+from sluice.cli.connection import connected, given, wait_for
+from sluice.cli.operate.dead_letter_options import Note
 from sluice.cli.output import AsJson, console, marked, print_json, print_table
-from sluice.cli.session import session, wait_for
-from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, QuarantineState
-from sluice.contracts.trust import Finding
-from sluice.workers.context import Context
-from sluice.workers.service.caller import Caller
-from sluice.workers.service.quarantine import QuarantineDesk
-from sluice.workers.service.service import Service
+
+if TYPE_CHECKING:
+    from sluice_client.models import Finding, QuarantinedChunk, QuarantinedText
 
 quarantine = typer.Typer(
     help="Quarantine: chunks that the guard blocked when they were ingested.", no_args_is_help=True
@@ -25,6 +22,8 @@ quarantine = typer.Typer(
 
 RELEASE_SECONDS = 60.0
 """How long `release` waits for its run unless it is told otherwise: one document is embedded within seconds."""
+
+DRAWN_BELOW = frozenset({"position", "findings", "text", "section_path", "actions"})
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A chunk's id, as `sluice quarantine list` shows it.")]
 
@@ -43,32 +42,22 @@ def list_quarantine(
     as_json: AsJson = False,
 ) -> None:
     """List chunks in quarantine, the latest first."""
-    with session(as_json=as_json) as context:
-        wanted = checked(
-            QuarantinePage,
-            corpora=tuple(corpus) if corpus else None,
-            rule=rule,
-            url_prefix=url,
-            document_id=document,
-            run_id=run,
-            state="any" if everything else state,
-            limit=limit,
-            before=before,
-        )
-        found = _desk(context).some(wanted, _operator())
+    with connected(as_json=as_json) as client:
+        filters = given(rule=rule, url_prefix=url, document_id=document, run_id=run, before=before)
+        found = client.quarantined(corpus, limit=limit, state="any" if everything else state, **filters)
         if as_json:
             print_json(found)
             return
         _print_chunks(found)
-        if len(found) == wanted.limit:
+        if len(found) == limit:
             console.print(f"more: --before {found[-1].position}", markup=False, highlight=False, soft_wrap=True)
 
 
 @quarantine.command("show")
 def show_quarantined(held_id: Id, as_json: AsJson = False) -> None:
     """Show one chunk: its text with what the guard found marked, its source, and what operators did."""
-    with session(as_json=as_json) as context:
-        held = _desk(context).one(held_id, _operator())
+    with connected(as_json=as_json) as client:
+        held = client.quarantined_text(held_id)
         if as_json:
             print_json(held)
         else:
@@ -85,10 +74,10 @@ def release_quarantined(
     as_json: AsJson = False,
 ) -> None:
     """Release one chunk: it is brought into the index, and not blocked again."""
-    with session(as_json=as_json, needs_workers=True) as context:
-        released = _desk(context).release(held_id, _operator(), note)
+    with connected(as_json=as_json) as client:
+        released = client.release_quarantined(held_id, note)
         if released.run_id and wait:
-            wait_for(context, released.run_id, wait)
+            wait_for(client, released.run_id, wait)
         if as_json:
             print_json(released)
         elif released.run_id:
@@ -105,23 +94,14 @@ def purge_quarantined(
     as_json: AsJson = False,
 ) -> None:
     """Purge one chunk: its text is removed for good, the facts stay. Seen again it is blocked."""
-    with session(as_json=as_json) as context:
-        desk = _desk(context)
-        held = desk.one(held_id, _operator())
+    with connected(as_json=as_json) as client:
+        held = client.quarantined_text(held_id)
         ask_first(f"Remove the text of {held.id} ({held.url or held.file_path or held.document_id})?", yes=yes)
-        purged = desk.purge(held_id, _operator(), note)
+        purged = client.purge_quarantined(held_id, note)
         if as_json:
             print_json(purged)
         else:
             console.print(f"{held_id} is purged", markup=False, highlight=False)
-
-
-def _desk(context: Context) -> QuarantineDesk:
-    return QuarantineDesk(context, Service(context))
-
-
-def _operator() -> Caller:
-    return Caller(getpass.getuser(), "operator", None)
 
 
 def _rules(found: Sequence[Finding]) -> tuple[str, ...]:
@@ -141,9 +121,9 @@ def _source_of(chunk: QuarantinedChunk) -> str:
 
 
 def _print_text(held: QuarantinedText) -> None:
-    for name in QuarantinedChunk.model_fields:
+    for name in dict(held):
         value = getattr(held, name)
-        if name not in ("position", "findings"):
+        if name not in DRAWN_BELOW:
             console.print(f"[bold]{name}[/] {marked('–' if value is None else value)}", highlight=False)
     rows = [(one.rule, f"{one.start}-{one.end}", one.score) for one in held.findings]
     print_table("findings", ("rule", "characters", "score"), rows)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from sluice.cli.connection import connected
 from sluice.cli.operate.dead_letter_options import Note
 from sluice.cli.output import AsJson, console, print_json, print_table
-from sluice.cli.session import session
-from sluice.contracts.operations.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
-from sluice.workers.context import Context
+
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
+    from sluice_client.models import ReplayPlan, ReplayView
 
 ReplayId = Annotated[str, typer.Argument(help="The bulk replay.")]
 
 
-def begin_replay(context: Context, request: ReplayRequest, *, as_json: bool) -> None:
-    """Begin a bulk replay, or print what it would do."""
-    if request.dry_run:
-        _print_plan(context.ledger.replays.plan(request.filter, force=request.force), as_json=as_json)
+def print_replay(begun: ReplayView | ReplayPlan, *, as_json: bool) -> None:
+    """Print a bulk replay that has begun, or what one would do."""
+    if "groups" in dict(begun):
+        _print_plan(cast("ReplayPlan", begun), as_json=as_json)
         return
-    view = context.ledger.replays.begin(request, getpass.getuser())
+    view = cast("ReplayView", begun)
     if as_json:
         print_json(view)
     else:
@@ -37,11 +38,11 @@ def list_replays(
     as_json: AsJson = False,
 ) -> None:
     """Show one bulk replay and how far it is, or list the latest."""
-    with session(as_json=as_json) as context:
+    with connected(as_json=as_json) as client:
         if replay_id is not None:
-            _print_one(context, replay_id, as_json=as_json)
+            _print_one(client, replay_id, as_json=as_json)
             return
-        views = context.ledger.replays.latest(limit, before)
+        views = client.replays(limit, before)
         if as_json:
             print_json(views)
         else:
@@ -50,20 +51,20 @@ def list_replays(
 
 def pause_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
     """Pause a bulk replay; what it brought back goes on."""
-    with session(as_json=as_json) as context:
-        _print_change(context.ledger.replays.pause(replay_id, getpass.getuser(), note), as_json=as_json)
+    with connected(as_json=as_json) as client:
+        _print_change(client.pause_replay(replay_id, note), as_json=as_json)
 
 
 def resume_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
     """Resume a paused bulk replay."""
-    with session(as_json=as_json) as context:
-        _print_change(context.ledger.replays.resume(replay_id, getpass.getuser(), note), as_json=as_json)
+    with connected(as_json=as_json) as client:
+        _print_change(client.resume_replay(replay_id, note), as_json=as_json)
 
 
 def abort_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
     """End a bulk replay for good; what it brought back goes on, the rest stays parked."""
-    with session(as_json=as_json) as context:
-        _print_change(context.ledger.replays.abort(replay_id, getpass.getuser(), note), as_json=as_json)
+    with connected(as_json=as_json) as client:
+        _print_change(client.abort_replay(replay_id, note), as_json=as_json)
 
 
 def _print_plan(plan: ReplayPlan, *, as_json: bool) -> None:
@@ -75,10 +76,10 @@ def _print_plan(plan: ReplayPlan, *, as_json: bool) -> None:
     console.print(f"{plan.replayable} of {plan.total} letters would go back to work", highlight=False)
 
 
-def _print_one(context: Context, replay_id: str, *, as_json: bool) -> None:
-    view, actions = context.ledger.replays.show(replay_id), context.ledger.replays.actions(replay_id)
+def _print_one(client: SluiceClient, replay_id: str, *, as_json: bool) -> None:
+    view, actions = client.bulk_replay(replay_id), client.replay_actions(replay_id)
     if as_json:
-        print_json({**view.model_dump(mode="json"), "actions": actions})
+        print_json({**dict(view), "actions": actions})
         return
     _print_views([view])
     rows = [(one.at, one.operator, one.action, one.note) for one in actions]
@@ -113,5 +114,5 @@ def _print_change(view: ReplayView, *, as_json: bool) -> None:
         console.print(f"{view.id} is {view.status}: {view.replayed} of {view.total} brought back", highlight=False)
 
 
-def _told(skips: Mapping[SkipReason, int]) -> str:
+def _told(skips: Mapping[str, int]) -> str:
     return ", ".join(f"{how_many} {reason}" for reason, how_many in skips.items())

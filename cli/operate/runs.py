@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import json
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.cli.agent.answers import print_run
+from sluice.cli.choices import RunKind
+from sluice.cli.connection import ENDED, connected
 from sluice.cli.output import AsJson, console, error_console, marked, print_json, print_table
-from sluice.cli.session import session
-from sluice.contracts.api import RunKind
-from sluice.contracts.event import Event
-from sluice.contracts.index import RunFinished
-from sluice.workers.service.service import Service
+
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
 
 
 def runs(
@@ -24,14 +24,14 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """Show one run, or list the latest."""
-    with session(as_json=as_json) as context:
+    with connected(as_json=as_json) as client:
         if run_id:
-            view = context.ledger.run(run_id)
+            view = client.run(run_id)
             print_run(view, as_json=as_json, why=True)
             if view.kind == "control" and not as_json:
-                print_control_events(context.ledger.events_after(run_id))
+                print_control_events(client, run_id)
             return
-        found = context.ledger.runs(limit=limit, corpus=corpus, kind=kind)
+        found = client.runs(limit=limit, corpus=corpus, kind=kind)
         if as_json:
             print_json(found)
             return
@@ -41,17 +41,17 @@ def runs(
         print_table("runs", ("run", "kind", "corpus", "status", "created", "USD", "question"), rows)
 
 
-def print_control_events(events: Sequence[tuple[int, Event]]) -> None:
+def print_control_events(client: SluiceClient, run_id: str) -> None:
     """Print what a control run records."""
-    for _, event in events:
-        if event.kind != RunFinished.kind:
-            facts = event.body.model_dump_json(exclude_defaults=True)
+    for event in client.events(run_id):
+        if event.kind != "RunFinished":
+            facts = json.dumps({name: value for name, value in event.body.items() if value}, ensure_ascii=False)
             console.print(f"{event.kind} {marked(facts)}", highlight=False, soft_wrap=True)
 
 
 def cancel(run_id: Annotated[str, typer.Argument(help="The run to cancel.")], as_json: AsJson = False) -> None:
     """Cancel a run: what is queued is dropped, what is under way stops."""
-    with session(as_json=as_json) as context:
-        if not Service(context).cancel(run_id) and not as_json:
+    with connected(as_json=as_json) as client:
+        if client.run(run_id).status in ENDED and not as_json:
             error_console.print("[dim]it had ended already[/]")
-        print_run(context.ledger.run(run_id), as_json=as_json)
+        print_run(client.cancel(run_id), as_json=as_json)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from sluice.cli.choices import Stage
+from sluice.cli.connection import connected
 from sluice.cli.output import AsJson, print_json, print_table
-from sluice.cli.session import session
-from sluice.contracts.api import StageView
-from sluice.contracts.event import QUEUES, Queue
+
+if TYPE_CHECKING:
+    from sluice_client.models import StageView
 
 stages = typer.Typer(help="Stages: how many events wait in each, and which are paused.", no_args_is_help=True)
 
-StageName = Annotated[Queue, typer.Argument(help=f"One of {', '.join(QUEUES)}.")]
+StageName = Annotated[Stage, typer.Argument(help=f"One of {', '.join(get_args(Stage))}.")]
 
 
 @stages.command("list")
 def list_stages(as_json: AsJson = False) -> None:
     """List the stages: events ready, claimed and waiting, and whether a stage is paused."""
-    with session(as_json=as_json) as context:
-        _print(context.ledger.stages(), as_json=as_json)
+    with connected(as_json=as_json) as client:
+        _print(client.stages(), as_json=as_json)
 
 
 @stages.command("pause")
@@ -32,17 +33,15 @@ def pause(
     as_json: AsJson = False,
 ) -> None:
     """Pause a stage: its events stay ready until it is resumed."""
-    with session(as_json=as_json) as context:
-        context.ledger.pause(stage, why, operator=getpass.getuser())
-        _print(context.ledger.stages(), as_json=as_json)
+    with connected(as_json=as_json) as client:
+        _print(client.pause_stage(stage, why), as_json=as_json)
 
 
 @stages.command("resume")
 def resume(stage: StageName, as_json: AsJson = False) -> None:
     """Resume a stage, whether an operator or its circuit breaker paused it."""
-    with session(as_json=as_json) as context:
-        context.ledger.resume(stage, operator=getpass.getuser())
-        _print(context.ledger.stages(), as_json=as_json)
+    with connected(as_json=as_json) as client:
+        _print(client.resume_stage(stage), as_json=as_json)
 
 
 def _print(found: Sequence[StageView], *, as_json: bool) -> None:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
+from sluice.cli.choices import FeedbackOutcome, SignalName
+from sluice.cli.connection import connected, given, wrong
 from sluice.cli.output import AsJson, console, marked, print_json
-from sluice.cli.session import session
-from sluice.contracts.api import FeedbackRequest
-from sluice.contracts.errors import InvalidInput
-from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, SignalName
-from sluice.workers.context import Context
-from sluice.workers.service.learning.feedback_file import FeedbackTaken, take_lines
-from sluice.workers.service.service import Service
+from sluice_client.errors import Conflict, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
 
 
 def feedback(
     run_id: Annotated[str | None, typer.Argument(help="The run whose answer it is about.")] = None,
     outcome: Annotated[FeedbackOutcome, typer.Option(help="How the task went.")] = "unknown",
     rating: Annotated[float | None, typer.Option(min=0, max=1, help="From 0 to 1, instead of the outcome.")] = None,
-    signal: Annotated[SignalName, typer.Option(help="Who or what says so.")] = DEFAULT_SIGNAL,
+    signal: Annotated[SignalName, typer.Option(help="Who or what says so.")] = "task_satisfaction",
     used: Annotated[list[str] | None, typer.Option(help="A chunk of the answer that was used. Repeatable.")] = None,
     note: Annotated[str, typer.Option(help="In words.")] = "",
     response: Annotated[
@@ -36,49 +36,79 @@ def feedback(
 
     It counts once for each run and signal; the same again changes nothing.
     """
-    with session(as_json=as_json, needs_workers=True) as context:
+    with connected(as_json=as_json) as client:
         if (run_id is None) == (file is None):
-            raise InvalidInput("run_id", "give either a run or --file", "sluice feedback RUN --outcome success")
+            raise wrong("run_id", "give either a run or --file", "sluice feedback RUN --outcome success")
         if file is not None:
-            _tell(_take(context, file), as_json=as_json)
+            _tell(_take(client, file), as_json=as_json)
         elif run_id is not None:
-            request = FeedbackRequest(
-                run_id=run_id,
-                outcome=outcome,
-                rating=rating,
-                signal=signal,
-                chunk_ids_used=tuple(used or ()),
-                note=_short(note, "note", _MOST_NOTE),
-                response=_short(_read(response), "response", _MOST_RESPONSE) if response else None,
-            )
-            is_new = Service(context).give_feedback(request)
+            said = given(rating=rating, response=_read(response) if response else None)
+            is_new = _give(client, run_id, outcome=outcome, signal=signal, chunk_ids_used=used or [], note=note, **said)
             if as_json:
                 print_json({"run_id": run_id, "status": "accepted" if is_new else "repeated"})
             else:
                 console.print(f"{'recorded' if is_new else 'was recorded before'}: {marked(run_id)}", highlight=False)
 
 
-_MOST_NOTE, _MOST_RESPONSE = 4_000, 32_000
+class Refused(TypedDict):
+    """A line that was not taken, counted from 1, and why."""
+
+    line: int
+    error: str
 
 
-def _take(context: Context, file: Path) -> FeedbackTaken:
-    service = Service(context)
+class Taken(TypedDict):
+    """What became of a file's lines. `repeated` are those that were recorded before, word for word."""
+
+    accepted: int
+    repeated: int
+    refused: list[Refused]
+
+
+def _take(client: SluiceClient, file: Path) -> Taken:
+    """Give each line by itself, empty ones aside; a line is taken whole or not at all, and a refused one stops none.
+
+    What the instance does not answer ends it, and the file can be given again: what was taken is then repeated.
+    """
+    taken = Taken(accepted=0, repeated=0, refused=[])
     try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            return take_lines(lines, service.give_feedback)
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise InvalidInput("file", f"{file} cannot be read: {error.strerror or error}") from error
+        raise wrong("file", f"{file} cannot be read: {error.strerror or error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            taken["accepted" if _give(client, **_fields(line)) else "repeated"] += 1
+        except (NotFound, InvalidInput, Conflict) as error:
+            taken["refused"].append(Refused(line=number, error=str(error)))
+    return taken
 
 
-def _tell(taken: FeedbackTaken, *, as_json: bool) -> None:
+def _give(client: SluiceClient, run_id: str, **fields: Any) -> bool:
+    """Whether it is new."""
+    return client.feedback(run_id, **fields).get("counted") != "before"
+
+
+def _fields(line: str) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = json.loads(line)
+        if not isinstance(fields.get("run_id"), str):
+            raise wrong("run_id", "Field required")
+    except (ValueError, AttributeError) as error:
+        raise wrong("body", f"no JSON object: {error}") from error
+    return fields
+
+
+def _tell(taken: Taken, *, as_json: bool) -> None:
     if as_json:
         print_json(taken)
     else:
-        for refused in taken.refused:
-            console.print(f"line {refused.line}: {marked(refused.error)}", highlight=False, soft_wrap=True)
-        counts = f"{taken.accepted} accepted, {taken.repeated} repeated, {len(taken.refused)} refused"
+        for refused in taken["refused"]:
+            console.print(f"line {refused['line']}: {marked(refused['error'])}", highlight=False, soft_wrap=True)
+        counts = f"{taken['accepted']} accepted, {taken['repeated']} repeated, {len(taken['refused'])} refused"
         console.print(counts, highlight=False)
-    if taken.refused:
+    if taken["refused"]:
         raise typer.Exit(1)
 
 
@@ -86,10 +116,4 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("response", f"{path} cannot be read: {error}") from error
-
-
-def _short(text: str, field: str, most: int) -> str:
-    if len(text) > most:
-        raise InvalidInput(field, f"{len(text):,} characters", f"at most {most:,}")
-    return text
+        raise wrong("response", f"{path} cannot be read: {error}") from error

@@ -98,6 +98,12 @@ class Trace(Value):
     detail: LaterText = None
 
 
+class Meant(Value):
+    """`POST /v1/forgotten/count`: how many of the documents that are served now a request to forget means."""
+
+    documents: int
+
+
 class ForgetProof(Value):
     """What is left of forgotten documents: nothing, or where."""
 

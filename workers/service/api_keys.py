@@ -7,24 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import json
 import secrets
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, get_args
 
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import InvalidInput, InvalidSetting
+from sluice.disk.durable import replace_file
 from sluice.ledger.api_keys import KeyRecord
 from sluice.ledger.ledger import Ledger
+from sluice.workers.places import API_FILE
 from sluice.workers.settings import Settings
 
-__all__ = ["ROLES", "ApiKeys", "KeyRecord", "Role", "check_exposure", "is_loopback"]
+__all__ = ["ROLES", "ApiKeys", "KeyRecord", "LocalKey", "Role", "check_exposure", "is_loopback"]
 
 Role = Literal["agent", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 KEY_PREFIX = "slk_"
+LOCAL_PREFIX = "slo_"
 REMEMBERED_SECONDS = 2.0
 """How long the list of keys is trusted without asking the ledger again: the delay of a revocation."""
 _LOOK_AHEAD_SECONDS = 0.5
@@ -102,6 +107,34 @@ class ApiKeys:
                 self._active = {key.hash: key for key in known if key.revoked_at is None}
                 self._read_at = time.monotonic()
             return self._active
+
+
+class LocalKey:
+    """The key of this machine's own user, for the command line: who can read it can read the ledger as well.
+
+    It stands in the data directory, in a file of mode 0600, and is another each time an interface starts, so that a
+    program that took the port meanwhile has learned nothing.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = data_dir / API_FILE
+
+    def renew(self, host: str, port: int) -> None:
+        """Write another key, and where the interface answers."""
+        reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+        url = f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+        told = {"url": url, "key": LOCAL_PREFIX + secrets.token_urlsafe(32)}
+        replace_file(self._file, json.dumps(told).encode(), 0o600)
+
+    def is_it(self, key: str) -> bool:
+        """Whether this is the key. Another interface on the same data directory may have renewed it."""
+        if not key.startswith(LOCAL_PREFIX):
+            return False
+        try:
+            known = json.loads(self._file.read_bytes())["key"]
+        except (OSError, ValueError, KeyError):
+            return False
+        return secrets.compare_digest(known.encode(), key.encode())
 
 
 def is_loopback(host: str) -> bool:

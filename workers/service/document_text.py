@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sluice.contracts.api import DocumentText, Lines
+from sluice.contracts.document import document_id_for
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.search.document_text import JoinedText, join_chunks
@@ -24,7 +25,8 @@ def read_document_text(
 ) -> DocumentText:
     """Lines `start_line` to `end_line` (inclusive, from 1; to the end by default), as citations number them.
 
-    What the settings name is masked, and lines of passages that the guard blocks are empty and named; numbers stay.
+    The document is named by its id, or by its URL or path. What the settings name is masked, and lines of passages that
+    the guard blocks are empty and named; numbers stay.
 
     Raises:
         NotFound: nothing was written to the corpus, or it holds no such document.
@@ -32,6 +34,8 @@ def read_document_text(
         PolicyRefused: the site or the licence asks that no text of the page be shown, or only a snippet.
     """
     reader = readers.existing(corpus)
+    if not reader.has_document(document_id):
+        document_id = document_id_for(document_id)
     facts = reader.document(document_id)
     if facts is None:
         raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import time
@@ -148,17 +147,21 @@ class SluiceClient(_Client):
                 time.sleep(self._pause_after(error, call, attempt))
         raise AssertionError("the last attempt either returns or raises")
 
-    def events(self, run_id: str, after: str | None = None, *, follow: bool = False) -> Iterator[Event]:
+    def events(
+        self, run_id: str, after: str | None = None, *, follow: bool = False, timeout_seconds: float | None = None
+    ) -> Iterator[Event]:
         """The run's events from the one after id `after` (or the first) until it is finished, as they happen.
 
         A broken stream is resumed behind the last event that came, as long as each connection brings one. With
-        `follow` it goes on behind the run's end, and ends with the connection.
+        `follow` it goes on behind the run's end, and ends with the connection. After `timeout_seconds` in all it is
+        `TimedOut`.
         """
-        stream = Stream(Call("GET", "/v1/runs/{}/events", (run_id,)).path, after, follow=follow)
+        path = Call("GET", "/v1/runs/{}/events", (run_id,)).path
+        stream = Stream(path, after, follow=follow, timeout_seconds=timeout_seconds)
         while not stream.is_over():
             failure = None
             try:
-                opened = self._http.stream("GET", stream.path, headers=stream.headers(), params=stream.query)
+                opened = self._http.stream("GET", path, **stream.request(self._timeout_seconds))
                 with opened as response:
                     if not response.is_success:
                         response.read()
@@ -194,6 +197,8 @@ class AsyncSluiceClient(_Client):
 
     async def send(self, call: Call[Answer]) -> Answer:
         """Send a call, and give its answer."""
+        import asyncio  # costly for those who block
+
         for attempt in range(ATTEMPTS):
             try:
                 return self._answer(call, await self._http.request(**self._request(call)))
@@ -201,13 +206,16 @@ class AsyncSluiceClient(_Client):
                 await asyncio.sleep(self._pause_after(error, call, attempt))
         raise AssertionError("the last attempt either returns or raises")
 
-    async def events(self, run_id: str, after: str | None = None, *, follow: bool = False) -> AsyncIterator[Event]:
+    async def events(
+        self, run_id: str, after: str | None = None, *, follow: bool = False, timeout_seconds: float | None = None
+    ) -> AsyncIterator[Event]:
         """As `SluiceClient.events`."""
-        stream = Stream(Call("GET", "/v1/runs/{}/events", (run_id,)).path, after, follow=follow)
+        path = Call("GET", "/v1/runs/{}/events", (run_id,)).path
+        stream = Stream(path, after, follow=follow, timeout_seconds=timeout_seconds)
         while not stream.is_over():
             failure = None
             try:
-                opened = self._http.stream("GET", stream.path, headers=stream.headers(), params=stream.query)
+                opened = self._http.stream("GET", path, **stream.request(self._timeout_seconds))
                 async with opened as response:
                     if not response.is_success:
                         await response.aread()

@@ -6,10 +6,12 @@ Nothing here reads from a connection: a client feeds what it reads, and asks whe
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from sluice_client.errors import Unavailable
+from sluice_client.errors import TimedOut, Unavailable
 
 LAST_EVENT = "RunFinished"
 _LINE_END = re.compile("\r\n|\n|\r")
@@ -67,9 +69,12 @@ class Stream:
     last event of a finished run is empty. With `follow` it goes on behind the run's end, until a connection ends.
     """
 
-    def __init__(self, path: str, after: str | None = None, *, follow: bool = False) -> None:
+    def __init__(
+        self, path: str, after: str | None = None, *, follow: bool = False, timeout_seconds: float | None = None
+    ) -> None:
         self.path = path
-        self.query = {"follow": "true"} if follow else {}
+        self._query = {"follow": "true"} if follow else {}
+        self._ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         self._is_over = self._has_finished = False
         self._last_id = after
         self._may_be_over = after is not None
@@ -80,18 +85,30 @@ class Stream:
         """Whether nothing more will come."""
         return self._is_over
 
-    def headers(self) -> dict[str, str]:
-        """Of the next connection."""
+    def request(self, silence_seconds: float) -> dict[str, Any]:
+        """The parts of the next connection's request. It may be silent for so long, or until the stream's time is up.
+
+        Raises:
+            TimedOut: it is up.
+        """
         self._frames, self._has_brought = Frames(), False
         resumed = {} if self._last_id is None else {"Last-Event-ID": self._last_id}
-        return {"Accept": "text/event-stream", **resumed}
+        left = silence_seconds if self._ends_at is None else min(silence_seconds, self._left())
+        return {"headers": {"Accept": "text/event-stream", **resumed}, "params": self._query, "timeout": left}
+
+    def _left(self) -> float:
+        left = float("inf") if self._ends_at is None else self._ends_at - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"{self.path}: the run goes on")
+        return left
 
     def feed(self, chunk: str) -> Iterator[str]:
         """The events that are complete with this text, as JSON, up to and with the run's last."""
+        self._left()
         for frame in self._frames.feed(chunk):
             self._last_id, self._has_brought = frame.id, True
             self._has_finished = self._has_finished or frame.kind == LAST_EVENT
-            self._is_over = self._has_finished and not self.query
+            self._is_over = self._has_finished and not self._query
             yield frame.data
             if self._is_over:
                 return
@@ -102,6 +119,8 @@ class Stream:
         Raises:
             Unavailable: it brought nothing, and the run is not finished.
         """
+        if error is not None:
+            self._left()
         if self._has_finished:
             self._is_over = True
         elif self._has_brought:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         LearningResult,
         Learnings,
         Linked,
+        Meant,
         NearestDocuments,
         Neighbours,
         OperatorAction,
@@ -163,6 +164,11 @@ class Operations:
     def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> Call[ForgetProof]:
         """Whether anything is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
         return post("/v1/forgotten/prove", body={"corpus": corpus, **fields}, is_repeatable=True)
+
+    @operation
+    def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> Call[Meant]:
+        """How many documents `forget` would remove of those that are served. `fields` as of `forget`."""
+        return post("/v1/forgotten/count", body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
     def forgotten(self) -> Call[list[ForgottenEntry]]:

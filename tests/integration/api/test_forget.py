@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.service.api_keys import ApiKeys
 from tests.support.index_corpus import NOW
+from tests.support.served import served
 from tests.support.valkey import Valkey
 
 DOCUMENTS, LIST = "/v1/documents", "/v1/forgotten"
@@ -94,12 +95,13 @@ def test_an_entry_is_added_and_lifted_and_a_proof_is_given(http: TestClient) -> 
 
 
 @pytest.fixture
-def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_DATA_DIR", str(valkey.settings.data_dir))
-    return lambda *arguments: CliRunner().invoke(app, ["forget", *arguments], prog_name="sluice")
+    with served(valkey.settings):
+        yield lambda *arguments: CliRunner().invoke(app, ["forget", *arguments], prog_name="sluice")
 
 
 def test_the_command_counts_asks_forgets_lists_and_lifts(sluice: Callable[..., Result], valkey: Valkey) -> None:

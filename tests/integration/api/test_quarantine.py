@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from sluice.ledger.ledger import Ledger
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.service.api_keys import ApiKeys
+from tests.support.served import served
 from tests.support.valkey import Valkey
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -120,12 +121,13 @@ def test_only_an_operator_of_the_corpus_may_look_and_act(http: TestClient, ledge
 
 
 @pytest.fixture
-def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_DATA_DIR", str(valkey.settings.data_dir))
-    return lambda *arguments: CliRunner().invoke(app, ["quarantine", *arguments], prog_name="sluice")
+    with served(valkey.settings):
+        yield lambda *arguments: CliRunner().invoke(app, ["quarantine", *arguments], prog_name="sluice")
 
 
 def test_the_command_marks_what_was_found_and_asks_before_it_purges(

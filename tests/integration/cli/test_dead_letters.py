@@ -20,18 +20,20 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.outcome import DeadLetter, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
+from tests.support.served import served
 from tests.support.valkey import Valkey
 
 Sluice = Callable[..., Result]
 
 
 @pytest.fixture
-def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sluice:
+def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sluice]:
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_DATA_DIR", str(valkey.settings.data_dir))
-    return lambda *arguments, **facts: CliRunner().invoke(app, ["dead", *arguments], prog_name="sluice", **facts)
+    with served(valkey.settings):
+        yield lambda *arguments, **facts: CliRunner().invoke(app, ["dead", *arguments], prog_name="sluice", **facts)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from sluice.contracts.gate import FeedbackGiven
 from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import Clock, Story
 from tests.support.outcome_story import answers, asks_and_decides, cites
+from tests.support.served import served
 from tests.support.valkey import Valkey
 
 PAGE = "https://example.org/a"
@@ -22,12 +23,13 @@ Sluice = Callable[..., Result]
 
 
 @pytest.fixture
-def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sluice:
+def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sluice]:
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_DATA_DIR", str(valkey.settings.data_dir))
-    return lambda *arguments: CliRunner().invoke(app, ["feedback", *arguments], prog_name="sluice")
+    with served(valkey.settings):
+        yield lambda *arguments: CliRunner().invoke(app, ["feedback", *arguments], prog_name="sluice")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from sluice.cli.main import app
 from sluice.contracts.api import FeedbackRequest, GateRequest
 from sluice.contracts.learning.control import FlagName
 from tests.support.in_process import Instance, MakeInstance
+from tests.support.served import served
 
 
 @pytest.fixture
@@ -51,7 +52,8 @@ def test_the_packet_tells_costs_configurations_and_red_team_results(instance: In
 
 def test_a_flag_that_was_switched_stands_among_the_steps(instance: Instance, tmp_path: Path) -> None:
     flag: FlagName = "rerank"
-    assert sluice("flags", "off", flag, "--note", "too slow")[0] == 0
+    with served(instance.context.settings):
+        assert sluice("flags", "off", flag, "--note", "too slow")[0] == 0
     sluice("eval", "review", "--since", "1d", "--output", str(tmp_path))
     assert "FlagChanged: name rerank" in (tmp_path / "review.md").read_text()
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sluice.cli.agent.answers import print_run
+from sluice.cli.agent.answers import print_run as print_view
+from sluice.cli.connection import as_record
 from sluice.contracts.api import RunView
 from sluice.contracts.event import decode
 from sluice.contracts.gate import Decision, GateDecided
@@ -23,6 +24,10 @@ CONTEXT = "[1] a.md:1-2 (91% match)\nA lease is renewed."
 
 def body(name: str) -> Any:
     return decode((GOLDEN / "events" / f"{name}.v1.json").read_bytes()).body
+
+
+def print_run(view: RunView, **how: bool) -> None:
+    print_view(as_record(view), **how)  # type: ignore[arg-type]
 
 
 def view(context: str) -> RunView:

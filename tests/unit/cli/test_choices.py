@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from sluice.cli import choices, connection
 from sluice.cli.agent.ask import choose_plan
+from sluice.cli.operate import hosts
 from sluice.cli.operate.reindex import choose_model
-from sluice.contracts.errors import InvalidInput
+from sluice.contracts import api, event, ingest, outcome, retrieval
+from sluice.contracts.errors import InvalidInput as Refused
+from sluice.contracts.learning import run_outcome
+from sluice.contracts.operations import dead_letters, quarantine
 from sluice.contracts.plan import Plan
+from sluice.workers import feature_variables
+from sluice.workers.service.instance import MOST_DAYS
+from sluice_client.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("Stage", get_args(event.Queue)),
+        ("Plan", tuple(Plan)),
+        ("Strategy", tuple(retrieval.Strategy)),
+        ("Render", get_args(ingest.Render)),
+        ("RunKind", get_args(api.RunKind)),
+        ("DeadLetterReason", get_args(outcome.DeadLetterReason)),
+        ("DeadLetterStatus", get_args(dead_letters.DeadLetterStatus)),
+        ("QuarantineState", get_args(quarantine.QuarantineState)),
+        ("FeedbackOutcome", get_args(run_outcome.FeedbackOutcome)),
+        ("SignalName", get_args(run_outcome.SignalName)),
+    ],
+)
+def test_what_an_option_may_say_is_what_the_server_knows(name: str, of: tuple[str, ...]) -> None:
+    assert get_args(getattr(choices, name)) == of
+
+
+def test_every_flag_is_listed_with_its_variable_and_hosts_with_their_days() -> None:
+    assert choices.FLAG_VARIABLES == feature_variables.VARIABLES
+    assert hosts.MOST_DAYS == MOST_DAYS
+    assert connection.ENDED == api.ENDED
 
 
 @pytest.mark.parametrize(
@@ -24,7 +59,7 @@ from sluice.contracts.plan import Plan
 def test_without_rag_the_plan_is_to_skip_and_with_it_the_gate_decides(
     plan: Plan | None, *, rag: bool | None, asked: Plan | None
 ) -> None:
-    assert choose_plan(plan, rag=rag) is asked
+    assert choose_plan(plan, rag=rag) == asked
 
 
 @pytest.mark.parametrize(("plan", "rag"), [(Plan.SKIP, True), (Plan.RETRIEVE, False), (Plan.FULL_LOOP, False)])
@@ -41,5 +76,5 @@ def test_a_model_may_be_called_a_model_version() -> None:
     ("model", "version", "told"), [(None, None, "model: is missing"), ("int8", "fp32", "'fp32' is not 'int8'")]
 )
 def test_no_model_or_two_are_refused(model: str | None, version: str | None, told: str) -> None:
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(Refused, match=told):
         choose_model(model, version)

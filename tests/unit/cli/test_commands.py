@@ -19,12 +19,12 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from sluice.cli import connection
 from sluice.cli.instance.checks import checks_of
 from sluice.cli.instance.init import settings_for
 from sluice.cli.main import COMMANDS, app
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from sluice.index.local.writer import IndexWriter
-from sluice.ledger.ledger import Ledger
 from sluice.workers.setting_names import names_of
 from sluice.workers.settings import Settings, load_settings
 
@@ -91,11 +91,11 @@ def test_the_version_is_that_of_the_package(sluice: Sluice) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["runs", "run_x"], 3, "not_found"),
+        (["runs", "run_x"], 6, "unavailable"),
         (["trace", "run_x"], 3, "not_found"),
         (["trace", "0" * 32], 3, "not_found"),
         (["gate", "explain", "run_x"], 3, "not_found"),
-        (["dead", "show", "x"], 3, "not_found"),
+        (["dead", "show", "x"], 6, "unavailable"),
         (["keys", "revoke", "key_x"], 3, "not_found"),
         (["keys", "create", "a", "--role", "king"], 2, "invalid_input"),
         (["snapshot", "verify", "-c", "none"], 3, "not_found"),
@@ -125,6 +125,18 @@ def test_a_wrong_setting_names_its_key_and_its_variable(sluice: Sluice, monkeypa
     assert "SLUICE_HTTP_PORT" in result.stderr
 
 
+def test_where_no_instance_answers_one_line_says_where_and_what_to_do(
+    sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_HTTP_PORT", "9")
+    for arguments in (["runs"], ["ask", "why?"], ["flags", "list"], ["dead", "list"], ["show", "a.md"]):
+        told = " ".join(sluice(*arguments).stderr.split())
+        assert told == "error no instance answers at http://127.0.0.1:9: start it with `sluice up`"
+    assert "http://127.0.0.1:10: " in sluice("--url", "http://127.0.0.1:10", "runs").stderr
+    monkeypatch.delenv("SLUICE_URL")
+    assert sluice("--url", "http://[::", "runs").exit_code == 2
+
+
 def test_a_misspelt_command_is_guessed(sluice: Sluice) -> None:
     result = sluice("sanpshot")
     assert result.exit_code == 2
@@ -142,7 +154,7 @@ def test_an_interruption_ends_with_130(sluice: Sluice, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Ledger, "runs", interrupted)
+    monkeypatch.setattr(connection.Connection, "send", interrupted)
     result = sluice("runs")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
@@ -159,7 +171,7 @@ def test_a_damaged_span_store_is_told_as_such(sluice: Sluice, data_dir: Path) ->
 # -- lists
 
 
-@pytest.mark.parametrize("arguments", [["runs"], ["dead", "list"], ["keys", "list"], ["snapshot", "list"]])
+@pytest.mark.parametrize("arguments", [["keys", "list"], ["snapshot", "list"]])
 def test_a_new_instance_has_nothing_to_list(sluice: Sluice, arguments: list[str]) -> None:
     assert value(sluice(*arguments, "--json")) == []
     assert "none" in sluice(*arguments).stdout

@@ -62,7 +62,7 @@ def test_migrate_says_what_it_would_do_then_does_it_and_says_where_the_copy_is(d
 @pytest.mark.usefixtures("later_version")
 def test_a_command_on_an_older_ledger_names_the_one_that_helps(data_dir: Path, sluice: Sluice) -> None:
     old_ledger_in(data_dir).close()
-    result = sluice("runs")
+    result = sluice("keys", "list")
     assert result.exit_code == 5
     assert "sluice migrate" in result.stderr
 
@@ -81,14 +81,19 @@ def test_a_ledger_that_is_not_there_yet_needs_no_migration(data_dir: Path, sluic
     assert not (data_dir / "ledger.sqlite").exists()
 
 
+def runs_in(data_dir: Path) -> set[str]:
+    with Ledger(f"sqlite:///{data_dir / 'ledger.sqlite'}") as ledger:
+        return {run.run_id for run in ledger.runs()}
+
+
 def test_prune_counts_or_removes_what_is_old(data_dir: Path, sluice: Sluice) -> None:
     run_id = finished_run(data_dir)
     assert json.loads(sluice("prune", "--before", "1d", "--json").stdout)["runs"] == 0
     counted = json.loads(sluice("prune", "--before", "0m", "--dry-run", "--json").stdout)
     assert (counted["runs"], counted["events"], counted["dry_run"]) == (1, 2, True)
-    assert run_id in sluice("runs", "--json").stdout
+    assert run_id in runs_in(data_dir)
     assert "is gone" in sluice("prune", "--before", "0m").stdout
-    assert run_id not in sluice("runs", "--json").stdout
+    assert run_id not in runs_in(data_dir)
 
 
 def test_an_age_that_is_none_is_refused(sluice: Sluice) -> None:

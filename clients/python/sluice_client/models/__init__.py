@@ -22,7 +22,7 @@ _NAMES = {
     "memory": "DecisionEntry ErrorEntry ErrorType FeatureLearning FileAction FileTouched IterationAccepted IterationOutcome IterationRecord LearningResult LearningSource LearningState Learnings ModelTier PromptBlock RagStatus Recall Recollection",
     "graph": "CypherResult GraphServerHealth GraphStatus Linked LinkedDocument NearDocument NearLink NearestDocuments NeighbourView Neighbours NodeView",
     "learning": "AbReport ArmSize Evaluation EvaluationRow Interval MetricComparison PlanDifference PlanDifferences Rollout RolloutStep StageVerdict Summary",
-    "operations": "DeadLetterFilter DeadLetterGroup DeadLetterSummary DeadLetterView DefenceView Filters FlagResult FlagState ForgetProof ForgottenEntry Health HealthCheck HostView OperatorAction PastPayload Payload PlannedGroup Purged QuarantinedChunk QuarantinedText Released ReplayPlan ReplayView Replayed Selection StageView Trace",
+    "operations": "DeadLetterFilter DeadLetterGroup DeadLetterSummary DeadLetterView DefenceView Filters FlagResult FlagState ForgetProof ForgottenEntry Health HealthCheck HostView Meant OperatorAction PastPayload Payload PlannedGroup Purged QuarantinedChunk QuarantinedText Released ReplayPlan ReplayView Replayed Selection StageView Trace",
 }
 
 

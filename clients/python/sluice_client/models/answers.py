@@ -6,6 +6,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from sluice_client.models.base import Model
 
 EdgeType = Literal['REFERS_TO', 'LINKS_TO', 'DEFINED_IN', 'CITED_BY', 'RESOLVES_TO', 'ALIAS_OF', 'INHERITS', 'HAS_TYPE'] | str
@@ -352,7 +354,7 @@ class RunView(Model):  # `GET /v1/runs/{id}`: everything an agent may want to kn
     answer: Answer | None = None
     prompt: list[PromptMessage] = []
     missing: list[Gap] = []
-    spend: Spend | None = None
+    spend: Spend = Field(default_factory=lambda: Spend())
     open_events: int = 0
     settled_events: int = 0
     dead_letters: int = 0

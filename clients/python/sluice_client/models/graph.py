@@ -6,6 +6,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from sluice_client.models.base import Model
 from sluice_client.models.answers import EdgeType, GraphPath, NodeLabel, Origin
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from sluice_client.models.base import Model
 from sluice_client.models.answers import Defence, Finding
 
@@ -133,6 +135,9 @@ class HostView(Model):  # `GET /v1/hosts`: what the crawl did to one host over t
     interval_seconds: float = 0.0
     success_share: float
     render_share: float
+
+class Meant(Model):  # `POST /v1/forgotten/count`: how many of the documents that are served now a request to forget mea
+    documents: int
 
 class OperatorAction(Model):  # What an operator did to a dead letter or a bulk replay.
     at: datetime

@@ -1,0 +1,172 @@
+"""The running instance, as commands speak to it: over HTTP, with what they know of it from its data directory.
+
+Commands that only ask and operate import nothing of the server: its packages take longer to import than most answers.
+So their answers are `Record`s, not models, and what an option may say stands in `cli.choices`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import typer
+
+from sluice.cli.output import INTERRUPTED, error_console, errors_told
+from sluice.workers.places import API_FILE, config_file, default_data_dir
+from sluice_client import SluiceClient
+from sluice_client.errors import InvalidInput, TimedOut, Unavailable
+
+if TYPE_CHECKING:
+    from sluice_client.models import Event, RunView
+
+DEFAULT_PORT = 8080
+ENDED = frozenset({"finished", "failed", "cancelled"})
+"""The states that a run does not leave."""
+FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.05, 1.0
+_MOMENTS = ("_at", "_seen", "_since")
+
+
+class Record(dict[str, Any]):
+    """A JSON object whose fields are attributes: None where there is none, and moments as such."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_", "model_")):  # what a model would have
+            raise AttributeError(name)
+        value = self.get(name)
+        if isinstance(value, str) and (name.endswith(_MOMENTS) or name in ("at", "since", "until")):
+            try:
+                return datetime.fromisoformat(value)
+            except ValueError:
+                return value
+        return value
+
+
+class Connection(SluiceClient):
+    """A client whose answers are records in place of models, which pydantic would take a fifth of a second for."""
+
+    def parse(self, kind: str, content: bytes) -> Any:
+        """What `content` says."""
+        return content.decode("utf-8") if kind == "str" else json.loads(content, object_hook=Record)
+
+
+@contextmanager
+def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator[SluiceClient]:
+    """The client of the instance; errors become a message and an exit code.
+
+    `operator` is who is recorded with what is changed, on the instance's own machine: by default this user.
+    """
+    with errors_told(as_json=as_json):
+        url, key = whereabouts()
+        headers = {"X-Sluice-Operator": operator or getpass.getuser()}
+        try:
+            client = Connection(url, key, headers=headers)
+        except httpx2.InvalidURL as error:
+            raise wrong("url", f"{url!r} is none: {error}", "such as http://127.0.0.1:8080") from error
+        with client:
+            try:
+                yield client
+            except Unavailable as error:
+                if isinstance(error.__cause__, httpx2.ConnectError):
+                    raise Unavailable(f"no instance answers at {url}: start it with `sluice up`") from error
+                raise
+
+
+def whereabouts() -> tuple[str, str | None]:
+    """Where the instance answers, and the key to send.
+
+    `SLUICE_URL` (or `--url`) and `SLUICE_API_KEY` come first. Else the data directory tells: its own interface writes
+    there where it answers, and a key for who can read it. That key is sent nowhere else.
+    """
+    key = os.environ.get("SLUICE_API_KEY")
+    if url := os.environ.get("SLUICE_URL"):
+        return url, key
+    settings = _settings_file()
+    data_dir = os.environ.get("SLUICE_DATA_DIR") or settings.get("data_dir")
+    folder = config_file().absolute().parent / Path(str(data_dir)).expanduser() if data_dir else default_data_dir()
+    if "SLUICE_DATA_DIR" in os.environ:
+        folder = Path(str(data_dir)).expanduser().absolute()
+    try:
+        told = json.loads((folder / API_FILE).read_bytes())
+        return str(told["url"]), key or str(told["key"])
+    except (OSError, ValueError, KeyError):
+        port = str(os.environ.get("SLUICE_HTTP_PORT") or settings.get("http_port") or DEFAULT_PORT)
+        if not port.isdecimal() or not 0 < int(port) < 65_536:
+            remedy = "set http_port in sluice.toml or SLUICE_HTTP_PORT"
+            raise wrong("http_port", f"{port!r} is no port", remedy)  # noqa: B904 - the file is of no interest
+        return f"http://127.0.0.1:{port}", key
+
+
+def _settings_file() -> dict[str, Any]:
+    try:
+        return tomllib.loads(config_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+@contextmanager
+def goes_on(run_id: str) -> Iterator[None]:
+    """Where a run is waited for: an interruption says that it goes on, and how to look after it."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error_console.print(
+            f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`, "
+            f"end it with `sluice cancel {run_id}`.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        raise typer.Exit(INTERRUPTED) from error
+
+
+def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterator[Event]:
+    """The run's events as they happen, until it ends.
+
+    Raises:
+        TimedOut: it did not end in time; it goes on all the same.
+    """
+    with goes_on(run_id):
+        try:
+            yield from client.events(run_id, timeout_seconds=timeout_seconds)
+        except TimedOut as error:
+            raise TimedOut(f"{run_id} goes on; look again with `sluice runs {run_id}`") from error
+
+
+def wait_for(client: SluiceClient, run_id: str, timeout_seconds: float) -> RunView:
+    """The run once it has ended.
+
+    Raises:
+        TimedOut: it did not end in time; it goes on all the same.
+    """
+    deadline, pause = time.monotonic() + timeout_seconds, FIRST_LOOK_SECONDS
+    with goes_on(run_id):
+        while (view := client.run(run_id)).status not in ENDED:
+            if time.monotonic() > deadline:
+                raise TimedOut(f"{run_id} goes on; look again with `sluice runs {run_id}`")
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+    return view
+
+
+def as_record(view: Any) -> Any:
+    """A model of the server's as the record that its HTTP interface would answer."""
+    return json.loads(view.model_dump_json(), object_hook=Record)
+
+
+def wrong(field: str, problem: str, remedy: str = "") -> InvalidInput:
+    """The error of an option that cannot be used: names it, what is wrong, and what would do."""
+    return InvalidInput(problem, field=field, remedy=remedy or None)
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that were said, for a request: the server's defaults stand for the others."""
+    return {name: value for name, value in fields.items() if value is not None}
