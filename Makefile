@@ -31,12 +31,13 @@ test-rest: setup ## what `make test` leaves out: processes, browsers, PostgreSQL
 test-all: setup ## every test; what was skipped is listed with its reason
 	HYPOTHESIS_PROFILE=ci $(PYTEST) $(ALL)
 
-check: setup ## style, types, import layers, declared dependencies, compose schema
+check: setup ## style, types, import layers, declared dependencies, size, compose schema
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/python .ci/budget.py
 	@if [ -f compose.yaml ]; then $(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml; fi
 
 chaos: setup ## kill, cut, flush, fill and deceive everything, and see that nothing is lost or let out
