@@ -20,7 +20,7 @@ from sluice.workers.processes.process_group import die_with_parent, give_signs_o
 from sluice.workers.service.api_keys import LocalKey, require_key_beyond_loopback
 from sluice.workers.service.instance import Instance
 from sluice.workers.settings import Settings
-from sluice.workers.supervisor.port import require_free_port
+from sluice.workers.supervisor.checks import require_free_port
 
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 

@@ -58,8 +58,7 @@ from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.runtime.event_counters import count_events
 from sluice.workers.runtime.heartbeat import Heartbeat
-from sluice.workers.runtime.poison_isolation import Isolation
-from sluice.workers.runtime.stage_breaker import counts_as_failure, stage_window
+from sluice.workers.runtime.isolation import Isolation, counts_as_failure, stage_window
 from sluice.workers.settings import DeliverySettings
 
 log = structlog.get_logger(__name__)

@@ -49,7 +49,7 @@ def up(
 def _forked_programs(settings: Settings) -> Callable[..., Program]:
     """Every process as a fork of this one, which imports what they share; elsewhere a fork of that is not safe."""
     from sluice.api import serve
-    from sluice.workers.processes.reconciler_process import run_reconciler
+    from sluice.workers.processes.reconciler import run_reconciler
     from sluice.workers.processes.worker import run_worker
     from sluice.workers.supervisor.preload import preload
 
@@ -102,7 +102,7 @@ def reconcile() -> None:
     with errors_told():
         settings = configured()
         prepare_metrics(settings)
-        from sluice.workers.processes.reconciler_process import run_reconciler
+        from sluice.workers.processes.reconciler import run_reconciler
 
         run_reconciler(settings)
 

@@ -188,19 +188,19 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
 
 def feed_graph_server(process: WorkerProcess, stopping: threading.Event) -> None:
     """Send a graph server what changed of the graph."""
-    from sluice.workers.processes.watches import graph_server_feed
+    from sluice.workers.processes.watches import graph
 
-    feed = graph_server_feed.GraphServerFeed(process.context)
-    while not stopping.wait(graph_server_feed.LOOK_SECONDS):
+    feed = graph.GraphServerFeed(process.context)
+    while not stopping.wait(graph.SERVER_LOOK_SECONDS):
         feed.look()
 
 
 def write_cypher_files(process: WorkerProcess, stopping: threading.Event) -> None:
     """Write each published graph for the Cypher engine as well."""
-    from sluice.workers.processes.watches import cypher_files
+    from sluice.workers.processes.watches import graph
 
-    watch = cypher_files.CypherFiles(process.context)
-    while not stopping.wait(cypher_files.LOOK_SECONDS):
+    watch = graph.CypherFiles(process.context)
+    while not stopping.wait(graph.CYPHER_LOOK_SECONDS):
         watch.look()
 
 

@@ -15,24 +15,7 @@ from sluice.otel import metrics
 from sluice.workers.broker.embedded import is_embedded, keep_append_only_file
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
-from sluice.workers.processes.watches import (
-    budget_gauges,
-    corpus_watch,
-    evaluation_watch,
-    flag_watch,
-    graph_watch,
-    memory_watch,
-    rollout_watch,
-    self_defence,
-)
-from sluice.workers.processes.watches.corpus_watch import CorpusWatch
-from sluice.workers.processes.watches.evaluation_watch import EvaluationWatch
-from sluice.workers.processes.watches.flag_watch import FlagWatch
-from sluice.workers.processes.watches.freshness_schedule import FreshnessSchedule
-from sluice.workers.processes.watches.graph_watch import GraphWatch
-from sluice.workers.processes.watches.memory_watch import MemoryWatch
-from sluice.workers.processes.watches.rollout_watch import RolloutWatch
-from sluice.workers.processes.watches.self_defence import SelfDefence
+from sluice.workers.processes.watches import corpora, gate, graph, self_defence
 from sluice.workers.runtime.blob_collection import BlobCollector
 from sluice.workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 
@@ -67,30 +50,28 @@ class Maintenance:
         self._context = context
         self._clock = clock
         self._room = DiskRoom(context.settings.data_dir)
-        self._corpora = CorpusWatch(context.settings.index_root, context.settings.data_dir)
+        self._corpora = corpora.CorpusWatch(context.settings.index_root, context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
         self._is_short = False
         self._broker_keeps_file = False  # not known: an earlier process may have told it otherwise
         self._stages_are_paused: bool | None = None  # not known
+        settings = context.settings
+        evaluation = gate.EvaluationWatch(context.ledger, settings.evaluation.windowing, context.profiles)
+        schedule, defence = corpora.FreshnessSchedule(context), self_defence.SelfDefence(context)
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
-            Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
-            Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
-            Chore("flags", flag_watch.LOOK_SECONDS, FlagWatch(context.flags).look),
-            Chore("memory", memory_watch.LOOK_SECONDS, MemoryWatch(context).look),
-            Chore("graph", graph_watch.LOOK_SECONDS, GraphWatch(context).look),
-            Chore("rollouts", rollout_watch.LOOK_SECONDS, RolloutWatch(context).look),
+            Chore("corpora", corpora.CORPUS_LOOK_SECONDS, self._watch_corpora),
+            Chore("budget", gate.BUDGET_LOOK_SECONDS, self._measure_budget),
+            Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
+            Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
+            Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
+            Chore("rollouts", gate.ROLLOUT_LOOK_SECONDS, gate.RolloutWatch(context).look),
+            Chore("evaluation", gate.EVALUATION_LOOK_SECONDS, evaluation.look),
+            *([Chore("freshness", schedule.look_seconds, schedule.look)] if schedule.is_on else []),
+            *([Chore("self_defence", self_defence.LOOK_SECONDS, defence.look)] if defence.is_on else []),
         ]
-        evaluation = EvaluationWatch(context.ledger, context.settings.evaluation.windowing, context.profiles)
-        self._chores.append(Chore("evaluation", evaluation_watch.LOOK_SECONDS, evaluation.look))
-        schedule = FreshnessSchedule(context)
-        if schedule.is_on:
-            self._chores.append(Chore("freshness", schedule.look_seconds, schedule.look))
-        defence = SelfDefence(context)
-        if defence.is_on:
-            self._chores.append(Chore("self_defence", self_defence.LOOK_SECONDS, defence.look))
         for profile, days in context.settings.freshness.target_age_days.items():
             metrics.CITED_AGE_TARGET_SECONDS.labels(profile).set(days * 86_400)
 
@@ -145,7 +126,7 @@ class Maintenance:
             self._corpora.look()
 
     def _measure_budget(self) -> None:
-        budget_gauges.measure(self._context.settings.budget, self._context.ledger.used_today())
+        gate.measure_budget(self._context.settings.budget, self._context.ledger.used_today())
 
     def _remove_read_pages(self) -> None:
         """Whoever holds the lease: what one finds removed, the other does not miss."""

@@ -45,7 +45,6 @@ from sluice.workers.processes.background import (
     write_cypher_files,
 )
 from sluice.workers.processes.further_queues import IndexTurn, share_queues
-from sluice.workers.processes.heap import limit_heaps, return_free_memory
 from sluice.workers.processes.process_group import (
     die_with_parent,
     give_signs_of_life,
@@ -53,8 +52,9 @@ from sluice.workers.processes.process_group import (
     run_below_init,
     worker_name,
 )
+from sluice.workers.processes.procfs import limit_heaps, return_free_memory
 from sluice.workers.processes.worker_process import WorkerProcess
-from sluice.workers.runtime.initial_series import begin_series
+from sluice.workers.runtime.event_counters import begin_series
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)

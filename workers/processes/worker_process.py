@@ -31,7 +31,7 @@ from sluice.workers.processes.process_group import (
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.processes.shutdown import Shutdown, drain_seconds
 from sluice.workers.runtime.heartbeat import Heartbeat
-from sluice.workers.runtime.poison_isolation import Isolation
+from sluice.workers.runtime.isolation import Isolation
 from sluice.workers.settings import Settings
 from sluice.workers.steps.direct_reads import DirectReads
 from sluice.workers.task import StageWorker, use_wake_up

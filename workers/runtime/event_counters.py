@@ -1,18 +1,26 @@
-"""From recorded events to metrics: counted once the ledger has them, never by a handler that may run twice."""
+"""From recorded events to metrics: counted once the ledger has them, never by a handler that may run twice.
+
+Series are there from the start of a stage's worker, at 0. A counter that appears with its first event has no value
+before it: `increase` sees nothing of that event, and a ratio over a series that never came is empty, so an alert on it
+stays silent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sluice.contracts.event import Event, GapFound
+from sluice.contracts.event import Event, GapFound, Queue
 from sluice.contracts.gate import GateDecided
 from sluice.contracts.ids import made_at
 from sluice.contracts.index import AnswerReady, RunFinished, SnapshotPublished
 from sluice.contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
+from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import RetrievedChunk
-from sluice.gate.decide import deciding_model
+from sluice.gate.decide import HEURISTIC, deciding_model
 from sluice.otel import metrics
+from sluice.trust.gates import RETRIEVAL_POISONING, SOURCE_TRUST
+from sluice.workers.settings import Settings
 
 REFUSALS = frozenset(
     {
@@ -89,3 +97,37 @@ def _count_decision(decided: GateDecided) -> None:
         use = decided.control.model
         compared = "not_asked" if use.plan is None else "same" if use.plan == decided.scored_plan else "other"
         metrics.GATE_MODEL_RUNS.labels(use.version, use.arm, compared).inc()
+
+
+def begin_series(stage: Queue, settings: Settings) -> None:
+    """Make the stage's series that alerts and dashboards read, as far as their labels are known beforehand."""
+    metrics.STAGE_PAUSES.labels(stage)
+    match stage:
+        case "gate":
+            for plan in Plan:
+                metrics.GATE_DECISIONS.labels(plan, "default", plan, HEURISTIC)
+        case "search":
+            for provider in settings.search.providers:
+                metrics.SEARCH_COST_USD.labels(provider)
+                for outcome in ("ok", "failed"):
+                    metrics.SEARCH_CALLS.labels(provider, outcome)
+        case "crawl":
+            for outcome, rendered in (
+                ("ok", "true"),
+                *((one, "false") for one in ("ok", "unchanged", "refused", "missed")),
+            ):
+                metrics.CRAWL_PAGES.labels(outcome, rendered)
+        case "embed":
+            metrics.TOKEN_SPEND.labels("embedding")
+        case "index":
+            for outcome in ("ok", "failed"):
+                metrics.SNAPSHOT_PUSHES.labels(outcome)
+        case "query":
+            metrics.TOKEN_SPEND.labels("context")
+            for outcome in ("ok", "failed"):
+                metrics.RERANKS.labels(outcome)
+            for gate in (SOURCE_TRUST, RETRIEVAL_POISONING):
+                for outcome in ("passed", "failed"):
+                    metrics.RETRIEVAL_GATES.labels(gate, outcome)
+        case _:
+            return

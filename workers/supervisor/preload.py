@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from sluice.ingest.embed.tokens import shared_tokenizer
 from sluice.otel.environment import disable_library_telemetry
 from sluice.otel.start import detected_resource
-from sluice.workers.processes.heap import limit_heaps, return_free_memory
+from sluice.workers.processes.procfs import limit_heaps, return_free_memory
 from sluice.workers.settings import Settings
 
 SHARED = (
     "sluice.workers.processes.worker",
-    "sluice.workers.processes.reconciler_process",
+    "sluice.workers.processes.reconciler",
     "sluice.workers.wiring.limits",
     "celery.app.amqp",
     "celery.app.control",

@@ -13,7 +13,7 @@ Promises:
   `sluice up` does.
 
 Its one thread waits for nothing: what needs ledger or broker is the task queue's. So every process can be a fork of it
-(see `workers.supervisor.forking`), where the platform allows that.
+(see `workers.supervisor.child`), where the platform allows that.
 """
 
 from __future__ import annotations
@@ -44,15 +44,24 @@ from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.runtime.private_files import make_private
 from sluice.workers.service.api_keys import ApiKeys, check_exposure
 from sluice.workers.settings import Settings, environment_of
+from sluice.workers.supervisor.checks import (
+    InstanceLock,
+    await_health,
+    browser_bytes,
+    largest_bytes,
+    reconciler_is_late,
+    require_free_port,
+)
 from sluice.workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
-from sluice.workers.supervisor.health_poll import await_health
-from sluice.workers.supervisor.instance_lock import InstanceLock
-from sluice.workers.supervisor.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
-from sluice.workers.supervisor.port import require_free_port
-from sluice.workers.supervisor.process_checks import browser_bytes, largest_bytes, reconciler_is_late
-from sluice.workers.supervisor.process_table import ProcessTable
-from sluice.workers.supervisor.signal_inbox import SignalInbox
-from sluice.workers.supervisor.task_queue import TaskQueue
+from sluice.workers.supervisor.left_behind import (
+    GONE_SECONDS,
+    ProcessTable,
+    end_all_orphans,
+    end_left_behind,
+    end_orphans,
+    own_children,
+)
+from sluice.workers.supervisor.task_queue import SignalInbox, TaskQueue
 
 log = structlog.get_logger(__name__)
 

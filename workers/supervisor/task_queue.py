@@ -1,19 +1,22 @@
-"""Does what may have to wait for the ledger or the broker, so that the supervisor itself never waits for them.
-
-Each task runs in a child that is forked for it: the supervisor keeps its one thread, and opens no connection.
+"""How the supervisor's one thread never waits: what may have to wait for the ledger or the broker is done by a child
+that is forked for it, and signals are read between two looks.
 """
 
 from __future__ import annotations
 
+import select
 import signal
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from types import FrameType
 from typing import NamedTuple
 
 import structlog
 
-from sluice.workers.supervisor.forking import Forked, fork
+from sluice.workers.processes.process_group import ENDING_SIGNALS
+from sluice.workers.supervisor.child import Forked, fork
 
 log = structlog.get_logger(__name__)
 
@@ -94,3 +97,39 @@ class TaskQueue:
             self._waiting.appendleft(task)
             return
         self._running, self._kill_at = (task, process), time.monotonic() + LONGEST_SECONDS
+
+
+class SignalInbox:
+    """Collects signals from `open` on. To be used in the main thread."""
+
+    def __init__(self) -> None:
+        self._ends: tuple[socket.socket, socket.socket] | None = None
+
+    def open(self) -> None:
+        """Take the signals over. One that nohup(1) has switched off stays so."""
+        reading, writing = socket.socketpair()
+        reading.setblocking(False)
+        writing.setblocking(False)
+        self._ends = reading, writing
+        signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        for number in ENDING_SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _note)
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a forked child must close."""
+        return tuple(end.fileno() for end in self._ends) if self._ends else ()
+
+    def wait(self, timeout_seconds: float) -> tuple[int, ...]:
+        """The numbers of the signals that came, as soon as there is one; none when the time is over."""
+        if self._ends is None:
+            time.sleep(timeout_seconds)
+            return ()
+        reading = self._ends[0]
+        ready, _, _ = select.select([reading], [], [], timeout_seconds)
+        return tuple(number for number in reading.recv(64) if number in ENDING_SIGNALS) if ready else ()
+
+
+def _note(_number: int, _frame: FrameType | None) -> None:
+    """Python tells a signal's number to the wake-up descriptor only where it has a handler for it."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from sluice.api import serve
 from sluice.cli.instance.processes import prepare_metrics
 from sluice.otel.logs import configure
-from sluice.workers.processes.reconciler_process import run_reconciler
+from sluice.workers.processes.reconciler import run_reconciler
 from sluice.workers.processes.worker import run_worker
 from sluice.workers.settings import Settings, load_settings
 from sluice.workers.supervisor import supervisor

@@ -14,7 +14,7 @@ from sluice.contracts.graph.api import GraphStatus
 from sluice.graph.arm import DAMAGED
 from sluice.graph.extract.tool_lists import FACTS_KEY, TESTS
 from sluice.graph.generations.publish import FILE, POINTER, discard
-from sluice.workers.processes.watches.cypher_files import CypherFiles
+from sluice.workers.processes.watches.graph import CypherFiles
 from sluice_client import SluiceClient
 from sluice_client.errors import Forbidden, InvalidInput, InvalidQuestion, NotFound
 from tests.support.api_keys import bearer

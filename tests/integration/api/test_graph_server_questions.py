@@ -12,7 +12,7 @@ from sluice.contracts.api import DocumentsRequest
 from sluice.graph.cypher.dialects import NEO4J
 from sluice.graph.cypher.guard import guard
 from sluice.graph.settings import GraphSettings
-from sluice.workers.processes.watches.graph_server_feed import GraphServerFeed
+from sluice.workers.processes.watches.graph import GraphServerFeed
 from tests.support.api_keys import bearer
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.store import Table, node_value

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
-from sluice.workers.processes.watches.cypher_files import CypherFiles
+from sluice.workers.processes.watches.graph import CypherFiles
 from tests.support.git_checkout import git, ingests, write
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance

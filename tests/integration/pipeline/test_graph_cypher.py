@@ -9,7 +9,7 @@ from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.api import CypherRequest, CypherResult
 from sluice.graph.cypher.engine_file import FILE, newest_files
 from sluice.graph.generations.publish import current
-from sluice.workers.processes.watches.cypher_files import FAILED_SECONDS, REST, CypherFiles
+from sluice.workers.processes.watches.graph import FAILED_SECONDS, REST, CypherFiles
 from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.graph.desk import GraphDesk
 from sluice.workers.service.graph.upkeep import GraphUpkeep

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from sluice.contracts.operations.forget import ForgetRequest, Selection
 from sluice.graph.settings import GraphSettings
-from sluice.workers.processes.watches.graph_server_feed import AWAY_SECONDS, GraphServerFeed
+from sluice.workers.processes.watches.graph import AWAY_SECONDS, GraphServerFeed
 from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
 from tests.support.bolt.server import FakeBoltServer

@@ -14,7 +14,7 @@ from sluice.graph.extract import extract
 from sluice.graph.generations.publish import current, verified
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import read_current_name, rollback
-from sluice.workers.processes.watches.graph_watch import GraphWatch
+from sluice.workers.processes.watches.graph import GraphWatch
 from sluice.workers.service.caller import OWN_MACHINE, Caller
 from sluice.workers.service.graph.upkeep import GraphUpkeep
 from sluice.workers.steps.graph.publish import REST

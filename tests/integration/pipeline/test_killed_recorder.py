@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.errors import Overloaded
-from sluice.workers.processes.watches.memory_watch import MemoryWatch
+from sluice.workers.processes.watches.corpora import MemoryWatch
 from sluice.workers.service.caller import OWN_MACHINE
 from tests.integration.pipeline.killed_recorder import WORKER
 from tests.support.in_process import MakeInstance

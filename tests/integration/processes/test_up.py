@@ -29,11 +29,9 @@ from sluice.workers.processes.procfs import ZOMBIE, ProcessFacts, all_processes,
 from sluice.workers.settings import DeliverySettings, PoolSettings, Settings
 from sluice.workers.supervisor import orphans
 from sluice.workers.supervisor import supervisor as up
-from sluice.workers.supervisor.child import Child
-from sluice.workers.supervisor.forking import fork
-from sluice.workers.supervisor.instance_lock import InstanceLock
-from sluice.workers.supervisor.port import require_free_port
-from sluice.workers.supervisor.process_table import ProcessTable
+from sluice.workers.supervisor.checks import InstanceLock, require_free_port
+from sluice.workers.supervisor.child import Child, fork
+from sluice.workers.supervisor.left_behind import ProcessTable
 from sluice.workers.supervisor.supervisor import Supervisor
 from tests.support.instance import Instance
 from tests.support.ledger_story import page

@@ -12,7 +12,7 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.index.local.writer import IndexWriter
 from sluice.otel import metrics
-from sluice.workers.processes.watches.corpus_watch import CorpusWatch
+from sluice.workers.processes.watches.corpora import CorpusWatch
 from tests.support.index_corpus import Maker
 from tests.support.metric import value_of
 

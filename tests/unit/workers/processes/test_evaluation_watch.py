@@ -10,7 +10,7 @@ from sluice.contracts.outcome import Done
 from sluice.contracts.plan import Plan
 from sluice.evaluation.settings import EvaluationSettings
 from sluice.otel import metrics
-from sluice.workers.processes.watches.evaluation_watch import REFRESH_SECONDS, EvaluationWatch
+from sluice.workers.processes.watches.gate import REFRESH_SECONDS, EvaluationWatch
 from tests.support.ledger_story import Story
 from tests.support.metric import value_of
 from tests.support.outcome_story import answers, asks_and_decides, cites, says

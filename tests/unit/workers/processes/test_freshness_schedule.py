@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from sluice.workers.processes.watches.freshness_schedule import FreshnessSchedule
+from sluice.workers.processes.watches.corpora import FreshnessSchedule
 from tests.support.aging_site import CORPUS, CRAWL, AgingSite, grow_old
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site

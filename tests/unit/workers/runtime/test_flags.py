@@ -9,7 +9,7 @@ from sluice.contracts.learning.control import FlagName
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
 from sluice.workers.feature_variables import VARIABLES, read_environment
-from sluice.workers.processes.watches.flag_watch import FlagWatch
+from sluice.workers.processes.watches.gate import FlagWatch
 from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.settings import load_settings

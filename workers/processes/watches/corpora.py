@@ -1,0 +1,242 @@
+"""Watches over what corpora and memories hold.
+
+`CorpusWatch`: the content of a corpus changes only as its journal grows. What it holds has a hash, which each
+generation's manifest names (`index.generations.manifest.IdSet`: of every document and its chunks, whose ids follow from
+their content). Runs write to the journal first. So another hash without a longer journal is no run's work: files were
+replaced, a pointer was moved, an old backup was laid over. A rollback is known by its own mark. What was seen last is
+kept in the data directory, so that a restart hides nothing.
+
+`MemoryWatch`: what the index lacks of agents' memories is sent, whatever became of the runs that were to bring it. A
+run is missing where a process was killed between the journal and the ledger, or the queues had no room; what it was to
+bring stands in the journal. Of all processes of an instance one looks: the one that gets a lease in the ledger. A
+journal that has not grown since the index held all of it is not read again, a feature with a run under way is left out,
+and the same lag is sent once an hour: what cannot be indexed is not tried without end.
+
+`FreshnessSchedule`: the pages that are due are asked for again every `freshness.every_hours`, as `sluice freshness
+--recheck` does. Of all processes one does so, by a lease that lasts until the next time: it outlives restarts, and
+nothing is asked twice because two machines share a ledger. A corpus whose last recheck is still under way is left out,
+and so is what the policy, the day's budget or a full queue forbids: it stays due.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.contracts.api import ENDED
+from sluice.contracts.errors import Corrupted, NotFound, SluiceError, Unavailable
+from sluice.disk.durable import replace_file
+from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.publish import read_current_name, read_rollback_offset
+from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.memory.journal.paths import journal_path
+from sluice.memory.qdrant_schema import collection_name
+from sluice.otel import metrics
+from sluice.workers.wiring.observers import utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sluice.workers.context import Context
+    from sluice.workers.service.memory.upkeep import MemoryUpkeep
+
+log = structlog.get_logger(__name__)
+
+CORPUS_LOOK_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A generation that was current, and what it holds."""
+
+    generation: str
+    journal_offset: int
+    id_set_hash: str
+
+
+class CorpusWatch:
+    """Looks at the current generation of each corpus; where the pointer has not moved that is one system call."""
+
+    def __init__(self, index_root: Path, data_dir: Path) -> None:
+        self._index_root = index_root
+        self._data_dir = data_dir
+        self._seen: dict[str, Seen] = {}
+
+    def look(self) -> tuple[str, ...]:
+        """The corpora that changed since the last look although nothing was written; each is logged and counted."""
+        return tuple(corpus for corpus in list_corpora(self._index_root) if self._is_changed(corpus))
+
+    def _is_changed(self, corpus: str) -> bool:
+        layout = CorpusLayout(self._index_root, corpus)
+        name, before = read_current_name(layout), self._seen.get(corpus) or self._kept(corpus)
+        if name is None or (before is not None and name == before.generation):
+            return False
+        try:
+            manifest = load_manifest(layout.generations / name)
+        except NotFound:  # collected meanwhile: the pointer has moved on
+            return False
+        except Corrupted as error:
+            log.error("corpus_damaged", corpus=corpus, generation=name, error=str(error))
+            return False  # who serves it falls back, counts that and mends it
+        now = Seen(name, manifest.journal_offset, manifest.id_set_hash)
+        self._keep(corpus, now)
+        if before is None or _is_explained(before, now, layout):
+            return False
+        metrics.CORPUS_CHANGES_UNEXPLAINED.labels(corpus).inc()
+        log.error("corpus_changed_without_a_run", corpus=corpus, before=asdict(before), now=asdict(now))
+        return True
+
+    def _kept(self, corpus: str) -> Seen | None:
+        try:
+            return Seen(**json.loads(self._path(corpus).read_text()))
+        except (OSError, ValueError, TypeError):  # never looked at, or written by another version
+            return None
+
+    def _keep(self, corpus: str, seen: Seen) -> None:
+        self._seen[corpus] = seen
+        path = self._path(corpus)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(path, json.dumps(asdict(seen)).encode())
+
+    def _path(self, corpus: str) -> Path:
+        return self._data_dir / "freshness" / corpus / "corpus_seen.json"
+
+
+def _is_explained(before: Seen, now: Seen, layout: CorpusLayout) -> bool:
+    """Whether the same is held, the journal has grown, or an operator went back on purpose."""
+    is_same, has_grown = now.id_set_hash == before.id_set_hash, now.journal_offset > before.journal_offset
+    return is_same or has_grown or read_rollback_offset(layout) is not None
+
+
+MEMORY_LOOK_SECONDS = 60.0
+MEMORY_LEASE_SECONDS = 2 * MEMORY_LOOK_SECONDS
+
+
+class MemoryWatch:
+    """The look of one process after the memories of its instance."""
+
+    def __init__(self, context: Context, now: Callable[[], datetime] = utc_now) -> None:
+        self._context = context
+        self._now = now
+        self._holder = secrets.token_hex(8)
+        self._covered: dict[tuple[str, str], int] = {}
+        """The size of each journal of which the index held all."""
+
+    def look(self) -> None:
+        """Send what the index lacks.
+
+        Raises:
+            Unavailable: the ledger or the broker does not answer; the next look tries again.
+        """
+        if not (self._context.settings.data_dir / "memory").is_dir():
+            metrics.MEMORY_BEHIND.set(0)
+            return
+        if not self._context.ledger.lease("memory", self._holder, MEMORY_LEASE_SECONDS):
+            return
+        from sluice.workers.service.memory.upkeep import (
+            MemoryUpkeep,  # where nothing is remembered, none of it is loaded
+        )
+        from sluice.workers.service.service import Service
+
+        memories = self._context.open_memories(derives=False)
+        upkeep = MemoryUpkeep(self._context, Service(self._context), memories)
+        behind = sum(
+            self._follow(upkeep, project, feature, memories.of(project).folder)
+            for project in memories.names()
+            for feature in memories.of(project).features()
+        )
+        metrics.MEMORY_BEHIND.set(behind)
+
+    def _follow(self, upkeep: MemoryUpkeep, project: str, feature: str, folder: Path) -> int:
+        """Send what the index lacks of one feature; how much that is."""
+        try:
+            size = journal_path(folder, feature).stat().st_size
+            if self._covered.get((project, feature)) == size or self._is_under_way(project, feature):
+                return 0
+            sent = upkeep.bring_up(project, feature, NO_KEY, once_per=f"{self._now():%Y-%m-%dT%H}")
+        except Unavailable:
+            raise
+        except (SluiceError, OSError) as error:
+            log.warning("memory_not_followed", corpus=collection_name(project, feature), error=str(error))
+            return 0
+        if not sent.behind:
+            self._covered[project, feature] = size
+        else:
+            log.info("memory_followed", corpus=sent.corpus, behind=sent.behind)
+        return sent.behind
+
+    def _is_under_way(self, project: str, feature: str) -> bool:
+        corpus = collection_name(project, feature)
+        return bool(self._context.ledger.runs(1, corpus=corpus, status="open", kind="memory"))
+
+
+SCHEDULE_LOOK_SECONDS = 60.0
+"""How often it is looked whether the time has come: one small transaction."""
+
+
+class FreshnessSchedule:
+    """The schedule of one process."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._every_hours = context.settings.freshness.every_hours
+        self._runs: dict[str, str] = {}
+        """The last recheck of each corpus."""
+
+    @property
+    def look_seconds(self) -> float:
+        """Between two looks: `SCHEDULE_LOOK_SECONDS`, or less where it is to be asked more often."""
+        return min(SCHEDULE_LOOK_SECONDS, self._every_hours * 3_600)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the settings want any of this."""
+        return self._every_hours > 0 and self._context.settings.crawl.enabled
+
+    def look(self) -> None:
+        """Ask again for what is due, where the time has come.
+
+        Raises:
+            Unavailable: the ledger or the broker does not answer; the next look tries again.
+        """
+        ledger = self._context.ledger
+        name, holder = f"freshness:{self._every_hours:g}h", secrets.token_hex(8)
+        if not ledger.lease(name, holder, self._every_hours * 3_600):
+            return
+        try:
+            for corpus in self._context.readers.names():
+                self._recheck(corpus)
+        except Unavailable:
+            ledger.give_up_lease(name, holder)
+            raise
+
+    def _recheck(self, corpus: str) -> None:
+        from sluice.workers.service.freshness import recheck  # where the schedule is off, none of it is loaded
+
+        if self._is_under_way(corpus):
+            log.info("recheck_under_way", corpus=corpus, run_id=self._runs[corpus])
+            return
+        try:
+            run_id = recheck(self._context, corpus)
+        except Unavailable:
+            raise
+        except SluiceError as error:
+            log.warning("recheck_left_out", corpus=corpus, error=str(error))
+            return
+        if run_id is not None:
+            self._runs[corpus] = run_id
+            log.info("recheck_began", corpus=corpus, run_id=run_id)
+
+    def _is_under_way(self, corpus: str) -> bool:
+        try:
+            return corpus in self._runs and self._context.ledger.status_of(self._runs[corpus]) not in ENDED
+        except NotFound:  # pruned
+            return False

@@ -1,0 +1,233 @@
+"""Watches over what steers the gate: its budget, its flags, its evaluation and the rollout of a learned model.
+
+`RolloutWatch` moves the canary of a learned model on or stops it, by the verdict on its stage. Of all processes of an
+instance one does so: whoever gets a lease in the ledger. A step is one transaction, which takes place only from the
+state that was looked at; a process that is killed has taken it whole or not at all, and the next look finds the rollout
+as it stands. The other watches only set metrics; each process's evaluator is built anew from the ledger when it starts.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import Conflict
+from sluice.contracts.learning.rollout import Rollout
+from sluice.contracts.plan import Plan
+from sluice.evaluation.evaluator import merge_groups
+from sluice.evaluation.run_totals import Summary, summarise
+from sluice.gate.learned.rollout import Cause, advance, note_verdict, stop
+from sluice.gate.settings import BudgetSettings
+from sluice.ledger.dead_letters.audit import SLUICE
+from sluice.otel import metrics
+from sluice.workers.runtime.evaluation_feed import EvaluationFeed
+from sluice.workers.runtime.flag_rules import NAMES
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.service.learning.rollouts import JudgedStage, change_rollout, judge_rollout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from prometheus_client import Gauge
+
+    from sluice.evaluation.evaluator import Group, Windowing
+    from sluice.evaluation.intervals import Interval
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.context import Context
+
+log = structlog.get_logger(__name__)
+
+BUDGET_LOOK_SECONDS = 5.0
+"""Between two looks: one row of the ledger."""
+
+
+def measure_budget(budget: BudgetSettings, used: Spend) -> None:
+    """Set the gauges by the settings and by what this UTC day has spent or reserved."""
+    for scope, limit in (("run", budget.run_usd), ("day", budget.day_usd)):
+        metrics.BUDGET_LIMIT_USD.labels(scope).set(math.inf if limit is None else limit)
+    metrics.BUDGET_USED_USD.labels("day").set(used.usd)
+    for unit, amount in used:
+        metrics.BUDGET_USED_RATIO.labels("day", unit).set(_share(amount, getattr(budget, f"day_{unit}")))
+
+
+def _share(amount: float, most: float | None) -> float:
+    """`amount` through `most`; 0 without a ceiling, 1 where the ceiling is 0."""
+    if most is None:
+        return 0.0
+    return amount / most if most else 1.0
+
+
+FLAGS_LOOK_SECONDS = 5.0
+"""How often: one read of a small table."""
+
+
+class FlagWatch:
+    """The flags as one process saw them last."""
+
+    def __init__(self, flags: FlagReader) -> None:
+        self._flags = flags
+        self._seen: dict[str, bool] = {}
+        for name in NAMES:
+            for to in ("on", "off"):
+                metrics.FLAG_CHANGES.labels(name, to)
+
+    def look(self) -> None:
+        """Count the flags that have changed since the last look; the first look counts none."""
+        for state in self._flags.states():
+            if self._seen.get(state.name, state.enabled) != state.enabled:
+                to = "on" if state.enabled else "off"
+                metrics.FLAG_CHANGES.labels(state.name, to).inc()
+                log.info("flag_changed", flag=state.name, to=to, decided_by=state.decided_by)
+            self._seen[state.name] = state.enabled
+
+
+EVALUATION_LOOK_SECONDS = 2.0
+"""How often it is looked whether a refresh is due; while the past is still being read, one always is."""
+REFRESH_SECONDS = 30.0
+LATEST = 2
+"""Windows that the metrics tell of: the one that is open, and the one before."""
+
+
+class EvaluationWatch:
+    """Refreshes one evaluator, and sets the metrics by it."""
+
+    def __init__(self, ledger: Ledger, windowing: Windowing, profiles: Iterable[str]) -> None:
+        """`profiles` are those of the gate: they have their metrics before a run was decided by them."""
+        self._feed = EvaluationFeed(ledger.outcomes, windowing, ledger.clock)
+        self._profiles = tuple(profiles)
+        self._clock = ledger.clock
+        self._due_at = 0.0
+        self._show()
+
+    def look(self) -> None:
+        """Read what has come of age since the last look, where it is time.
+
+        Raises:
+            Unavailable: the ledger does not answer; the next look goes on.
+        """
+        if self._clock() < self._due_at:
+            return
+        is_up_to_date = self._feed.refresh()
+        self._due_at = self._clock() + REFRESH_SECONDS if is_up_to_date else 0.0
+        self._show()
+
+    def _show(self) -> None:
+        metrics.EVALUATION_BEHIND_SECONDS.set(self._feed.behind_seconds)
+        evaluator = self._feed.evaluator
+        for profile in sorted({*self._profiles, *evaluator.profiles()}):
+            latest = tuple(evaluator.all_windows(profile))[-LATEST:]
+            for plan in Plan:
+                _set(profile, plan, summarise(merge_groups(latest, partial(_is_of, plan))))
+
+
+def _is_of(plan: Plan, group: Group) -> bool:
+    return group.plan is plan
+
+
+def _set(profile: str, plan: Plan, summary: Summary) -> None:
+    where = (profile, plan.value)
+    metrics.EVALUATION_RUNS.labels(*where).set(summary.runs)
+    metrics.EVALUATION_JUDGED.labels(*where).set(summary.judged)
+    metrics.EVALUATION_JUDGED_SHARE.labels(*where).set(summary.coverage)
+    _set_interval(metrics.EVALUATION_SATISFACTION, where, summary.satisfaction)
+    _set_interval(metrics.EVALUATION_USD_PER_SUCCESS, where, summary.usd_per_success)
+    _set_interval(metrics.EVALUATION_FRESHNESS_GAIN_SECONDS, where, summary.freshness_gain_seconds)
+    _set_interval(metrics.EVALUATION_PRECISION_AT_K, where, summary.precision_at_k)
+    _set_interval(metrics.EVALUATION_CRAWL_SUCCESS_RATE, where, summary.crawl_success_rate)
+    calls = summary.external_calls
+    metrics.EVALUATION_EXTERNAL_CALLS.labels(*where).set(calls.estimate if calls else math.nan)
+    metrics.EVALUATION_TOKEN_SPEND.labels(*where).set(_known(summary.token_spend))
+    metrics.EVALUATION_LATENCY_SECONDS.labels(*where, "0.5").set(_known(summary.p50_milliseconds) / 1e3)
+    metrics.EVALUATION_LATENCY_SECONDS.labels(*where, "0.95").set(_known(summary.p95_milliseconds) / 1e3)
+
+
+def _set_interval(gauge: Gauge, where: tuple[str, ...], interval: Interval | None) -> None:
+    for bound in ("estimate", "low", "high"):
+        gauge.labels(*where, bound).set(math.nan if interval is None else getattr(interval, bound))
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+ROLLOUT_LOOK_SECONDS = 60.0
+"""Between two looks of all processes together. The test holds at every look, so it may be looked at any time."""
+ROLLOUT_LEASE = "rollout_watch"
+ROLLOUT_REST = 20.0
+"""A look that takes long, of a canary with many runs, is followed by a rest of so many times as long."""
+
+
+class RolloutWatch:
+    """The watch of one process."""
+
+    def __init__(self, context: Context, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._context, self._monotonic = context, monotonic
+        self._rests_until = 0.0
+        self._holder = secrets.token_hex(8)
+        self._shown: set[tuple[str, str]] = set()
+        """Labels of the gauge that were set."""
+
+    def look(self) -> None:
+        """Judge the canary's stage, where there is a canary, and do what the verdict says.
+
+        Raises:
+            Unavailable: the ledger does not answer; the next look tries again.
+        """
+        ledger = self._context.ledger
+        active = ledger.rollouts.active()
+        measure_rollout(active, self._shown)
+        began = self._monotonic()
+        if began < self._rests_until or active is None or active.status != "canary":
+            return
+        if not ledger.lease(ROLLOUT_LEASE, self._holder, ROLLOUT_LOOK_SECONDS / 2):
+            return
+        rollout = ledger.rollouts.find(active.model_version)
+        if rollout is None or rollout.status != "canary":
+            return
+        try:
+            self._follow(rollout, judge_rollout(self._context, rollout))
+        except Conflict:  # an operator was faster
+            log.info("rollout_changed_meanwhile", model_version=rollout.model_version)
+        self._rests_until = self._monotonic() + ROLLOUT_REST * (self._monotonic() - began)
+
+    def _follow(self, rollout: Rollout, judged: JudgedStage) -> None:
+        verdict = judged.verdict
+        cause = Cause(
+            datetime.fromtimestamp(self._context.ledger.clock(), UTC),
+            SLUICE,
+            verdict.why,
+            verdict.kind,
+            verdict.canary_runs,
+            verdict.control_runs,
+        )
+        match verdict.kind:
+            case "promote":
+                becomes = advance(rollout, cause)
+            case "stop":
+                becomes = stop(rollout, cause)
+            case "inconclusive" if rollout.history[-1].verdict != "inconclusive" and judged.is_worth_telling:
+                becomes = note_verdict(rollout, cause)
+            case _:
+                return
+        change_rollout(self._context, becomes, rollout, verdict.kind)
+        metrics.GATE_ROLLOUT_VERDICTS.labels(verdict.kind).inc()
+        measure_rollout(becomes, self._shown)
+        log.warning("rollout_changed", model_version=rollout.model_version, verdict=verdict.kind, why=verdict.why)
+
+
+def measure_rollout(rollout: Rollout | None, shown: set[tuple[str, str]]) -> None:
+    """Set the gauge of the model that is active and of its share; those `shown` before stand at 0 from now on."""
+    now = {(rollout.model_version, rollout.status)} if rollout is not None and rollout.is_active else set()
+    for labels in shown - now:
+        metrics.GATE_MODEL_VERSION.labels(*labels).set(0)
+    for labels in now:
+        metrics.GATE_MODEL_VERSION.labels(*labels).set(rollout.share if rollout else 0)
+    shown |= now

@@ -1,0 +1,327 @@
+"""Watches over the graphs of corpora: each is kept where the index is, beside the events and never in their way.
+
+`GraphWatch` sends what the graph of a corpus lacks of its index, whatever became of the events that were to bring it.
+An event is missing where the graph or its pool was off, a run was cancelled, an event was parked, the parser is another
+since an upgrade, or a corpus was rolled back or put in place from a copy. Of all processes of an instance one looks:
+the one that gets a lease in the ledger. A corpus with work of the graph under way is left out, one in which nothing has
+moved since it lacked nothing is not read again, and the same lag is sent once an hour: what cannot be read is not tried
+without end.
+
+`GraphServerFeed` keeps a graph server where the ledger's rows of the graph are. Of all workers of the stage one feeds:
+the one that gets a lease in the ledger.
+
+    the rows of a corpus change ──> what differs is sent, seconds later
+    the server is away          ──> nothing waits for it and nothing is lost: it is tried again, and again
+    it comes back, older or empty ──> what it lacks is sent
+
+`CypherFiles` writes each published graph for the Cypher engine as well. Of all workers of the stage one writes in a
+corpus at a time: the one that holds a file lock there.
+
+    a generation is published ──> its file is written, in a child process
+    the child fails, or is too slow ──> questions are answered from the file before; the next generation is tried
+    a file does not open ──> who found it threw it away, and it is written again
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from sluice.contracts.errors import InvalidSetting, Overloaded, PolicyRefused, SluiceError, Unavailable
+from sluice.graph.cypher.build import DocumentFacts, build_in_child
+from sluice.graph.cypher.engine_file import CypherFile, newest_files
+from sluice.graph.extract.extract import what_is_missing
+from sluice.otel import metrics
+from sluice.workers.steps.graph.server import feed_server
+from sluice.workers.wiring.graph.directives import is_graphed
+from sluice.workers.wiring.graph.documents import published_in
+from sluice.workers.wiring.observers import utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.graph.servers.server import GraphServer
+    from sluice.ledger.graph.rows import Totals
+    from sluice.workers.context import Context
+    from sluice.workers.service.graph.upkeep import GraphUpkeep
+
+log = structlog.get_logger(__name__)
+
+GRAPH_LOOK_SECONDS = 60.0
+GRAPH_LEASE_SECONDS = 2 * GRAPH_LOOK_SECONDS
+TOMBSTONES_FOR = timedelta(days=1)
+"""How long a document that left is remembered: no handler works on one event for longer."""
+
+
+class _Seen(NamedTuple):
+    """What a corpus and its graph were when the graph lacked nothing."""
+
+    journal_offset: int
+    model: str | None
+    totals: Totals
+    published: str | None
+    hour: str
+    """A published file may be damaged without being seen to move: so all is looked at again each hour."""
+
+
+class GraphWatch:
+    """The look of one process after the graphs of its instance."""
+
+    def __init__(self, context: Context, now: Callable[[], datetime] = utc_now) -> None:
+        self._context = context
+        self._now = now
+        self._holder = secrets.token_hex(8)
+        self._covered: dict[str, _Seen] = {}
+
+    def look(self) -> None:
+        """Send what graphs lack.
+
+        Raises:
+            Unavailable: the ledger or the broker does not answer; the next look tries again.
+        """
+        context = self._context
+        is_on = context.settings.graph.enabled and what_is_missing() is None
+        if not is_on or not context.ledger.lease("graph", self._holder, GRAPH_LEASE_SECONDS):
+            return
+        from sluice.workers.service.graph.upkeep import GraphUpkeep
+        from sluice.workers.service.service import Service
+
+        upkeep, behind, edges = GraphUpkeep(context, Service(context)), Counter[str](), 0
+        for corpus in filter(is_graphed, context.readers.names()):
+            behind.update(self._follow(upkeep, corpus))
+            edges += context.ledger.graph.totals(corpus).edges
+        for what in ("documents", "generation"):
+            metrics.GRAPH_BEHIND.labels(what).set(behind[what])
+        metrics.GRAPH_EDGES.set(edges)
+
+    def _follow(self, upkeep: GraphUpkeep, corpus: str) -> dict[str, int]:
+        """Send what the graph of a corpus lacks; how much that is."""
+        graph = self._context.ledger.graph
+        try:
+            if self._covered.get(corpus) == self._seen(corpus):
+                return {}
+            if graph.has_work(corpus):
+                return {"generation": upkeep.unpublished(corpus)}
+            lag = upkeep.lag(corpus)
+            if lag.is_ahead:
+                log.warning("graph_ahead_of_index", corpus=corpus, journal_offset=lag.journal_offset)
+                graph.forget_versions(corpus)
+                lag = upkeep.lag(corpus)
+            if lag.is_there:
+                upkeep.bring_up(corpus, lag, once_per=self._hour)
+                log.info("graph_followed", corpus=corpus, documents=len(lag.document_ids), changes=lag.unpublished)
+            else:
+                graph.drop_tombstones(corpus, (self._now() - TOMBSTONES_FOR).timestamp())
+                self._covered[corpus] = self._seen(corpus)
+        except Overloaded:  # its queue is full of what is to be done before
+            return {}
+        except Unavailable:
+            raise
+        except (SluiceError, OSError) as error:
+            log.warning("graph_not_followed", corpus=corpus, error=str(error))
+            return {}
+        return {"documents": len(lag.document_ids), "generation": abs(lag.unpublished)}
+
+    @property
+    def _hour(self) -> str:
+        return f"{self._now():%Y-%m-%dT%H}"
+
+    def _seen(self, corpus: str) -> _Seen:
+        reader = self._context.readers.reader(corpus)
+        reader.reload()
+        published = self._context.graphs.published_name(corpus)
+        totals = self._context.ledger.graph.totals(corpus)
+        return _Seen(reader.journal_offset, reader.model_fingerprint, totals, published, self._hour)
+
+
+SERVER_LOOK_SECONDS = 2.0
+PASS_SECONDS = 30.0
+"""Of one corpus before the next has its turn."""
+LOOK_AGAIN_SECONDS = 300.0
+"""Until a server that had everything is asked whether it still has: it may have been set back."""
+AWAY_SECONDS = 15.0
+"""Until a server that did not answer is tried again."""
+REFUSED_SECONDS = 120.0
+"""Until one is tried again that refused the password, or that the rules forbid to reach."""
+SERVER_LEASE_SECONDS = 60.0
+SERVER_REST = 5.0
+"""A corpus rests for so many times as long as its last pass took: while much is indexed, reading it has the machine."""
+
+
+class _Standing(NamedTuple):
+    """Where the truth about a corpus is."""
+
+    totals: Totals
+    model: str | None
+
+
+class GraphServerFeed:
+    """The feeding by one process."""
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        self._context = context
+        self._clock = clock
+        self._holder = secrets.token_hex(8)
+        self._level: dict[str, tuple[_Standing, float]] = {}
+        """Of each corpus, where it stood when the server had all of it, and when that was."""
+        self._resting: dict[str, float] = {}
+        """Until when each corpus rests."""
+        self._not_before = 0.0
+        self._told = ""
+
+    def look(self) -> None:
+        """Send what the server lacks.
+
+        Raises:
+            Unavailable: the ledger or the index does not answer.
+        """
+        server = self._context.graph_server
+        if server is None or self._clock() < self._not_before:
+            return
+        corpora = [one for one in self._context.readers.names() if is_graphed(one)]
+        for corpus in corpora:
+            if self._is_due(corpus):
+                if not self._context.ledger.lease("graph-server", self._holder, SERVER_LEASE_SECONDS):
+                    return
+                if not self._feed(corpus, server):
+                    break
+        metrics.GRAPH_BEHIND.labels("server").set(sum(map(self._behind, corpora)))
+
+    def _is_due(self, corpus: str) -> bool:
+        if self._clock() < self._resting.get(corpus, 0.0):
+            return False
+        if corpus not in self._level:
+            return True
+        stood, at = self._level[corpus]
+        return stood != self._standing(corpus) or self._clock() - at >= LOOK_AGAIN_SECONDS
+
+    def _behind(self, corpus: str) -> int:
+        had = self._level[corpus][0].totals.version if corpus in self._level else 0
+        return max(0, self._context.ledger.graph.totals(corpus).version - had)
+
+    def _standing(self, corpus: str) -> _Standing:
+        reader = self._context.readers.reader(corpus)
+        return _Standing(self._context.ledger.graph.totals(corpus), reader.model_fingerprint)
+
+    def _feed(self, corpus: str, server: GraphServer) -> bool:
+        """Whether the server answered."""
+        began = self._clock()
+        reader, before = self._context.readers.reader(corpus), self._standing(corpus)
+        reader.reload()
+
+        def go_on() -> None:
+            self._context.ledger.lease("graph-server", self._holder, SERVER_LEASE_SECONDS)
+
+        try:
+            done = feed_server(
+                corpus, server, self._context.ledger.graph, reader, seconds=PASS_SECONDS, before_portion=go_on
+            )
+        except SluiceError as error:
+            self._put_off(corpus, server, error)
+            return False
+        self._told = ""
+        self._resting[corpus] = self._clock() + SERVER_REST * (self._clock() - began)
+        if done.is_level:
+            self._level[corpus] = before, self._clock()
+        if done.fed.stored or done.fed.removed or not done.is_level:
+            log.info(
+                "graph_server_fed",
+                corpus=corpus,
+                version=done.totals.version,
+                stored=done.fed.stored,
+                removed=done.fed.removed,
+                is_level=done.is_level,
+            )
+        return True
+
+    def _put_off(self, corpus: str, server: GraphServer, error: SluiceError) -> None:
+        """Try again later; the same trouble is told once."""
+        is_refused = isinstance(error, InvalidSetting | PolicyRefused)
+        if not is_refused and not isinstance(error, Unavailable):
+            raise error
+        self._not_before = self._clock() + (REFUSED_SECONDS if is_refused else AWAY_SECONDS)
+        if str(error) != self._told:
+            self._told = str(error)
+            log.warning("graph_server_not_fed", corpus=corpus, server=server.place, error=str(error))
+
+
+CYPHER_LOOK_SECONDS = 2.0
+WRITE_SECONDS = 600.0
+"""After so long a child is killed: fifty times what 100,000 nodes take."""
+REST = 9.0
+"""A corpus rests for so many times as long as its last file took: a tenth of the time is spent on writing."""
+FAILED_SECONDS = 300.0
+"""Until a generation is tried again that could not be written."""
+
+
+class CypherFiles:
+    """The writing by one process."""
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.time) -> None:
+        self._context = context
+        self._clock = clock
+        self._failed: dict[str, tuple[str, float]] = {}
+        """Of each corpus the generation that could not be written, and until when it rests."""
+
+    def look(self) -> None:
+        """Write what is missing.
+
+        Raises:
+            Unavailable: the ledger or the index does not answer.
+        """
+        behind = 0
+        for corpus in filter(is_graphed, self._context.readers.names()):
+            folder = self._context.graphs.folder(corpus)
+            generation, _ = published_in(folder)
+            if generation is None:
+                continue
+            newest = next(iter(newest_files(folder)), None)
+            if (newest is None or newest.generation != generation.name) and self._is_due(
+                corpus, generation.name, newest
+            ):
+                newest = self._write(corpus, generation.name) or newest
+            behind += max(0, generation.version - (newest.version if newest else 0))
+        metrics.GRAPH_BEHIND.labels("cypher").set(behind)
+
+    def _is_due(self, corpus: str, generation: str, newest: CypherFile | None) -> bool:
+        name, until = self._failed.get(corpus, ("", 0.0))
+        if name == generation and self._clock() < until:
+            return False
+        return newest is None or not 0 <= self._clock() - newest.written_at < REST * newest.seconds
+
+    def _write(self, corpus: str, generation: str) -> CypherFile | None:
+        began = time.monotonic()
+        facts = self._facts(corpus)
+        try:
+            written = build_in_child(self._context.graphs.folder(corpus), WRITE_SECONDS, corpus=corpus, facts=facts)
+        except (SluiceError, OSError) as error:
+            self._failed[corpus] = generation, self._clock() + FAILED_SECONDS
+            log.warning("cypher_file_not_written", corpus=corpus, generation=generation, error=str(error))
+            return None
+        if written is not None:
+            metrics.GRAPH_PUBLISH_SECONDS.labels("cypher").observe(time.monotonic() - began)
+            log.info("cypher_file_written", corpus=corpus, generation=written.generation, version=written.version)
+        return written
+
+    def _facts(self, corpus: str) -> dict[str, DocumentFacts]:
+        """What the generation does not hold of documents, as the index and the ledger have it now."""
+        reader = self._context.readers.reader(corpus)
+        reader.reload()
+        model = reader.model_fingerprint
+        with self._context.ledger.graph.snapshot(corpus) as rows:
+            written = dict(rows.updated_at())
+        return {
+            facts.document_id: DocumentFacts(facts.language, facts.checksum, model, _told(written, facts.document_id))
+            for facts in reader.all_facts()
+        }
+
+
+def _told(written: dict[str, float], document_id: str) -> str | None:
+    at = written.get(document_id)
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()

@@ -1,0 +1,135 @@
+"""What a supervisor looks at: its lock on the data directory, the port, the instance's health, what processes weigh,
+and whether the reconciler ticks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from sqlalchemy import select
+
+from sluice.contracts.errors import Conflict, InvalidSetting, SluiceError
+from sluice.ledger.database import Database
+from sluice.ledger.schema.tables import leases
+from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.processes.procfs import ProcessFacts, anonymous_bytes, descendants
+from sluice.workers.processes.reconciler import LEASE
+from sluice.workers.settings import Settings
+
+
+class InstanceLock:
+    """The lock, whose descriptor a forked child must close: else it would hold the lock when the supervisor is gone."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take it.
+
+        Raises:
+            Conflict: another supervisor has it.
+        """
+        descriptor = os.open(self._data_dir / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise Conflict(f"another `sluice up` runs on {self._data_dir}") from error
+        self._descriptor = descriptor
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a forked child must close."""
+        return () if self._descriptor is None else (self._descriptor,)
+
+    def release(self) -> None:
+        """Give it up."""
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def require_free_port(host: str, port: int) -> None:
+    """Find out now, and not from a process that dies again and again, whether the port is free.
+
+    Raises:
+        InvalidSetting: it is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            problem = f"{host}:{port} cannot be had ({error.strerror})"
+            raise InvalidSetting("http_port", problem, "set another one with SLUICE_HTTP_PORT") from error
+
+
+LONGEST_SECONDS = 120.0
+"""The first start of all builds the embedding graph, which takes a minute on a slow machine."""
+PAUSE_SECONDS = 0.25
+ANSWER_SECONDS = 10.0
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a server listens on, not what we listen on
+
+
+def await_health(host: str, port: int) -> None:
+    """Return once `/healthz` answers 200.
+
+    Raises:
+        SystemExit: with code 1 when it did not for `LONGEST_SECONDS`.
+    """
+    give_up_at = time.monotonic() + LONGEST_SECONDS
+    while not _is_well(_EVERYWHERE.get(host, host), port):
+        if time.monotonic() > give_up_at:
+            raise SystemExit(1)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _is_well(host: str, port: int) -> bool:
+    connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+_UNTIL = select(leases.c.until).where(leases.c.name == LEASE)
+
+
+def largest_bytes(process_id: int, processes: Sequence[ProcessFacts]) -> int:
+    """The memory of a worker, or of a child of its pool if that is larger."""
+    children = [process.pid for process in processes if process.parent == process_id and process.group == process_id]
+    return max(anonymous_bytes(one) for one in (process_id, *children))
+
+
+def browser_bytes(process_id: int, processes: Sequence[ProcessFacts]) -> int:
+    """The memory of a worker's browser, all its processes together: what is below the worker in groups of its own."""
+    below = descendants(process_id, processes)
+    return sum(anonymous_bytes(process.pid) for process in below if process.group != process_id)
+
+
+def reconciler_is_late(settings: Settings, age_seconds: float) -> bool:
+    """Whether one that has ticked since it was started, so long ago, no longer does, though all that it needs answers.
+
+    At every tick it renews its lease; one that has just begun to start has none.
+    """
+    try:
+        with closing(Transport(settings)) as transport:
+            transport.ping()
+        with closing(Database(settings.ledger_location)) as database, database.reading() as connection:
+            until: float = connection.execute(_UNTIL).scalar() or 0.0
+    except (SluiceError, *BROKER_ERRORS):
+        return False
+    return time.time() - age_seconds < until < time.time()
