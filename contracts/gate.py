@@ -12,7 +12,7 @@ from sluice.contracts.event import Body, Queue
 from sluice.contracts.ingest import AskedRender, Vertical
 from sluice.contracts.learning.control import Control, Judgement
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
-from sluice.contracts.memory.scope import MemoryScope
+from sluice.contracts.memory.names import MemoryScope
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import DomainMeasures
 from sluice.contracts.prompt import PromptMessage

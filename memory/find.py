@@ -1,14 +1,19 @@
-"""Searches what is remembered of a feature: by the index, and by the journal's own words for what that lacks."""
+"""Searches what is remembered of a feature, and tells how the memory of a project fares.
+
+The index is searched first, and the journal's own words for what that lacks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sluice.contracts.errors import SluiceError
+from sluice.contracts.memory.api import RagStatus
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
-from sluice.memory.index_port import FollowingIndex
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.ports import Hit, Hits, SearchIndex
+from sluice.memory.journal.file import Journal
+from sluice.memory.ports import FollowingIndex, Hit, Hits, IndexHealth, SearchIndex
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.recall.journal_search import search_journal
 
@@ -42,3 +47,33 @@ def find(
         new = (Hit(one, words[one]) for one in lacking if one in words)
         found = replace(found, hits=(*found.hits, *new))
     return found, len(lacking)
+
+
+NO_INDEX = IndexHealth("none", index_available=False, embedder_available=False, embedding_model=None)
+
+
+def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagStatus:
+    """The status over all features. Where the index is away, everything counts as not in it."""
+    states = [journal.read() for journal in journals]
+    health, behind = NO_INDEX, 0
+    if isinstance(search, FollowingIndex):
+        health = search.health(tuple(journal.feature for journal in journals))
+        try:
+            behind = sum(len(search.lacking(state)) for state in states)
+        except SluiceError:
+            behind = sum(len(state.iterations) + len(state.active()) for state in states)
+    damages = (f"{journal.path.name}: {damage}" for journal in journals for damage in journal.problems())
+    return RagStatus(
+        engine=health.engine,
+        index_available=health.index_available,
+        embedder_available=health.embedder_available,
+        embedding_model=health.embedding_model,
+        features=len(states),
+        records=sum(len(state.iterations) for state in states),
+        learnings=sum(len(state.active()) for state in states),
+        conflicts=sum(len(state.conflicts) for state in states),
+        behind=behind,
+        collections=health.collections,
+        orphans=health.orphans,
+        problems=(*health.problems, *damages),
+    )

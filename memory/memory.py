@@ -32,28 +32,21 @@ from sluice.contracts.memory.api import (
 )
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.contracts.memory.model import IterationRecord
-from sluice.memory.catch_up import FEW_ITERATIONS, catch_up, count_new
 from sluice.memory.config import RagConfig
 from sluice.memory.extraction.extract import extract
 from sluice.memory.extraction.stagnation import is_stagnating
-from sluice.memory.find import find
-from sluice.memory.index_port import FollowingIndex
+from sluice.memory.find import find, make_status
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.journal.read import features_in, read_journal
-from sluice.memory.learning.add import add_learning
-from sluice.memory.learning.candidate import Candidate
-from sluice.memory.learning.edit import patch_learning, undo_repetition
-from sluice.memory.learning.prune import prune
-from sluice.memory.models_asked import Models, transact_with
-from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
-from sluice.memory.recall.cleaned import cleaned
+from sluice.memory.learning.add import Candidate, add_learning
+from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
+from sluice.memory.ports import AskModel, EmbedTexts, FollowingIndex, JudgePair, Sanitise, SearchIndex
 from sluice.memory.recall.prompt import make_prompt_block
-from sluice.memory.recall.rank import rank
+from sluice.memory.recall.rank import cleaned, rank
 from sluice.memory.sanitise import sanitise_record
-from sluice.memory.status import make_status
-from sluice.memory.upkeep import Upkeep
+from sluice.memory.upkeep import FEW_ITERATIONS, Models, Upkeep, catch_up, count_new, transact_with
 
 LOOKED_BACK = 200
 """Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""

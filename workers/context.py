@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from sluice.workers.runtime.standing_defences import StandingDefences
     from sluice.workers.runtime.transient_pages import TransientPages
     from sluice.workers.wiring.graph.graphs import GraphArms
-    from sluice.workers.wiring.memory.model import MemoryModel
-    from sluice.workers.wiring.memory.projects import ProjectMemories
+    from sluice.workers.wiring.memory.projects import MemoryModel, ProjectMemories
     from sluice.workers.wiring.searcher import Searcher
     from sluice.workers.wiring.snapshot_upload import Shipper
 
@@ -368,7 +367,7 @@ class Context:
     @lazy
     def memory_model(self) -> MemoryModel:
         """The language model that distils learnings, where the settings want it, within a run's budget."""
-        from sluice.workers.wiring.memory.model import MemoryModel
+        from sluice.workers.wiring.memory.projects import MemoryModel
 
         return MemoryModel(self.judge if self.settings.memory.distil_by_model else None, self.ledger)
 
@@ -386,7 +385,7 @@ class Context:
     ) -> ProjectMemories:
         """The memory of each project, searched by the index that `search` gives for it."""
         from sluice.ingest.embed.tokens import count_tokens
-        from sluice.workers.wiring.memory.build import build_memories
+        from sluice.workers.wiring.memory.projects import build_memories
 
         return build_memories(
             self.settings,

@@ -14,8 +14,7 @@ from sluice.contracts.outcome import Outcome
 from sluice.workers.steps.memory import MemoryIndexing, require_own_corpus
 
 if TYPE_CHECKING:
-    from sluice.workers.wiring.memory.model import MemoryModel
-    from sluice.workers.wiring.memory.projects import ProjectMemories
+    from sluice.workers.wiring.memory.projects import MemoryModel, ProjectMemories
 
 
 def on_iteration_recorded(

@@ -16,7 +16,7 @@ from pathlib import Path
 from sluice.contracts.memory.api import PromptBlock
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
 from sluice.memory.learning import add
-from sluice.memory.recall.weight import fared
+from sluice.memory.recall.weigh import fared
 from tests.support.memory.agent_loop import (
     FEATURE,
     RIGHT,

@@ -12,13 +12,13 @@ from sluice.contracts.memory.api import (
     LearningRequest,
     LearningResult,
     Learnings,
+    MemoryProof,
     PromptBlock,
     RagStatus,
     Recall,
     StreamFormat,
 )
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.contracts.memory.proof import MemoryProof
 from sluice.memory import Memory
 from sluice.memory.documents import documents_of
 from sluice.memory.journal.compare import prove

@@ -13,13 +13,13 @@ from sluice.contracts.memory.api import (
     LearningRequest,
     LearningResult,
     Learnings,
+    MemoryProof,
     PromptBlock,
     RagStatus,
     Recall,
     StreamFormat,
 )
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.contracts.memory.proof import MemoryProof
 from sluice.memory.journal.entry import JournalEntry
 from sluice.workers.context import Context
 from sluice.workers.service.caller import OWN_MACHINE

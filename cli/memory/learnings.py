@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from sluice.cli.memory.opened import opened
-from sluice.cli.memory.options import Feature, Folder, Local, Project, TaskId
+from sluice.cli.memory.opened import Feature, Folder, Local, Project, TaskId, opened
 from sluice.cli.output import AsJson, console, marked, print_json, print_table
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.memory.api import LearningPatch, LearningRequest, Learnings

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import InvalidInput
@@ -70,3 +72,22 @@ def _instance_configured() -> bool:
 def _name_of(project: str) -> str:
     """The project as an instance knows it: a folder by its full path, anything else by its name."""
     return str(Path(project).resolve()) if Path(project).is_dir() else project
+
+
+Feature = Annotated[str, typer.Option("--feature", "-f", help="The feature that is worked on.")]
+Project = Annotated[
+    str,
+    typer.Option(help="The project: its folder, by default that of this repository; in an instance any name of it."),
+]
+Folder = Annotated[
+    Path | None, typer.Option(help="Remember in this folder, without an instance; .ralph/db/memory by default.")
+]
+Local = Annotated[
+    bool | None,
+    typer.Option(
+        "--local/--instance",
+        help="In a folder of the project, or in the configured instance. Without either: in the folder where the "
+        "project has a .ralph, or no instance is configured here.",
+    ),
+]
+TaskId = Annotated[int | None, typer.Option(min=0, help="The task, where it is not about the whole feature.")]

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.memory.opened import opened
-from sluice.cli.memory.options import Feature, Folder, Local, Project, TaskId
+from sluice.cli.memory.opened import Feature, Folder, Local, Project, TaskId, opened
 from sluice.cli.output import AsJson, error_console, plain_text, print_json, print_table
 
 

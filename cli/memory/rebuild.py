@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.memory.opened import opened
-from sluice.cli.memory.options import Folder, Local, Project
+from sluice.cli.memory.opened import Folder, Local, Project, opened
 from sluice.cli.output import AsJson, console, print_json, print_table
-from sluice.contracts.memory.proof import MemoryProof
+from sluice.contracts.memory.api import MemoryProof
 
 if TYPE_CHECKING:
     from sluice.cli.memory.opened import OpenedMemory

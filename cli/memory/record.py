@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sluice.cli.memory.opened import opened
-from sluice.cli.memory.options import Feature, Folder, Local, Project
-from sluice.cli.memory.pipe import PassedOnOutput
+from sluice.cli.memory.opened import Feature, Folder, Local, Project, opened
 from sluice.cli.output import INTERRUPTED, AsJson, console, error_console, print_json
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import IterationAccepted, IterationContext, StreamFormat
@@ -104,3 +103,25 @@ def _tell(accepted: IterationAccepted, where: str, *, to_stderr: bool, as_json: 
     stagnating = "; it brought about what the ones before it did" if accepted.stagnating else ""
     line = f"iteration {one.iteration_number} of {one.feature} in {where}{known}: {told}{stagnating}"
     (error_console if to_stderr else console).print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class PassedOnOutput(RawIterationOutput):
+    """An agent's output that goes on to standard output as it comes. Its reader may go away: collecting goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_read = True
+
+    def feed(self, chunk: bytes | str) -> None:
+        """More of the output."""
+        if self._is_read:
+            self._pass_on(chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk)
+        super().feed(chunk)
+
+    def _pass_on(self, piece: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self._is_read = False
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it when it ends

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from sluice.contracts.base import Value
+
 FEATURE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 """A feature's name is also a file's name, on file systems that tell no capitals from small letters too."""
 
@@ -51,3 +53,10 @@ def relative_path(path: str) -> str:
 
 RelativePath = Annotated[str, Field(min_length=1, max_length=1_024), AfterValidator(relative_path)]
 """A file of the project, relative to its folder."""
+
+
+class MemoryScope(Value):
+    """One feature of one project."""
+
+    project: ProjectPath
+    feature: FeatureName

@@ -13,7 +13,7 @@ from sluice.contracts.errors import BudgetExhausted
 from sluice.memory.config import ModelConfig
 from sluice.memory.embedded.guarded import mask_private
 from sluice.memory.embedded.outside import read_secret, require_allowed
-from sluice.memory.learning.judge_pair import judge_by
+from sluice.memory.learning.deduplication import judge_by
 from sluice.memory.ports import Polarity
 
 if TYPE_CHECKING:

@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.memory.config import RagConfig, config_path, read_config
-from sluice.memory.embedded.folders import folder_of_model, index_folder, make_index_folder
 from sluice.memory.embedded.followed_index import FollowedIndex
 from sluice.memory.embedded.guarded import sanitise_with_trust
 from sluice.memory.embedded.language_model import LanguageModel
-from sluice.memory.embedded.outside import read_secret, require_allowed
+from sluice.memory.embedded.outside import (
+    folder_of_model,
+    index_folder,
+    make_index_folder,
+    read_secret,
+    require_allowed,
+)
 from sluice.memory.embedded.vectors import TextVectors, open_vectors
-from sluice.memory.journal.paths import DEFAULT_FOLDER
+from sluice.memory.journal.lock import DEFAULT_FOLDER
 from sluice.memory.memory import Memory
 from sluice.memory.upkeep import Upkeep
 

@@ -1,4 +1,4 @@
-"""What may leave this machine, and which secret goes with it.
+"""Where an embedded memory keeps what it can make again, what may leave this machine, and which secret goes with it.
 
 `rag_config.json` lies in the repository, which others may have written: it must not be able to send a project's memory,
 or a secret of the environment, to an address of its choice. So it may name addresses of this machine freely, any other
@@ -8,8 +8,10 @@ only where the user's environment allows it, and only secrets whose names say th
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from sluice.contracts.document import sha256_text
 from sluice.contracts.errors import InvalidSetting, PolicyRefused
 
 ALLOWED = "SLUICE_MEMORY_ALLOW"
@@ -49,3 +51,34 @@ def read_secret(field: str, variable: str | None) -> str | None:
     if not value:
         raise InvalidSetting(field, f"{variable} is not set", "set it in the environment, or name none")
     return value
+
+
+PRIVATE_FOLDER = 0o700
+"""What is remembered of a project is its user's alone."""
+
+
+def index_folder(memory_folder: Path) -> Path:
+    """The folder of the index: beside `db/memory`, else in the folder of the journals."""
+    is_usual = memory_folder.name == "memory" and memory_folder.parent.name == "db"
+    return memory_folder.parent / "index" if is_usual else memory_folder / "index"
+
+
+def folder_of_model(index: Path, fingerprint: str) -> Path:
+    """Where what was embedded by one model lies: programs with different models never mix their vectors."""
+    return index / sha256_text(fingerprint)[:12]
+
+
+def make_index_folder(folder: Path) -> None:
+    """Make the folder of the index for its user alone, and tell git to leave it out."""
+    folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+    ignored = folder / ".gitignore"
+    if not ignored.exists():
+        ignored.write_text("*\n")
+        ignored.chmod(0o600)
+
+
+def usual_model_folder() -> Path:
+    """Where the local model is kept: `sluice/models` in the user's cache (XDG Base Directory Specification)."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    cache = Path(home) if home.startswith("/") else Path.home() / ".cache"
+    return cache / "sluice" / "models"

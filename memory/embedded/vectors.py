@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from sluice.contracts.document import sha256_text
 from sluice.contracts.errors import InvalidSetting, SluiceError, Unavailable
 from sluice.memory.config import EmbedderConfig
-from sluice.memory.embedded.folders import usual_model_folder
-from sluice.memory.embedded.outside import read_secret, require_allowed
+from sluice.memory.embedded.outside import read_secret, require_allowed, usual_model_folder
 
 if TYPE_CHECKING:
     from sluice.ingest.embed.port import Embedder
@@ -113,7 +112,7 @@ class EmbeddedTexts:
 
 def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> TextVectors:
     """What the configuration asks for; words alone where the package with the local model's weights is missing."""
-    from sluice.memory.embedded.folders import folder_of_model
+    from sluice.memory.embedded.outside import folder_of_model
 
     if config.provider == "none":
         return NoVectors("embedder.provider is none")

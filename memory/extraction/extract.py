@@ -20,12 +20,11 @@ from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, ModelTier
 from sluice.memory.extraction.agent_run import AgentRun
 from sluice.memory.extraction.decisions import decisions
 from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
-from sluice.memory.extraction.limits import cut_text, fit
 from sluice.memory.extraction.outcome import decide_outcome, last_result
 from sluice.memory.extraction.paths import ProjectPaths, is_below
 from sluice.memory.extraction.readers import claude_code, mini_swe_agent, openhands, swe_agent
 from sluice.memory.extraction.readers.record import extract_record
-from sluice.memory.extraction.result import ExtractionResult
+from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, events_of, open_source, source_id
 from sluice.memory.extraction.stagnation import effect_sha256
 from sluice.memory.extraction.tool_errors import iteration_errors, without_colour

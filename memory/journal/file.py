@@ -15,10 +15,8 @@ from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.fold import fold
-from sluice.memory.journal.lock import LOCK_TIMEOUT_SECONDS, lock_journal
-from sluice.memory.journal.paths import journal_path
+from sluice.memory.journal.lock import LOCK_TIMEOUT_SECONDS, journal_path, lock_journal, refusals
 from sluice.memory.journal.read import Damage, Position, ReadEntry, opened_for_reading
-from sluice.memory.journal.refusals import refusals
 from sluice.memory.journal.write import append_lines, check_is_still_at, flush, heal, make_folder, open_journal
 
 Decide = Callable[[FeatureMemory], Sequence[JournalEntry]]

@@ -1,4 +1,4 @@
-"""One writer at a time for each journal, on one machine."""
+"""Where a feature's journal lies, its lock (one writer at a time, on one machine), and what the system may refuse."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from sluice.contracts.errors import Unavailable
+from sluice.contracts.errors import DiskFull, InvalidInput, Unavailable, is_disk_full
+from sluice.contracts.memory.names import FEATURE_NAME, FEATURE_REMEDY
 from sluice.disk.locks import lock_file
-from sluice.memory.journal.refusals import refusals
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """A transaction holds the lock for one flush of the disk, so some hundred writers may wait."""
@@ -33,3 +33,28 @@ def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -
             lock = lock_file(path, refusal, timeout_seconds=timeout_seconds, poll_seconds=_POLL_SECONDS)
             held.enter_context(lock)
         yield
+
+
+@contextmanager
+def refusals(path: Path, what: str) -> Iterator[None]:
+    """Say of an `OSError` in the block that `path` cannot be `what` (written, read): `DiskFull` or `Unavailable`."""
+    try:
+        yield
+    except OSError as error:
+        failure = DiskFull if is_disk_full(error) else Unavailable
+        raise failure(f"{path} cannot be {what}: {error}") from error
+
+
+DEFAULT_FOLDER = Path(".ralph/db/memory")
+"""In a repository, where no other folder is given."""
+
+
+def journal_path(folder: Path, feature: str) -> Path:
+    """The journal of a feature.
+
+    Raises:
+        InvalidInput: the name is none of a feature.
+    """
+    if not FEATURE_NAME.fullmatch(feature):
+        raise InvalidInput("feature", f"{feature!r} is no name of a feature", FEATURE_REMEDY)
+    return folder / f"{feature}.jsonl"

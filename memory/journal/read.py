@@ -6,17 +6,17 @@ later. Damage before it is told with its line and offset, and the lines after it
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.contracts.errors import Corrupted, InvalidInput
-from sluice.memory.journal.collector import resting_collector
 from sluice.memory.journal.entry import MAX_LINE_BYTES, JournalEntry
-from sluice.memory.journal.paths import journal_path
-from sluice.memory.journal.refusals import refusals
+from sluice.memory.journal.lock import journal_path, refusals
 
 _BLOCK_BYTES = 1 << 22
 """Read at a time."""
@@ -177,3 +177,38 @@ def _decode(line: bytes) -> JournalEntry | Corrupted:
         return JournalEntry.from_json_line(line)
     except Corrupted as error:
         return error
+
+
+class _Rest:
+    """Threads that read at once share one rest: the first begins it and the last ends it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._was_enabled = False
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._count += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0 and self._was_enabled:
+                gc.enable()
+
+
+_REST = _Rest()
+
+
+@contextmanager
+def resting_collector() -> Iterator[None]:
+    """No collection begins by itself within the block."""
+    _REST.begin()
+    try:
+        yield
+    finally:
+        _REST.end()

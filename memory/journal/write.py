@@ -11,7 +11,7 @@ from sluice.contracts.errors import Corrupted, DiskFull, Unavailable
 from sluice.disk import durable
 from sluice.disk.durable import fsync_path
 from sluice.memory.journal.entry import JournalEntry
-from sluice.memory.journal.refusals import refusals
+from sluice.memory.journal.lock import refusals
 
 JOURNAL_MODE, FOLDER_MODE = 0o600, 0o700
 """What an agent saw in a project, errors and all, is its user's alone."""

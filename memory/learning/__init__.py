@@ -2,7 +2,7 @@
 
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
 from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique, check_deduplication
-from sluice.memory.learning.exclude import should_exclude_from_auto_accumulation
+from sluice.memory.learning.wording import should_exclude_from_auto_accumulation
 from sluice.memory.sanitise import sanitize_learning_text
 
 __all__ = [

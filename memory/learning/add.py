@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sluice.contracts.errors import InvalidInput
@@ -17,7 +17,6 @@ from sluice.contracts.memory.learning import (
 )
 from sluice.memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, LearningRepeated, LearningsPruned
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.learning.candidate import Candidate
 from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
 from sluice.memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, without_frame
 from sluice.memory.ports import Sanitise, Sanitised
@@ -219,3 +218,20 @@ def conflict(one: str, other: str, evidence: str, at: datetime) -> JournalEntry:
     return JournalEntry.of(
         ConflictFound(learning_id=first, other_id=second, evidence=evidence), key=f"{first}\0{second}", at=at
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may become a learning. `iteration` 0: the one that is running, or none where a person says it."""
+
+    text: str
+    reason: str
+    source: LearningSource
+    iteration: int = 0
+    task_id: int | None = None
+    observed: bool = False
+    """Whether it is tied to an event of its iteration: then it is no echo of what the prompt had said."""
+    words: str = ""
+    """What of the text the agent said itself, where the rest is observed: that may be an echo."""
+    without_words: str = ""
+    """The text without them; "" where nothing is left to say."""

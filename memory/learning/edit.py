@@ -1,12 +1,12 @@
-"""Changes to learnings: one at a time, each an entry that is appended, so that every change can be seen and undone.
+"""Changes to learnings, reviews and pruning: one at a time, each an entry that is appended.
 
-There is no way to replace all of them: a list that is handed in is refused (F1).
+So every change can be seen and undone. There is no way to replace all of them: a list that is handed in is refused (F1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NoReturn
 
 from pydantic import ValidationError
@@ -20,11 +20,11 @@ from sluice.memory.journal.entry import (
     LearningAdded,
     LearningPatched,
     LearningReviewed,
+    LearningsPruned,
     RepetitionUndone,
 )
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.learning.add import Compare, as_learning, check, conflict, refusals, why_refused
-from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.add import Candidate, Compare, as_learning, check, conflict, refusals, why_refused
 from sluice.memory.learning.deduplication import Conflict
 from sluice.memory.ports import Sanitise
 
@@ -229,3 +229,40 @@ def _contradicted(
     if (pair[0], pair[1]) in state.conflicts:
         return []
     return [conflict(pair[0], pair[1], verdict.why, at)]
+
+
+OLD_ITERATIONS = 20
+"""A task takes an agent some ten iterations: what two tasks did not meet again is old."""
+OLD = timedelta(days=14)
+"""Iterations may follow each other in minutes; a fortnight has more than one session."""
+WHY = f"made by rule, not reviewed, observed once, not used in {OLD_ITERATIONS} iterations and {OLD.days} days"
+
+
+def prunable(state: FeatureMemory, now: datetime) -> list[FeatureLearning]:
+    """The learnings that may be put aside at `now`, the oldest first."""
+    latest = state.next_iteration() - 1
+    disputed = {one for pair in state.conflicts for one in pair}
+    return [
+        one
+        for one in state.learnings.values()
+        if one.state is LearningState.ACTIVE
+        and one.source is LearningSource.AUTO
+        and not one.reviewed
+        and not one.edited
+        and one.hit_count == 1
+        and one.used == one.helped == 0
+        and not one.conflicts_with
+        and one.id not in disputed
+        and latest - one.iteration >= OLD_ITERATIONS
+        and now - one.timestamp >= OLD
+    ]
+
+
+def prune(state: FeatureMemory, now: datetime) -> list[JournalEntry]:
+    """The entry that puts them aside; none where there is nothing to put aside."""
+    ids = tuple(one.id for one in prunable(state, now))
+    if not ids:
+        return []
+    return [
+        JournalEntry.of(LearningsPruned(learning_ids=ids, why=WHY), key=f"{now.isoformat()}\0{','.join(ids)}", at=now)
+    ]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from sluice.contracts.memory.learning import LearningSource
-from sluice.contracts.memory.model import ErrorType, IterationOutcome, IterationRecord
-from sluice.memory.learning.candidate import Candidate
-from sluice.memory.learning.fixes import find_fixes
-from sluice.memory.learning.history import History, task_of, teaching_errors
-from sluice.memory.learning.statements import find_statements
+from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome, IterationRecord
+from sluice.memory.learning.add import Candidate
+from sluice.memory.learning.history import Fingerprint, History, task_of, teaching_errors
 from sluice.memory.learning.wording import (
     as_decision,
+    changed_files,
     first_sentence,
     fit,
     is_about_excluded_files,
+    list_files,
     one_line,
     the_error,
 )
@@ -91,3 +93,160 @@ def _decisions(record: IterationRecord) -> Iterator[Candidate]:
         text = fit(f"{decided_on}, because {one_line(decision.rationale or '', 200)}")
         reason = f"a decision of iteration {record.iteration_number}, which ended with Success"
         yield Candidate(text, reason, LearningSource.AUTO, record.iteration_number, task_of(record))
+
+
+_LABEL = (
+    r"(?:key |main |important )?(?:lessons?(?: learn(?:ed|t))?|learn(?:ed|ing|ings|t)|what i learn(?:ed|t)|take-?aways?|gotchas?|remember|"
+    r"notes? (?:for|to) (?:the )?(?:next time|next iteration|future(?: iterations| me| self)?|self)|for (?:the )?next (?:time|iteration))"
+)
+_LESSON = re.compile(
+    rf"(?:^|\n|(?<=[.!?]\s))[ \t>]*(?:[-*+•]\s+|\d+[.)]\s+)?[*_#]*\s?{_LABEL}[*_]*\s*(?::|–|—| - )[*_]*[ \t]*(?P<said>[^\n]*(?:\n[ \t]*(?:[-*+•]|\d+[.)])[ \t]+[^\n]+)*)",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+", re.MULTILINE)
+_MOST = 10
+_SHORTEST = 12
+"""Fewer characters say nothing that is understandable alone."""
+
+
+def find_statements(record: IterationRecord) -> Iterator[Candidate]:
+    """The lessons that the summary and the decisions of an iteration state; each item of a list by itself."""
+    told = 0
+    texts = (
+        record.summary,
+        *(one.description for one in record.decisions),
+        *(one.rationale or "" for one in record.decisions),
+    )
+    for said in dict.fromkeys(one for text in texts for one in lessons(text)):
+        if told == _MOST:
+            return
+        if not is_about_excluded_files(said):
+            told += 1
+            reason = f"stated as a lesson in iteration {record.iteration_number}"
+            yield Candidate(fit(said), reason, LearningSource.AGENT, record.iteration_number, record.task_id or None)
+
+
+def lessons(text: str) -> Iterator[str]:
+    """What stands behind each label, without it."""
+    for found in _LESSON.finditer(text):
+        head, *items = _ITEM.split(found["said"])
+        for one in (head, *items):
+            said = one.strip(" \t*_\n")
+            if len(said) >= _SHORTEST:
+                yield said[0].upper() + said[1:]
+
+
+MOST_ITERATIONS_TO_FIX = 10
+"""What changed longer ago than that has little to do with an error that is gone."""
+MOST_FIXES = 5
+"""Of one iteration: a broken import makes hundreds of errors, and one fix."""
+
+_SAYS_WHAT = re.compile(
+    r"\b(?:fix|add|chang|replac|set|us(?:e|ed|ing)\b|remov|mov|renam|updat|import|install|correct|configur|wrap|convert|pass(?:ed|ing)|call(?:ed|ing)|creat|clos|open|cast|check|guard|cach|mock|pin|bump|rais|return|handl|switch|extract|delet|escap|encod|"
+    r"await|lock|the (?:cause|bug|problem|reason|issue) was)\w*",
+    re.IGNORECASE,
+)
+"""A sentence with none of these says that it is done, and not what was done."""
+_NAMES = re.compile(
+    r"[A-Za-z_][\w.]*(?:_\w+|\.\w+)|\b[a-z]+[A-Z]\w*|\b[A-Z]\w+[A-Z]\w*|(?<=['\"`])[\w./-]{3,60}(?=['\"`])"
+)
+"""What looks like a name of code in a message."""
+
+
+def find_fixes(history: History, at: int) -> Iterator[Candidate]:
+    """Errors of earlier iterations that are gone in the one at place `at`; one that succeeded left none behind."""
+    record = history.records[at]
+    told = 0
+    for earlier in range(at - 1, max(-1, at - 1 - MOST_ITERATIONS_TO_FIX), -1):
+        before = history.records[earlier]
+        between = history.records[earlier + 1 : at + 1]
+        files = changed_files(between)
+        if before.outcome is IterationOutcome.SUCCESS:
+            return
+        if files and _is_same_task(before, record):
+            for mark, error in history.errors[earlier].items():
+                is_gone = _is_last_seen(history, mark, earlier, at) and _is_gone(history, error, at)
+                if is_gone and _is_related(error, before, record, files):
+                    yield _fix(before, record, error, files)
+                    told += 1
+                    if told == MOST_FIXES:
+                        return
+
+
+def _is_same_task(before: IterationRecord, record: IterationRecord) -> bool:
+    return before.task_id == record.task_id or 0 in (before.task_id, record.task_id)
+
+
+def _is_last_seen(history: History, mark: Fingerprint, earlier: int, at: int) -> bool:
+    return all(mark not in history.errors[place] for place in range(earlier + 1, at + 1))
+
+
+def _is_gone(history: History, error: ErrorEntry, at: int) -> bool:
+    """The iteration succeeded; or it changed the error's file, and the same tool reported others, and none in it."""
+    record = history.records[at]
+    if record.outcome is IterationOutcome.SUCCESS:
+        return True
+    others = history.errors[at].values()
+    return (
+        error.file_path is not None
+        and error.tool is not None
+        and error.file_path in changed_files([record])
+        and any(one.tool == error.tool for one in others)
+        and all(one.file_path != error.file_path for one in others)
+    )
+
+
+def _fix(before: IterationRecord, record: IterationRecord, error: ErrorEntry, files: tuple[str, ...]) -> Candidate:
+    how = _how(record)
+    gone = fit(f"{the_error(error, 180)} went away after changing {list_files(files)}")
+    text = fit(f"{gone}: {how}" if how else f"{gone}.")
+    ended = "which ended with Success" if record.outcome is IterationOutcome.SUCCESS else "where its file had no error"
+    reason = f"seen in iteration {before.iteration_number}, gone in iteration {record.iteration_number}, {ended}"
+    return Candidate(
+        text,
+        reason,
+        LearningSource.AUTO,
+        record.iteration_number,
+        task_of(before, record),
+        observed=True,
+        words=how,
+        without_words=f"{gone}.",
+    )
+
+
+def _is_related(error: ErrorEntry, before: IterationRecord, record: IterationRecord, files: Sequence[str]) -> bool:
+    if record.task_id and before.task_id == record.task_id:
+        return True
+    if record.task_title and before.task_title == record.task_title:
+        return True
+    said = " ".join((record.summary, *(f"{one.description} {one.rationale or ''}" for one in record.decisions)))
+    if any(name in said for name in _NAMES.findall(error.message)):
+        return True
+    if error.file_path is None:
+        return record.iteration_number - before.iteration_number == 1
+    place = PurePosixPath(error.file_path)
+    beside = (PurePosixPath(path) for path in files)
+    return place.name in said or any(_is_beside(one, place) or _subject(one) == _subject(place) for one in beside)
+
+
+def _is_beside(one: PurePosixPath, other: PurePosixPath) -> bool:
+    return one.parent == other.parent and one.suffix == other.suffix
+
+
+def _subject(path: PurePosixPath) -> str:
+    """What a file is about: `tests/test_auth.py` is about what `src/auth.py` is."""
+    stem = path.name.split(".")[0].lower()
+    return stem.removeprefix("test_").removesuffix("_test").removesuffix("_spec")
+
+
+def _how(record: IterationRecord) -> str:
+    """What the iteration did, in its own words: its first decision, else the first sentence that names a change."""
+    if record.decisions:
+        return _told(record.decisions[0], 180)
+    first = first_sentence(record.summary, 180)
+    return first if _SAYS_WHAT.search(first) else ""
+
+
+def _told(decision: DecisionEntry, most: int) -> str:
+    because = f" (because {one_line(decision.rationale, most // 2).rstrip('.')})" if decision.rationale else ""
+    return as_decision(first_sentence(decision.description, most)).rstrip(".") + because + "."

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.recall.journal_search import search_journal
-from sluice.memory.recall.last_iterations import ITERATIONS, standing_errors
-from sluice.memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from sluice.memory.recall.weight import Ages, fared, in_order, weigh_learning
-from sluice.memory.recall.words import words_of
+from sluice.memory.recall.journal_search import search_journal, words_of
+from sluice.memory.recall.last_iterations import ITERATIONS, PromptLine, PromptSection, Quote, standing_errors
+from sluice.memory.recall.weigh import Ages, fared, in_order, weigh_learning
 
 MAX_LEARNINGS = 12
 MAX_CONFLICTS = 4

@@ -19,10 +19,16 @@ from sluice.memory.journal.entry import BlockPrinted, JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from sluice.memory.ports import Sanitise
 from sluice.memory.recall.journal_search import search_journal
-from sluice.memory.recall.last_iterations import ITERATIONS, SUMMARY_CHARACTERS, tell_last_iterations
+from sluice.memory.recall.last_iterations import (
+    ITERATIONS,
+    SUMMARY_CHARACTERS,
+    PromptLine,
+    PromptSection,
+    Quote,
+    tell_last_iterations,
+)
 from sluice.memory.recall.observations import tell_observations
-from sluice.memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from sluice.memory.recall.weight import Ages, in_order, weigh_record
+from sluice.memory.recall.weigh import Ages, in_order, weigh_record
 
 INTRODUCTION = (
     "Memory of this feature: observations of earlier iterations, each to be verified before relying on it. "

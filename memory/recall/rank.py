@@ -13,10 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from sluice.contracts.memory.api import Recollection
+from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.model import IterationRecord
 from sluice.memory.journal.feature_memory import FeatureMemory, is_offered
-from sluice.memory.ports import Hits
+from sluice.memory.ports import Hits, Sanitise
 from sluice.memory.recall.journal_search import search_journal
-from sluice.memory.recall.weight import Ages, weigh_learning, weigh_record
+from sluice.memory.recall.weigh import Ages, weigh_learning, weigh_record
+from sluice.memory.sanitise import sanitise_record
 
 
 def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None) -> list[Recollection]:
@@ -91,3 +94,30 @@ class _Memories:
             learning=learning,
             record=record,
         )
+
+
+def cleaned(found: Iterable[Recollection], sanitise: Sanitise) -> Iterator[Recollection]:
+    """Each of them without what would command its reader; a learning of which nothing may be told is left out."""
+    for one in found:
+        if one.record is not None:
+            yield _with_record(one, sanitise_record(one.record, sanitise))
+        elif one.learning is not None and (learning := _cleaned_learning(one.learning, sanitise)):
+            yield (
+                one
+                if learning is one.learning
+                else one.model_copy(update={"learning": learning, "text": learning.text})
+            )
+
+
+def _with_record(one: Recollection, record: IterationRecord) -> Recollection:
+    return one if record is one.record else one.model_copy(update={"record": record, "text": record.embedding_text()})
+
+
+def _cleaned_learning(learning: FeatureLearning, sanitise: Sanitise) -> FeatureLearning | None:
+    text, reason = sanitise(learning.text), sanitise(learning.reason)
+    if text.blocked or not text.text:
+        return None
+    if text.text == learning.text and reason.text == learning.reason and not reason.blocked:
+        return learning
+    told = "" if reason.blocked else reason.text
+    return learning.model_copy(update={"text": text.text, "reason": told or "withheld"})

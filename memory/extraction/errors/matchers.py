@@ -24,7 +24,8 @@ MAX_LINES_READ = 40_000
 
 _SYNTAX = re.compile(
     r"(?:\w+\.)*(?:SyntaxError|IndentationError|TabError|TSError)\b|invalid-syntax\b|E999\b"
-    r"|E902 (?:Syntax|Indent|Token)|Parsing error:|(?:.{1,100}: )?[Ss]yntax error\b|error: (?:cannot format|Failed to parse)"
+    r"|E902 (?:Syntax|Indent|Token)|Parsing error:|(?:.{1,100}: )?[Ss]yntax error\b"
+    r"|error: (?:cannot format|Failed to parse)"
 )
 _PERMISSION = re.compile(
     r"PermissionError\b|\bE(?:ACCES|PERM)\b|[Pp]ermission denied|[Oo]peration not permitted"

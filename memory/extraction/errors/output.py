@@ -52,7 +52,7 @@ class Project:
         return cls(root, folder)
 
     def locate(self, path: str | None, folder: str | None = None) -> tuple[str | None, bool]:
-        """`path` relative to the root, and whether it lies outside. `folder`: where it starts, if not in the command's."""
+        """`path` relative to the root, and whether it lies outside. `folder`: its start, if not the command's."""
         if not path:
             return None, False
         path = _posix(path)

@@ -20,8 +20,7 @@ from sluice.contracts.memory.api import IterationContext
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, MAX_SUMMARY_CHARACTERS, IterationRecord
 from sluice.memory.block_marks import cut_blocks
 from sluice.memory.extraction.decisions import MAX_DECISION_CHARACTERS
-from sluice.memory.extraction.limits import cut_text, fit
-from sluice.memory.extraction.result import ExtractionResult
+from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, source_id
 from sluice.memory.extraction.stagnation import effect_of_record
 

@@ -12,8 +12,7 @@ from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, 
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.fold import fold
-from sluice.memory.learning.add import add_learning
-from sluice.memory.learning.candidate import Candidate
+from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.deduplication import check_deduplication
 from sluice.memory.learning.distil import distil
 from sluice.memory.ports import AskModel, Sanitise

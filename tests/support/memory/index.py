@@ -13,8 +13,8 @@ from sluice.index.local.reader import IndexReader
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.port import Embedded, require_fingerprint
 from sluice.memory.embedded.engines import LocalEngine
-from sluice.memory.embedded.folders import folder_of_model
 from sluice.memory.embedded.followed_index import FollowedIndex
+from sluice.memory.embedded.outside import folder_of_model
 from sluice.memory.embedded.vectors import EmbeddedTexts, NoVectors, TextVectors
 from sluice.memory.upkeep import Upkeep
 

@@ -12,7 +12,7 @@ from sluice.contracts.memory.api import PromptBlock
 from sluice.contracts.memory.learning import LearningSource
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.memory.block_marks import mark_block
-from sluice.memory.recall.weight import fared
+from sluice.memory.recall.weigh import fared
 from tests.support.memory.agent_loop import (
     FEATURE,
     FORBIDDEN,

@@ -13,13 +13,12 @@ import pytest
 from sluice.contracts.errors import InvalidInput, NotFound, Unavailable
 from sluice.contracts.memory.api import IterationContext, LearningPatch
 from sluice.contracts.memory.learning import LearningSource, LearningState
-from sluice.memory.catch_up import FEW_ITERATIONS
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.memory import Memory, estimate_tokens
 from sluice.memory.ports import Hit, Hits, Polarity
 from sluice.memory.sanitise import sanitize_learning_text
-from sluice.memory.upkeep import Upkeep
+from sluice.memory.upkeep import FEW_ITERATIONS, Upkeep
 from tests.support.memory.facts import START, record
 
 

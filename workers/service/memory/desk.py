@@ -29,7 +29,7 @@ from sluice.contracts.memory.api import (
 )
 from sluice.contracts.memory.events import IterationRecorded, LearningChanged
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from sluice.contracts.memory.scope import MemoryScope
+from sluice.contracts.memory.names import MemoryScope
 from sluice.contracts.outcome import Next
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.qdrant_schema import collection_name

@@ -11,14 +11,13 @@ from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import Conflict, NotFound, Overloaded
 from sluice.contracts.event import Body
 from sluice.contracts.ingest import DocumentsRemoved
-from sluice.contracts.memory.api import RagStatus
+from sluice.contracts.memory.api import MemoryProof, RagStatus
 from sluice.contracts.memory.events import IterationRecorded, LearningChanged
-from sluice.contracts.memory.proof import MemoryProof
 from sluice.contracts.outcome import Next
 from sluice.memory.journal.compare import prove
 from sluice.memory.qdrant_schema import collection_name, orphan_collections
 from sluice.workers.service.memory.search import InstanceIndex
-from sluice.workers.wiring.memory.index_lag import IndexLag, held_checksums, measure_lag
+from sluice.workers.wiring.memory.search import IndexLag, held_checksums, measure_lag
 
 if TYPE_CHECKING:
     from sluice.workers.context import Context

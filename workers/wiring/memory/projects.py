@@ -8,17 +8,25 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
-from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.contracts.budget import Spend
+from sluice.contracts.errors import BudgetExhausted, Conflict, Corrupted, NotFound, Unavailable
 from sluice.disk.durable import replace_file
+from sluice.memory.ports import AskModel, Sanitise, SearchIndex
 
 if TYPE_CHECKING:
+    from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
+    from sluice.ledger.ledger import Ledger
     from sluice.memory.memory import Memory
+    from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -96,3 +104,96 @@ def _name_in(path: Path) -> str:
         return str(json.loads(path.read_text())["project"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Corrupted(f'{path} names no project: {error!r}; write {{"project": …}} into it again') from error
+
+
+FOLDER = "memory"
+"""In the data directory: a folder for each project."""
+
+
+def build_memories(
+    settings: Settings,
+    *,
+    sanitise: Sanitise,
+    count_tokens: Callable[[str], int],
+    search: Callable[[str], SearchIndex] | None = None,
+    ask: AskModel | None = None,
+    derives: bool = True,
+) -> ProjectMemories:
+    """The memories of every project. Nothing is opened or loaded yet. `search` gives the index of one project.
+
+    `derives`: whether learnings of new iterations are found as soon as something is asked; else a worker does so.
+    """
+
+    def open_memory(folder: Path, project: str) -> Memory:
+        from sluice.memory.learning.deduplication import judge_by
+        from sluice.memory.memory import Memory
+
+        return Memory(
+            folder,
+            project,
+            sanitise=sanitise,
+            search=search(project) if search else None,
+            judge=judge_by(ask) if ask else None,
+            ask=ask,
+            count_tokens=count_tokens,
+            derives=derives,
+        )
+
+    return ProjectMemories(settings.data_dir / FOLDER, open_memory)
+
+
+@dataclass(slots=True)
+class Account:
+    """What asking has cost one event."""
+
+    run_id: str
+    usd: float = 0.0
+
+    @property
+    def spend(self) -> Spend:
+        """The same as a spend."""
+        return Spend(usd=self.usd)
+
+
+_ACCOUNT: ContextVar[Account | None] = ContextVar("memory_model_account", default=None)
+
+
+class MemoryModel:
+    """A language model that is asked on account of a run, and else not at all."""
+
+    def __init__(self, endpoint: ChatEndpoint | None, ledger: Ledger) -> None:
+        self._endpoint = endpoint
+        self._ledger = ledger
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the settings name one, and want it asked."""
+        return self._endpoint is not None
+
+    @contextmanager
+    def on_account_of(self, run_id: str) -> Iterator[Account]:
+        """What is asked inside is paid by this run."""
+        account = Account(run_id)
+        token = _ACCOUNT.set(account)
+        try:
+            yield account
+        finally:
+            _ACCOUNT.reset(token)
+
+    def ask(self, system: str, question: str, max_tokens: int) -> str:
+        """What the model says.
+
+        Raises:
+            Unavailable: there is none, it does not answer, or no run pays.
+            BudgetExhausted: the run or its day cannot pay.
+        """
+        account = _ACCOUNT.get()
+        if self._endpoint is None or account is None:
+            raise Unavailable("no language model is asked here")
+        messages: list[ChatMessage] = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+        left = self._ledger.budget_left(account.run_id).least("usd")
+        if left is not None and self._endpoint.cost_at_most(messages, max_tokens) > left - account.usd:
+            raise BudgetExhausted("the run or its day has no room for asking the model")
+        reply = self._endpoint.ask(messages, max_tokens=max_tokens)
+        account.usd += reply.usd
+        return reply.text

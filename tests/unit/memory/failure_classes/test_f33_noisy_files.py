@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.memory.learning.exclude import should_exclude_from_auto_accumulation
+from sluice.memory.learning.wording import should_exclude_from_auto_accumulation
 from tests.support.memory.feature import Feature, changed, decided, error
 
 NOISE = [

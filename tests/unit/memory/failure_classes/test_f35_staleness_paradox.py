@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.memory.learning import LearningSource, LearningState
 from sluice.memory.journal.entry import JournalEntry, LearningReviewed, LearningWeighed
-from sluice.memory.learning.prune import OLD, OLD_ITERATIONS, prunable, prune
+from sluice.memory.learning.edit import OLD, OLD_ITERATIONS, prunable, prune
 from tests.support.memory.feature import Feature
 
 TEXT = "The port is 8080"

@@ -11,7 +11,7 @@ from filelock import FileLock
 from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.memory.journal import FeatureMemory, Journal, JournalEntry, features_in, read_journal
 from sluice.memory.journal import entry as entries
-from sluice.memory.journal.collector import resting_collector
+from sluice.memory.journal.read import resting_collector
 from tests.support.memory.entries import added, iteration, learning, said
 
 
