@@ -1,6 +1,6 @@
 """Changes to learnings, reviews and pruning: one at a time, each an entry that is appended.
 
-So every change can be seen and undone. There is no way to replace all of them: a list that is handed in is refused (F1).
+So every change can be seen and undone. There is no way to replace all of them: a list of them is refused (F1).
 """
 
 from __future__ import annotations
