@@ -35,14 +35,14 @@ from sluice.contracts.memory.model import IterationRecord
 from sluice.memory.config import RagConfig
 from sluice.memory.extraction.extract import extract
 from sluice.memory.extraction.stagnation import is_stagnating
-from sluice.memory.find import find, make_status
+from sluice.memory.find import FollowingIndex, find, make_status
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.journal.read import features_in, read_journal
 from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
-from sluice.memory.ports import AskModel, EmbedTexts, FollowingIndex, JudgePair, Sanitise, SearchIndex
+from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
 from sluice.memory.recall.prompt import make_prompt_block
 from sluice.memory.recall.rank import cleaned, rank
 from sluice.memory.sanitise import sanitise_record

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
-
-from sluice.memory.journal.feature_memory import FeatureMemory
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,41 +83,3 @@ JudgePair = Callable[[str, str], Polarity | None]
 
 AskModel = Callable[[str, str, int], str]
 """(system prompt, question, most tokens) to what a language model answers. Raises as `JudgePair`."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexHealth:
-    """How an index fares. `collections` are those that it holds of this project."""
-
-    engine: str
-    index_available: bool
-    embedder_available: bool
-    embedding_model: str | None
-    collections: tuple[str, ...] = ()
-    orphans: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class FollowingIndex(SearchIndex, Protocol):
-    """An index that is filled from the state of a feature. Safe for threads."""
-
-    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
-        """Take in what is new, as much as a question may wait for (`wholly`: all of it).
-
-        Returns the ids of documents that it still lacks, or holds in an older version: all that are new, where another
-        process writes to it or the embedding model is away. Raises `Unavailable` where the engine is away.
-        """
-        ...
-
-    def lacking(self, state: FeatureMemory) -> Collection[str]:
-        """The same ids, without taking anything in."""
-        ...
-
-    def health(self, features: tuple[str, ...]) -> IndexHealth:
-        """What it holds; `features` are those that have a journal."""
-        ...
-
-    def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
-        """Remove the collections that no feature stands behind; returns their names."""
-        ...

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import SluiceError
 from sluice.memory.embedded.collection import FollowedCollection
+from sluice.memory.find import IndexHealth
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.ports import Hits, IndexHealth
+from sluice.memory.ports import Hits
 from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
 from sluice.memory.upkeep import Step, Upkeep
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.contracts.errors import InvalidSetting, Unavailable
 from sluice.contracts.retrieval import Query, Retrieval
 from sluice.memory.documents import is_indexed
-from sluice.memory.ports import IndexHealth
+from sluice.memory.find import IndexHealth
 from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
 from sluice.otel.context import current_traceparent
 from sluice.workers.wiring.memory.search import IndexSearch
