@@ -115,7 +115,7 @@ class CrawlSettings(Value):
     enabled: bool = False
     max_pages: Annotated[int, Field(ge=1)] = 8
     """Pages of one run, seeds and links together."""
-    max_depth: Annotated[int, FIXED] = 1
+    max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     """Links that a run follows from its seeds, unless the request says otherwise."""
     max_bytes: Annotated[int | None, FIXED] = None
     """Of the pages of one run together; by default as many as `max_pages` of `max_page_bytes` have. A run's bytes are
@@ -180,7 +180,7 @@ class FreshnessSettings(Value):
 
     every_hours: Annotated[float, Field(ge=0)] = 0.0
     """How often `sluice up` asks again for the pages that are due. 0: only `sluice freshness --recheck` does."""
-    half_life_days: Annotated[float, FIXED] = 30.0
+    half_life_days: Annotated[float, Field(gt=0)] = 30.0
     """Time after which a page is more likely to have changed than not, and is due: of pages of which nothing else is
     known. What is seen of a page counts the more, the longer it is watched."""
     host_half_life_days: Annotated[dict[str, float], FIXED] = Field(default_factory=dict)

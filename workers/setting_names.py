@@ -84,7 +84,6 @@ MOVED = {
     "object_store.secret_access_key": "the variable AWS_SECRET_ACCESS_KEY",
     "telemetry.metrics_host": "a part of telemetry.metrics_address, as 0.0.0.0:9464",
     "telemetry.metrics_port": "a part of telemetry.metrics_address, as 127.0.0.1:9464",
-    "crawl.max_depth": "limits.max_depth of a request",
     "budget.run_pages": "crawl.max_pages, or limits.max_pages of a request",
     "embed.fallback": "implied by embed.openai_fingerprint: where that is the local model's, the local model steps in",
     "query.trusted_domains": "trust.domains",
