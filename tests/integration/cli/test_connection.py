@@ -96,8 +96,8 @@ def test_a_name_is_believed_of_this_machine_alone(valkey: Valkey, url: str) -> N
 def test_another_instance_is_asked_by_its_url_with_a_key_of_its_own_and_never_with_this_ones(
     sluice: Sluice, valkey: Valkey, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SLUICE_URL", "")  # `--url` sets it; afterwards it is as it was
     key = make_key(valkey)
     assert sluice("--url", url, "runs").exit_code == 4, "the local key goes nowhere by name"
     monkeypatch.setenv("SLUICE_API_KEY", key)
     assert sluice("--url", url, "runs").exit_code == 0
-    monkeypatch.delenv("SLUICE_URL")

@@ -129,11 +129,11 @@ def test_where_no_instance_answers_one_line_says_where_and_what_to_do(
     sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLUICE_HTTP_PORT", "9")
+    monkeypatch.setenv("SLUICE_URL", "")  # `--url` sets it; afterwards it is as it was
     for arguments in (["runs"], ["ask", "why?"], ["flags", "list"], ["dead", "list"], ["show", "a.md"]):
         told = " ".join(sluice(*arguments).stderr.split())
         assert told == "error no instance answers at http://127.0.0.1:9: start it with `sluice up`"
     assert "http://127.0.0.1:10: " in sluice("--url", "http://127.0.0.1:10", "runs").stderr
-    monkeypatch.delenv("SLUICE_URL")
     assert sluice("--url", "http://[::", "runs").exit_code == 2
 
 
