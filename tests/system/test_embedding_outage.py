@@ -28,7 +28,7 @@ def endpoint() -> Iterator[OpenAIEndpoint]:
 
 @pytest.fixture
 def instance(tmp_path_factory: pytest.TempPathFactory, endpoint: OpenAIEndpoint) -> Iterator[Instance]:
-    settings = {f"EMBED__{name.upper()}": str(value) for name, value in endpoint.settings.items()}
+    settings = {f"EMBED__{name.upper()}": str(value) for name, value in endpoint.settings.items() if name != "fallback"}
     with Instance(tmp_path_factory.mktemp("outage"), **settings) as running:
         yield running
 

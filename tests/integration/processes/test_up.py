@@ -27,7 +27,7 @@ from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.process_group import child_name, give_signs_of_life, worker_name
 from sluice.workers.processes.procfs import ZOMBIE, ProcessFacts, all_processes, descendants, environment, facts_of
 from sluice.workers.settings import DeliverySettings, PoolSettings, Settings
-from sluice.workers.supervisor import orphans
+from sluice.workers.supervisor import left_behind as orphans
 from sluice.workers.supervisor import supervisor as up
 from sluice.workers.supervisor.checks import InstanceLock, require_free_port
 from sluice.workers.supervisor.child import Child, fork
