@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from sluice.contracts.memory.api import IterationContext
 from sluice.memory.extraction.agent_run import AgentRun
+from sluice.memory.extraction.json_text import NotJson, decode
 from sluice.memory.extraction.readers import claude_code
-from sluice.memory.extraction.source import NotJson, decode
 
 MAX_BYTES = 32 << 20
 MAX_EVENTS = 100_000

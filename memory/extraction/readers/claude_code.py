@@ -26,7 +26,7 @@ from sluice.memory.extraction.agent_run import (
     objects,
     text_of,
 )
-from sluice.memory.extraction.source import NotJson, decode, lines
+from sluice.memory.extraction.json_text import NotJson, decode, lines
 
 OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))

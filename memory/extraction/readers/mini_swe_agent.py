@@ -23,7 +23,7 @@ from sluice.memory.extraction.agent_run import (
     objects,
     text_of,
 )
-from sluice.memory.extraction.source import NotJson, decode
+from sluice.memory.extraction.json_text import NotJson, decode
 
 _FENCE = re.compile(r"```(?:mswea_bash_command|bash|sh)[ \t]*\n")
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d{1,6})\s*</returncode>")

@@ -30,7 +30,7 @@ from sluice.memory.extraction.agent_run import (
     objects,
     text_of,
 )
-from sluice.memory.extraction.source import NotJson, decode
+from sluice.memory.extraction.json_text import NotJson, decode
 
 _FILE_TOOLS = frozenset(("open", "create", "edit", "insert"))
 _OWN_TOOLS = frozenset({
