@@ -290,8 +290,9 @@ def load_settings(**overrides: Any) -> Settings:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(config or CONFIG_FILE, f"no TOML: {error}", "mend it, or write a new one") from error
+    file = _file_of()
     for name in constants_of(Settings):
-        if is_in(_file_of(), name):
+        if is_in(file, name):
             wrong[name] = _wrong(name, UNKNOWN)
     if wrong:
         raise _together(list(wrong.values()))
