@@ -215,7 +215,8 @@ class TestCaps:
         with run_proxy().open("crawl", max_bytes=200_000) as account:
             connection, _ = connect_to(account.url, site.address)
             with connection, contextlib.suppress(ConnectionError):
-                connection.sendall(b"POST /" if upwards else b"GET / HTTP/1.1\r\n\r\n")
+                head = b"POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n"  # the site reads as long as it is sent
+                connection.sendall(head if upwards else b"GET / HTTP/1.1\r\n\r\n")
                 while connection.send(b"x" * 65_536) if upwards else connection.recv(65_536):
                     pass
             until(lambda: rules_of(account))
