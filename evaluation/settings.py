@@ -1,4 +1,4 @@
-"""Settings of the evaluation of runs, and of the judge: a language model that is asked about passages and answers."""
+"""Settings of the judge: a language model that judges passages and answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from sluice.contracts.base import FIXED, Value
-from sluice.evaluation.evaluator import Windowing
 
 
 class JudgeSettings(Value):
@@ -25,26 +24,3 @@ class JudgeSettings(Value):
     """The share of the runs whose responses, as feedback reports them, are judged while the flag `ragas` is on."""
     timeout_seconds: Annotated[float, FIXED] = 20.0
     """Over one answer."""
-
-
-class EvaluationSettings(Value):
-    """What became of runs is looked at in windows, one after the other for each profile of the gate."""
-
-    window_runs: Annotated[int, FIXED] = 200
-    """Judged runs that close a window."""
-    window_hours: Annotated[float, FIXED] = 24.0
-    """When a window closes at the latest, however few of its runs were judged; counted from 00:00 UTC."""
-    least_judged: Annotated[int, FIXED] = 50
-    """Judged runs below which a window says nothing of satisfaction."""
-    grace_minutes: Annotated[float, FIXED] = 60.0
-    """How long after its decision feedback on a run still counts in its window."""
-
-    @property
-    def windowing(self) -> Windowing:
-        """The same for the evaluator."""
-        return Windowing(
-            runs=self.window_runs,
-            seconds=self.window_hours * 3_600,
-            least_judged=self.least_judged,
-            grace_seconds=self.grace_minutes * 60,
-        )

@@ -59,9 +59,9 @@ class RerankSettings(Value):
 class QuerySettings(Value):
     """Fusion, trust and budget defaults."""
 
-    fusion: Literal["weighted", "rrf"] = "weighted"
-    """How the vectors' and the words' results become one list: by the weighted sum of their scores, or by ranks alone.
-    docs/quality.md compares them."""
+    fusion: Annotated[Literal["weighted", "rrf"], FIXED] = "weighted"
+    """How the vectors' and the words' results become one list: by the weighted sum of their scores, or by ranks alone,
+    which was behind the sum on every collection (docs/quality.md)."""
     lexical_weight: Annotated[float, Field(ge=0)] = 0.014
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
     the local model; `sluice eval --fit-fusion` finds that of another. docs/decisions/0012-fusion.md has the curve."""

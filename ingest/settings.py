@@ -92,7 +92,8 @@ class SearchSettings(Value):
     tavily_api_key: SecretStr | None = None
     locale: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$")] = "en-US"
     """Language, and country where results should come from there: `de`, `pt-BR`."""
-    top_k: Annotated[int, Field(ge=1, le=50)] = 8
+    top_k: Annotated[int, FIXED] = 8
+    """Results of one search: as many as one page of every provider brings, and as a run's plan crawls."""
     timeout_seconds: Annotated[float, FIXED] = 10.0
     """Of one call to one provider; metasearch needs a few seconds, an agent waits no longer."""
     allow_domains: tuple[str, ...] = ()

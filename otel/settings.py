@@ -16,8 +16,6 @@ class TelemetrySettings(BaseModel):
     """Base URL of an OTLP/HTTP collector, for instance http://localhost:4318."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
-    span_retention_hours: Annotated[float, Field(gt=0)] = 72.0
-    """How long the local span store keeps a span."""
     metrics_address: Annotated[str | None, Field(pattern=r"^[^\s:]+:\d{1,5}$")] = None
     """Address and port where a worker process serves its own metrics, as 127.0.0.1:9464; a container that Prometheus
     scrapes needs 0.0.0.0:9464. Not set: not at all, as the HTTP API serves everyone's."""

@@ -28,6 +28,8 @@ STORE_DELAY_MS = 200
 OTLP_DELAY_MS = 1_000
 OTLP_TIMEOUT_SECONDS = 3.0
 """One attempt to deliver a batch to the collector, its retries included."""
+RETENTION_HOURS = 72.0
+"""How long the local store keeps a span: a long weekend. Who wants months of them sends them to a collector."""
 FLUSH_TIMEOUT_MS = 3_000
 """How long `flush` and `shutdown` wait for the last spans."""
 QUEUE_SPANS = 8_192
@@ -61,7 +63,7 @@ def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance
     logs.configure(service, settings)
     # ALWAYS_ON: the local store must have the run even when the calling agent does not sample its own trace.
     provider = TracerProvider(sampler=ALWAYS_ON, resource=_resource(service, instance))
-    store = StoreExporter(SpanStore.in_dir(data_dir), settings.span_retention_hours)
+    store = StoreExporter(SpanStore.in_dir(data_dir), RETENTION_HOURS)
     provider.add_span_processor(
         BatchSpanProcessor(store, max_queue_size=QUEUE_SPANS, schedule_delay_millis=STORE_DELAY_MS)
     )

@@ -73,6 +73,12 @@ REMOVED = frozenset(
         "object_store.max_concurrency",
         "delivery.reconcile_seconds",
         "delivery.republish_after_seconds",
+        "telemetry.span_retention_hours",
+        "evaluation",
+        "evaluation.window_runs",
+        "evaluation.window_hours",
+        "evaluation.least_judged",
+        "evaluation.grace_minutes",
     }
 )
 """Settings of earlier versions that are constants since 0.4, each beside the code that uses it. Those that

@@ -25,7 +25,7 @@ from pydantic_settings import (
 from sluice.contracts.base import FIXED, Value
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.event import Queue
-from sluice.evaluation.settings import EvaluationSettings, JudgeSettings
+from sluice.evaluation.settings import JudgeSettings
 from sluice.gate.settings import BudgetSettings, DefenceSettings, GateSettings
 from sluice.graph.settings import GraphSettings, address_of
 from sluice.index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
@@ -161,7 +161,6 @@ class Settings(BaseSettings):
     """How long a direct query may wait for its reply; a healthy one takes milliseconds."""
 
     gate: GateSettings = GateSettings()
-    evaluation: EvaluationSettings = EvaluationSettings()
     budget: BudgetSettings = BudgetSettings()
     defence: DefenceSettings = DefenceSettings()
     search: SearchSettings = SearchSettings()

@@ -16,6 +16,7 @@ from statistics import median
 from bench.defence.plot import DEFENDED, UNDEFENDED, Line, Panel, draw_plot
 from bench.defence.quarter import BEGAN, DAY, DAYS, WORLD, Told, play, trips_of_quiet_quarters
 from sluice.evaluation.defence.verdicts import FLOOR
+from sluice.evaluation.evaluator import summarise_windows
 
 SEED = 17
 QUIET = (0.70, 0.72, 0.75, 0.80)
@@ -83,8 +84,8 @@ def _plot(defended: Told, undefended: Told) -> str:
         ("without self-defence", UNDEFENDED, undefended),
         ("with self-defence", DEFENDED, defended),
     ):
-        windows = [window for window in told.evaluator.all_windows("default") if window.is_closed]
-        figures = [((window.began_at - BEGAN) / DAY, window.summary()) for window in windows]
+        windows = [window for window in told.evaluator.windows("default") if window.is_closed]
+        figures = [((window.began_at - BEGAN) / DAY, summarise_windows([window])) for window in windows]
         rates = [(day, one.satisfaction.estimate) for day, one in figures if one.satisfaction]
         costs = [(day, one.usd.estimate * 1_000) for day, one in figures if one.usd]
         satisfaction.append(Line(name, colour, rates))

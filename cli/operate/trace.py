@@ -12,6 +12,7 @@ from sluice.cli.output import AsJson, print_json, print_wide
 from sluice.cli.session import session
 from sluice.contracts.errors import Corrupted, NotFound
 from sluice.otel.spans import SpanStore, StoredSpan
+from sluice.otel.start import RETENTION_HOURS
 from sluice.otel.waterfall import render_waterfall, waterfall_json
 from sluice.workers.context import Context
 
@@ -49,7 +50,5 @@ def _spans(context: Context, wanted: str) -> list[StoredSpan]:
     if not spans:
         if not _TRACE_ID.fullmatch(wanted):
             context.ledger.run(wanted)
-        raise NotFound(
-            f"no span of {wanted} is kept; they are for {context.settings.telemetry.span_retention_hours:g} h"
-        )
+        raise NotFound(f"no span of {wanted} is kept; they are for {RETENTION_HOURS:g} h")
     return spans

@@ -7,11 +7,10 @@ stages, kinds, plans, outcomes, routes; never a URL, a query or an id. What went
 (pages, search calls) or `Done` (events): the dashboards and alerts count everything else as failed, except pages that
 are `unchanged`, or `refused` by a rule.
 
-They are declared in `decisions` and `stages`, and reached as `otel.metrics.NAME`.
+They are declared in `table`, and reached as `otel.metrics.NAME`.
 """
 
-from sluice.otel.metrics.decisions import *  # noqa: F403
 from sluice.otel.metrics.exemplars import current_exemplar as current_exemplar
 from sluice.otel.metrics.exposition import *  # noqa: F403
 from sluice.otel.metrics.registry import REGISTRY as REGISTRY
-from sluice.otel.metrics.stages import *  # noqa: F403
+from sluice.otel.metrics.table import *  # noqa: F403

@@ -107,19 +107,25 @@ class TracedHistogram(Histogram):
         super().observe(amount, exemplar or current_exemplar())
 
 
-def counter(name: str, sentence: str, *labels: str) -> Counter:
-    """Something that only grows; its name ends in `_total`."""
-    LABELS[name] = labels
+def counter(declared: str, sentence: str) -> Counter:
+    """Something that only grows; its name ends in `_total`. `declared` is as PromQL has it: `name{label,label}`."""
+    name, labels = _declare(declared)
     return Counter(name, sentence, labels, registry=REGISTRY)
 
 
-def gauge(name: str, sentence: str, *labels: str) -> Gauge:
+def gauge(declared: str, sentence: str) -> Gauge:
     """A figure that one process measures for all: the newest value of a living process counts."""
-    LABELS[name] = labels
+    name, labels = _declare(declared)
     return Gauge(name, sentence, labels, registry=REGISTRY, multiprocess_mode="livemostrecent")
 
 
-def histogram(name: str, sentence: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+def histogram(declared: str, sentence: str, buckets: tuple[float, ...]) -> Histogram:
     """How figures are distributed, counted in `buckets`."""
-    LABELS[name] = labels
+    name, labels = _declare(declared)
     return TracedHistogram(name, sentence, labels, registry=REGISTRY, buckets=buckets)
+
+
+def _declare(declared: str) -> tuple[str, tuple[str, ...]]:
+    name, _, labels = declared.rstrip("}").partition("{")
+    LABELS[name] = tuple(filter(None, labels.split(",")))
+    return name, LABELS[name]

@@ -55,8 +55,7 @@ class Maintenance:
         self._is_short = False
         self._broker_keeps_file = False  # not known: an earlier process may have told it otherwise
         self._stages_are_paused: bool | None = None  # not known
-        settings = context.settings
-        evaluation = gate.EvaluationWatch(context.ledger, settings.evaluation.windowing, context.profiles)
+        evaluation = gate.EvaluationWatch(context.ledger, context.profiles)
         schedule, defence = corpora.FreshnessSchedule(context), self_defence.SelfDefence(context)
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),

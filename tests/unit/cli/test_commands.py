@@ -225,11 +225,14 @@ def test_config_shows_where_each_value_comes_from_and_no_key(
     sluice: Sluice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sluice.toml").write_text('[crawl]\nmax_pages = 3\n[search]\nbrave_api_key = "s3cret-key"\n')
-    monkeypatch.setenv("SLUICE_SEARCH__TOP_K", "5")
+    monkeypatch.setenv("SLUICE_SEARCH__QUOTA_PER_DAY", "5")
     shown = {row["setting"]: row for row in value(sluice("config", "--json"))}
     assert shown.keys() == names_of(Settings)
     assert shown["crawl.max_pages"] == {"setting": "crawl.max_pages", "value": 3, "from": str(tmp_path / "sluice.toml")}
-    assert (shown["search.top_k"]["value"], shown["search.top_k"]["from"]) == (5, "SLUICE_SEARCH__TOP_K")
+    assert (shown["search.quota_per_day"]["value"], shown["search.quota_per_day"]["from"]) == (
+        5,
+        "SLUICE_SEARCH__QUOTA_PER_DAY",
+    )
     assert shown["crawl.render"]["from"] == "default"
     changed = sluice("config", "--changed").output
     assert "crawl.max_pages" in changed

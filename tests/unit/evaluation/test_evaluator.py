@@ -10,8 +10,7 @@ import pytest
 
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.evaluator import MOST_GROUPS, Evaluator, Window, Windowing, merge_groups
-from sluice.evaluation.run_totals import summarise
+from sluice.evaluation.evaluator import Evaluator, Window, Windowing, summarise_windows
 
 DAY = 86_400.0
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -40,73 +39,52 @@ def run(
 
 
 def figures(window: Window) -> tuple[object, ...]:
-    return window.began_at, window.ends_at, window.runs, window.judged, window.summary()
+    return window.began_at, window.ends_at, window.runs, window.judged, summarise_windows([window])
+
+
+def closed(evaluator: Evaluator) -> list[Window]:
+    return [window for window in evaluator.windows("default") if window.is_closed]
 
 
 def test_a_window_closes_with_its_last_judged_run() -> None:
-    evaluator = Evaluator(Windowing(runs=3, least_judged=3))
+    evaluator = Evaluator(Windowing(runs=3))
     evaluator.fold(run(minute, 1.0 if minute % 2 else None) for minute in range(7))
-    (closed,) = evaluator.windows("default")
-    assert (closed.runs, closed.judged) == (6, 3)
-    assert not evaluator.is_void(closed)
-    left = evaluator.open_window("default")
-    assert left is not None
-    assert left.runs == 1
+    first, left = evaluator.windows("default")
+    assert (first.is_closed, first.runs, first.judged) == (True, 6, 3)
+    assert (left.is_closed, left.runs) == (False, 1)
 
 
-def test_a_window_closes_at_its_time_though_few_of_its_runs_were_judged_and_says_nothing() -> None:
-    evaluator = Evaluator(Windowing(runs=100, seconds=DAY, least_judged=50))
+def test_a_window_closes_at_its_time_though_few_of_its_runs_were_judged() -> None:
+    evaluator = Evaluator(Windowing(runs=100, seconds=DAY))
     evaluator.fold([run(0, 1.0), run(1), run(24 * 60 + 1, 0.0)])
-    (closed,) = evaluator.windows("default")
-    assert closed.runs == 2
-    assert evaluator.is_void(closed)
+    assert [window.runs for window in closed(evaluator)] == [2]
 
 
 def test_a_window_without_further_runs_closes_when_its_time_has_come() -> None:
     evaluator = Evaluator(Windowing(seconds=DAY))
     evaluator.fold([run(0, 1.0)])
     evaluator.close_until(BEGIN.timestamp() + DAY - 1)
-    assert evaluator.windows("default") == ()
+    assert closed(evaluator) == []
     evaluator.close_until(BEGIN.timestamp() + DAY)
-    assert len(evaluator.windows("default")) == 1
-    assert evaluator.open_window("default") is None
+    assert len(closed(evaluator)) == len(evaluator.windows("default")) == 1
 
 
 def test_feedback_after_the_grace_does_not_count_but_the_run_does() -> None:
     evaluator = Evaluator(Windowing(grace_seconds=3_600))
     evaluator.fold([run(0, 1.0, late=61), run(1, 0.0, late=59)])
-    window = evaluator.open_window("default")
-    assert window is not None
-    summary = window.summary()
+    summary = summarise_windows(evaluator.windows("default"))
     assert (summary.runs, summary.judged, summary.coverage) == (2, 1, 0.5)
     assert summary.satisfaction is not None
     assert summary.satisfaction.estimate == 0.0
 
 
-def test_windows_of_runs_close_without_any_judgement() -> None:
-    evaluator = Evaluator(Windowing(runs=2, counts_judged=False))
-    evaluator.fold(run(minute) for minute in range(4))
-    assert [window.runs for window in evaluator.windows("default")] == [2, 2]
-
-
-def test_the_figures_of_a_plan_are_those_of_its_groups() -> None:
+def test_the_figures_of_a_plan_are_those_of_its_runs() -> None:
     evaluator = Evaluator(Windowing(runs=1_000))
     evaluator.fold(run(minute, 1.0, plan=Plan.SEARCH) for minute in range(10))
     evaluator.fold(run(minute, 0.0, plan=Plan.RETRIEVE) for minute in range(10, 14))
-    window = evaluator.open_window("default")
-    assert window is not None
-    searched = window.summary(lambda group: group.plan is Plan.SEARCH).satisfaction
+    searched = summarise_windows(evaluator.windows("default"), Plan.SEARCH).satisfaction
     assert searched is not None
     assert (searched.estimate, searched.count) == (1.0, 10)
-
-
-def test_runs_of_too_many_ways_are_counted_by_their_plan_alone() -> None:
-    evaluator = Evaluator(Windowing(runs=10_000))
-    evaluator.fold(run(minute, 1.0, flags=f"flag{minute}") for minute in range(MOST_GROUPS * 2))
-    window = evaluator.open_window("default")
-    assert window is not None
-    assert len(window.groups) == MOST_GROUPS + 1
-    assert window.judged == MOST_GROUPS * 2
 
 
 def months(seed: int) -> Iterator[RunOutcome]:
@@ -126,22 +104,22 @@ def test_an_evaluator_that_begins_anew_at_a_mark_has_the_same_windows(seed: int)
     first.fold(outcomes)
     later = BEGIN.timestamp() + 7 * DAY
     second.fold(outcome for outcome in outcomes if outcome.decided_at.timestamp() >= later)
-    expected = [figures(window) for window in first.windows("default") if window.began_at >= later]
+    expected = [figures(window) for window in closed(first) if window.began_at >= later]
     assert len(expected) > 30
-    assert [figures(window) for window in second.windows("default")] == expected
+    assert [figures(window) for window in closed(second)] == expected
 
 
 def test_no_more_windows_are_kept_than_were_asked_for() -> None:
     evaluator = Evaluator(Windowing(runs=1, kept=4))
     evaluator.fold(run(minute, 1.0) for minute in range(100))
-    assert len(evaluator.windows("default")) == 4
+    assert len(closed(evaluator)) == 4
     assert evaluator.folded == 100
 
 
 def test_cost_per_successful_task_is_a_ratio_of_sums_over_the_judged_runs() -> None:
     evaluator = Evaluator()
     evaluator.fold([run(0, 1.0, usd=0.1), run(1, 0.0, usd=0.4), run(2, 0.5, usd=0.1), run(3, usd=9.0)])
-    cost = summarise(merge_groups(evaluator.all_windows())).usd_per_success
+    cost = summarise_windows(evaluator.windows("default")).usd_per_success
     assert cost is not None
     assert cost.estimate == pytest.approx(0.6 / 1.5)
     assert cost.low < cost.estimate < cost.high
@@ -162,7 +140,7 @@ def test_every_figure_of_a_run_is_in_the_summary() -> None:
     )
     evaluator = Evaluator()
     evaluator.fold([told, told.model_copy(update={"run_id": "run_b"})])
-    summary = summarise(merge_groups(evaluator.all_windows()))
+    summary = summarise_windows(evaluator.windows("default"))
     assert summary.precision_at_k is not None
     assert summary.precision_at_k.estimate == 0.25
     assert summary.token_spend == 700

@@ -41,7 +41,7 @@ def test_every_wrong_setting_is_named_at_once_with_what_was_meant(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "sluice.toml").write_text(
-        "http_prt = 1\n[crawl]\nmax_pges = 3\n[search]\ntop_k = 99\n[serch]\nenabled = true\n"
+        "http_prt = 1\n[crawl]\nmax_pges = 3\n[search]\nquota_per_day = -1\n[serch]\nenabled = true\n"
     )
     monkeypatch.setenv("SLUICE_CRAWL__MAX_PAGS", "3")
     monkeypatch.setenv("SLUICE_POOL__CRAWL", "3")
@@ -50,7 +50,7 @@ def test_every_wrong_setting_is_named_at_once_with_what_was_meant(
     told = str(refused.value)
     assert "http_prt: is no setting (did you mean http_port?)" in told
     assert "crawl.max_pges: is no setting (did you mean crawl.max_pages?)" in told
-    assert "search.top_k: Input should be less than or equal to 50" in told
+    assert "search.quota_per_day: Input should be greater than or equal to 0" in told
     assert "serch: is no setting (did you mean search?)" in told
     assert "SLUICE_CRAWL__MAX_PAGS: is no setting (did you mean SLUICE_CRAWL__MAX_PAGES?)" in told
     assert "SLUICE_POOL__CRAWL: is no setting (did you mean SLUICE_POOLS__CRAWL?)" in told

@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -22,8 +21,7 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.rollout import Rollout
 from sluice.contracts.plan import Plan
-from sluice.evaluation.evaluator import merge_groups
-from sluice.evaluation.run_totals import Summary, summarise
+from sluice.evaluation.evaluator import Windowing, summarise_windows
 from sluice.gate.learned.rollout import Cause, advance, note_verdict, stop
 from sluice.gate.settings import BudgetSettings
 from sluice.ledger.dead_letters.audit import SLUICE
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import Gauge
 
-    from sluice.evaluation.evaluator import Group, Windowing
     from sluice.evaluation.intervals import Interval
+    from sluice.evaluation.run_totals import Summary
     from sluice.ledger.ledger import Ledger
     from sluice.workers.context import Context
 
@@ -99,9 +97,9 @@ LATEST = 2
 class EvaluationWatch:
     """Refreshes one evaluator, and sets the metrics by it."""
 
-    def __init__(self, ledger: Ledger, windowing: Windowing, profiles: Iterable[str]) -> None:
+    def __init__(self, ledger: Ledger, profiles: Iterable[str], windowing: Windowing | None = None) -> None:
         """`profiles` are those of the gate: they have their metrics before a run was decided by them."""
-        self._feed = EvaluationFeed(ledger.outcomes, windowing, ledger.clock)
+        self._feed = EvaluationFeed(ledger.outcomes, windowing or Windowing(), ledger.clock)
         self._profiles = tuple(profiles)
         self._clock = ledger.clock
         self._due_at = 0.0
@@ -123,13 +121,9 @@ class EvaluationWatch:
         metrics.EVALUATION_BEHIND_SECONDS.set(self._feed.behind_seconds)
         evaluator = self._feed.evaluator
         for profile in sorted({*self._profiles, *evaluator.profiles()}):
-            latest = tuple(evaluator.all_windows(profile))[-LATEST:]
+            latest = evaluator.windows(profile)[-LATEST:]
             for plan in Plan:
-                _set(profile, plan, summarise(merge_groups(latest, partial(_is_of, plan))))
-
-
-def _is_of(plan: Plan, group: Group) -> bool:
-    return group.plan is plan
+                _set(profile, plan, summarise_windows(latest, plan))
 
 
 def _set(profile: str, plan: Plan, summary: Summary) -> None:

@@ -20,6 +20,7 @@ from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
 from sluice.evaluation.defence.verdicts import FAR, FLOOR, HEAL_MARGIN, LONGEST_SECONDS, judge_cost
 from sluice.evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
+from sluice.evaluation.evaluator import GRACE_SECONDS
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
@@ -67,13 +68,12 @@ class _Look:
 class SelfDefence:
     """The looks of one process."""
 
-    def __init__(self, context: Context, grace_seconds: float | None = None) -> None:
-        """`grace_seconds` is how long after its decision a run is looked at; None: as the settings say."""
+    def __init__(self, context: Context, grace_seconds: float = GRACE_SECONDS) -> None:
+        """`grace_seconds` is how long after its decision a run is read."""
         self._context = context
         self._settings = context.settings
         self._ledger = context.ledger
-        windowing = context.settings.evaluation.windowing
-        self._grace_seconds = windowing.grace_seconds if grace_seconds is None else grace_seconds
+        self._grace_seconds = grace_seconds
         self._holder = secrets.token_hex(8)
 
     @property

@@ -8,7 +8,6 @@ import pytest
 
 from sluice.contracts.outcome import Done
 from sluice.contracts.plan import Plan
-from sluice.evaluation.settings import EvaluationSettings
 from sluice.otel import metrics
 from sluice.workers.processes.watches.gate import REFRESH_SECONDS, EvaluationWatch
 from tests.support.ledger_story import Story
@@ -27,7 +26,7 @@ def asks(story: Story, outcome: str | None) -> None:
 
 
 def watch(story: Story) -> EvaluationWatch:
-    return EvaluationWatch(story.ledger, EvaluationSettings().windowing, ("default", "code"))
+    return EvaluationWatch(story.ledger, ("default", "code"))
 
 
 def test_every_profile_and_plan_has_its_metrics_before_the_first_run(story: Story) -> None:

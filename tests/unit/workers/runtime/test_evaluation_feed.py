@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.outcome import Done
-from sluice.evaluation.evaluator import Evaluator, Windowing
+from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
 from sluice.evaluation.run_totals import Summary
 from sluice.workers.runtime.evaluation_feed import EvaluationFeed
 from tests.support.ledger_story import Story
 from tests.support.outcome_story import answers, asks_and_decides, cites, says
 
-WINDOWING = Windowing(runs=4, seconds=86_400, grace_seconds=600, least_judged=2, kept=5)
+WINDOWING = Windowing(runs=4, seconds=86_400, grace_seconds=600, kept=5)
 
 
 def asks(story: Story, outcome: str | None = "success") -> str:
@@ -23,8 +23,8 @@ def asks(story: Story, outcome: str | None = "success") -> str:
 
 
 def seen(evaluator: Evaluator) -> list[tuple[float, float, bool, Summary]]:
-    windows = evaluator.all_windows("default")
-    return [(window.began_at, window.ends_at, window.is_closed, window.summary()) for window in windows]
+    windows = evaluator.windows("default")
+    return [(window.began_at, window.ends_at, window.is_closed, summarise_windows([window])) for window in windows]
 
 
 def feed(story: Story) -> EvaluationFeed:
