@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from sluice.gate.profile import Profile, TimeModel, TimeWords
 from sluice.text.words import WORD
@@ -78,8 +79,11 @@ def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
     A phrase is found as whole words; one in Chinese or Japanese, which write no spaces, anywhere in the text.
     """
     text = _words(query)
+    words = [*dict.fromkeys(text.split()), ""]
     return {
-        name: group for name, group in time.words.items() if any(_sought(phrase) in text for phrase in group.phrases)
+        name: group
+        for name, group in time.words.items()
+        if any(sought in text for word in words for sought in _by_first_word(group.phrases).get(word, ()))
     }
 
 
@@ -100,11 +104,19 @@ def _words(query: str) -> str:
     return f" {' '.join(WORD.findall(_POSSESSIVE.sub(' is', query.casefold())))} "
 
 
-@cache
-def _sought(phrase: str) -> str:
-    """What the words of a query that holds the phrase contain."""
-    words = _words(phrase)
-    return words.strip() if _WITHOUT_SPACES.search(words) else words
+@lru_cache(maxsize=256)
+def _by_first_word(phrases: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """What the words of a query that holds one of the phrases contain, by the word that it begins with.
+
+    A phrase in Chinese or Japanese may stand within a word: it is found under the empty one.
+    """
+    sought: dict[str, list[str]] = defaultdict(list)
+    for words in map(_words, phrases):
+        if _WITHOUT_SPACES.search(words):
+            sought[""].append(words.strip())
+        else:
+            sought[next(iter(words.split()), "")].append(words)
+    return sought
 
 
 def _nearest(intent_similarity: Mapping[str, float], profile: Profile, time_bound: bool) -> tuple[str, float]:

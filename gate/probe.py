@@ -205,10 +205,12 @@ def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) ->
     Raises:
         InvalidInput: a shape does not fit, or a vector holds a number that is not finite.
     """
-    return {
-        intent: max(_cosines(query_vector, vectors, f"prototypes.{intent}"), default=0.0)
-        for intent, vectors in sorted(prototypes.items())
-    }
+    intents = sorted(prototypes)
+    if not intents:
+        return {}
+    rows = [_checked(query_vector, prototypes[intent], f"prototypes.{intent}") for intent in intents]
+    cosines = iter(_cosines(query_vector, np.concatenate(rows), "prototypes"))
+    return {intent: max(islice(cosines, len(prototypes[intent])), default=0.0) for intent in intents}
 
 
 def sentence_similarities(query_vector: Vector, sentence_vectors: Vector) -> tuple[float, ...]:
@@ -277,11 +279,17 @@ def _idf(frequency: int, document_count: int) -> float:
 
 
 def _cosines(query_vector: Vector, vectors: Vector, field: str) -> list[float]:
-    query, rows = np.asarray(query_vector, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+    rows, query = _checked(query_vector, vectors, field), np.asarray(query_vector, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
+    cosines = np.divide(rows @ query, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return [round(float(cosine), DECIMALS) for cosine in np.clip(cosines, -1.0, 1.0)]
+
+
+def _checked(query: Vector, vectors: Vector, field: str) -> NDArray[np.float64]:
+    """`vectors` in double precision. Raises `InvalidInput` where they do not fit `query`, or are not finite."""
+    rows = np.asarray(vectors, dtype=np.float64)
     if query.ndim != 1 or rows.ndim != 2 or rows.shape[1] != query.shape[0]:
         raise InvalidInput(field, f"shapes {query.shape} and {rows.shape}", "give (d,) and (n, d)")
     if not (np.isfinite(query).all() and np.isfinite(rows).all()):
         raise InvalidInput(field, "a vector holds a number that is not finite")
-    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
-    cosines = np.divide(rows @ query, lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    return [round(float(cosine), DECIMALS) for cosine in np.clip(cosines, -1.0, 1.0)]
+    return rows

@@ -233,8 +233,19 @@ class Profile(Value):
         except ValidationError as error:
             raise InvalidSetting(*first_problem(error, ["profile"])) from error
 
+    def __copy__(self) -> Profile:
+        """A copy to be changed (`model_copy`): what was computed of this profile is none of its facts."""
+        copied = super().__copy__()
+        for computed in ("_canonical_bytes", "config_hash"):
+            copied.__dict__.pop(computed, None)
+        return copied
+
     def canonical_bytes(self) -> bytes:
         """UTF-8 JSON with sorted keys and no spaces: equal profiles give equal bytes."""
+        return self._canonical_bytes
+
+    @cached_property
+    def _canonical_bytes(self) -> bytes:
         fields = self.model_dump(mode="json")
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 

@@ -101,12 +101,12 @@ def _role(phrase: str, language: Language) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _is_compound_of(phrase: str, numbers: tuple[str, ...]) -> bool:
+def _is_compound_of(phrase: str, language: Language) -> bool:
     return not phrase or any(
-        phrase.startswith(number) and _is_compound_of(phrase[len(number) :], numbers) for number in numbers
+        phrase.startswith(number) and _is_compound_of(phrase[len(number) :], language) for number in language.compounds
     )
 
 
 def _is_compound(phrase: str, language: Language) -> bool:
     """`einundzwanzig`, `ventidue`: one word made of number words, joined by `und`, `en`."""
-    return len(phrase) > 5 and phrase.isalpha() and _is_compound_of(phrase, language.compounds)
+    return len(phrase) > 5 and phrase.isalpha() and _is_compound_of(phrase, language)

@@ -161,9 +161,9 @@ class Pattern:
         return frozenset(ends - {start})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """The phrases of one language, normalised, with their roles."""
+    """The phrases of one language, normalised, with their roles. Read once, so each is equal to itself alone."""
 
     code: str
     phrases: Mapping[str, int]
@@ -180,9 +180,9 @@ class Language:
     """Words of the longest phrase, or its characters where words are not spaced."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """All languages, and what they share."""
+    """All languages, and what they share. Read once, so each is equal to itself alone."""
 
     languages: tuple[Language, ...]
     blockers: frozenset[str]

@@ -65,9 +65,9 @@ def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] 
     known: list[str] = []
     corrected = 0
     for word in words:
-        own = next((form for form in (word, *squeezed(word)) if form in language.words or form.isdecimal()), None)
+        own = next((form for form in _forms(word) if form in language.words or form.isdecimal()), None)
         if own is None and not corrected:
-            own = _corrected(word, language, lexicon)
+            own = next((form for form in _corrections(word, lexicon) if form in language.words), None)
             corrected = 1
         if own is None:
             return None
@@ -75,18 +75,25 @@ def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] 
     return known
 
 
-def _corrected(word: str, language: Language, lexicon: Lexicon) -> str | None:
-    """The word of small talk that `word` misspells by one letter; the first of several by name.
+@lru_cache(maxsize=256)
+def _forms(word: str) -> tuple[str, ...]:
+    """`word`, and how it may be meant where letters stand three times. Every language looks for the same ones."""
+    return word, *squeezed(word)
+
+
+@lru_cache(maxsize=256)
+def _corrections(word: str, lexicon: Lexicon) -> tuple[str, ...]:
+    """The words of small talk that `word` misspells by one letter, in any language, by name.
 
     Two letters swapped: of five or more. One letter missing, doubled or wrong: of six or more.
     """
     if len(word) < 5 or word in lexicon.not_typos:
-        return None
+        return ()
     swapped = (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
     found = {form for form in swapped if form in lexicon.swappable}
     for form in (word, *without_one(word)):
         found |= {right for right in lexicon.corrections.get(form, ()) if len(right) >= 6 and _one_apart(word, right)}
-    return min((form for form in found if form in language.words), default=None)
+    return tuple(sorted(found))
 
 
 def _one_apart(word: str, right: str) -> bool:

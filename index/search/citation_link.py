@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
@@ -62,6 +63,7 @@ def _line(chunk: RetrievedChunk, path: str) -> str:
     return "" if PurePosixPath(path).suffix.lower() in _READ_AS_ANOTHER_TEXT else f":{chunk.start_line}"
 
 
+@lru_cache(maxsize=256)
 def text_directive(text: str) -> str | None:
     """`text=first words,last words` of a Markdown passage; None where no words are fit for it."""
     lines = _lines_to_quote(_CUT_OFF.sub("", text))

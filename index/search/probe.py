@@ -13,7 +13,7 @@ from sluice.index.search.candidates import is_blocked
 from sluice.index.search.chunk_source import ChunkSource
 from sluice.index.search.fusion import Candidate
 from sluice.index.search.ranking_options import Ranking
-from sluice.index.terms.analysis import analyse, analysis_language, detect_language, is_function_word
+from sluice.index.terms.analysis import analysis_language, detect_language, is_function_word, passage_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class RawHit:
     fetched_at: datetime
     published_at: datetime | None
 
-    def analyse(self, text: str) -> list[str]:
+    def analyse(self, text: str) -> tuple[str, ...]:
         """The terms of a text, read in the language of this hit."""
-        return analyse(text, self.language)
+        return passage_terms(text, self.language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,9 +85,12 @@ def analyse(text: str, language: str = ENGLISH) -> list[str]:
     return _terms(text, language, _ALL)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1_000)
 def passage_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
-    """As `analyse`, for passages: the latest are remembered, as several rules judge each, and it is found again."""
+    """As `analyse`, for passages, their sentences and a question's words.
+
+    The latest are remembered: the probe and several rules judge each, and it is found again.
+    """
     return tuple(analyse(text, language))
 
 
