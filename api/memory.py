@@ -5,14 +5,14 @@ A key touches a feature when it lists the feature's corpus, the name of its coll
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
-from sluice.api.access import AnyCaller, instance_of, request_span
+from sluice.api.access import AnyCaller, Operator, instance_of, request_span
 from sluice.api.problems import problem_responses, problem_responses_of_stream
+from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.memory.api import (
     IterationAccepted,
@@ -21,6 +21,7 @@ from sluice.contracts.memory.api import (
     LearningRequest,
     LearningResult,
     Learnings,
+    MemoryProof,
     PromptBlock,
     RagStatus,
     Recall,
@@ -28,6 +29,7 @@ from sluice.contracts.memory.api import (
 from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningState
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
+from sluice.workers.service.memory.desk import DEFAULT_TOP_K, InstanceMemory
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"])
 ROUTERS = (router,)
@@ -35,6 +37,19 @@ ROUTERS = (router,)
 Project = Annotated[ProjectPath, Query(description="What the project is known by: its folder, or any name of it")]
 Feature = Annotated[FeatureName, Query(description="The feature that is worked on")]
 TaskId = Annotated[int | None, Query(ge=0, description="Besides what is of the whole feature, only of this task")]
+
+
+async def _memory(request: Request, caller: AnyCaller, project: Project) -> InstanceMemory:
+    return instance_of(request).memory.of(project, caller)
+
+
+async def _operated_memory(request: Request, caller: Operator, project: Project) -> InstanceMemory:
+    return instance_of(request).memory.of(project, caller)
+
+
+Memory = Annotated[InstanceMemory, Depends(_memory)]
+OperatedMemory = Annotated[InstanceMemory, Depends(_operated_memory)]
+"""For a key with the role operator alone."""
 
 LINES = "application/x-ndjson"
 
@@ -58,14 +73,16 @@ def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> It
     the queues have no room now: the index follows by itself.
     """
     with request_span(request, "POST /v1/memory/iterations"):
-        return instance_of(request).memory.record(body, caller)
+        memory = instance_of(request).memory.of(body.project, caller)
+        return memory.record(body.feature, body.data, format=body.format, context=body.context)
 
 
 @router.post("/learnings", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Add a learning")
 def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> LearningResult:
     """What says the same as an earlier learning is counted there; what contradicts one is kept beside it."""
     with request_span(request, "POST /v1/memory/learnings"):
-        return instance_of(request).memory.learn(body, caller)
+        memory = instance_of(request).memory.of(body.project, caller)
+        return memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
 
 
 @router.patch(
@@ -77,13 +94,12 @@ def patch(
     request: Request,
     body: LearningPatch,
     learning_id: Annotated[LearningId, Path()],
-    caller: AnyCaller,
-    project: Project,
+    memory: Memory,
     feature: Feature,
 ) -> FeatureLearning:
     """What is not named stays as it is. `reviewed` says that somebody looked at it, never that it is true."""
     with request_span(request, "PATCH /v1/memory/learnings"):
-        return instance_of(request).memory.patch(project, feature, learning_id, body, caller)
+        return memory.patch(feature, learning_id, body)
 
 
 @router.put("/learnings", responses=problem_responses(), summary="Refused: learnings are not replaced in bulk")
@@ -102,38 +118,35 @@ def refuse_replacement(_caller: AnyCaller) -> None:
 @router.get("/learnings", responses=problem_responses(503), summary="The learnings of a feature")
 def learnings(
     request: Request,
-    caller: AnyCaller,
-    project: Project,
+    memory: Memory,
     feature: Feature,
     task_id: TaskId = None,
     state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
 ) -> Learnings:
     """The newest last, with the pairs that contradict each other and that nobody has decided between."""
     with request_span(request, "GET /v1/memory/learnings"):
-        return instance_of(request).memory.learnings(project, feature, caller, state=state, task_id=task_id)
+        return memory.learnings(feature, state=state, task_id=task_id)
 
 
 @router.get("/recall", responses=problem_responses(503), summary="What memory holds on a question")
 def recall(
     request: Request,
-    caller: AnyCaller,
-    project: Project,
+    memory: Memory,
     feature: Feature,
     query: Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")],
-    top_k: Annotated[int, Query(ge=1, le=100)] = 8,
+    top_k: Annotated[int, Query(ge=1, le=100)] = DEFAULT_TOP_K,
     task_id: TaskId = None,
 ) -> Recall:
     """Iterations and learnings of this feature alone, the best first. While the index is away the journal's own words
     are compared: `searched` says so."""
     with request_span(request, "GET /v1/memory/recall"):
-        return instance_of(request).memory.recall(project, feature, query, caller, top_k=top_k, task_id=task_id)
+        return memory.recall(feature, query, top_k, task_id)
 
 
 @router.get("/prompt", responses=problem_responses(503, 507), summary="A block for the next iteration's prompt")
 def prompt(
     request: Request,
-    caller: AnyCaller,
-    project: Project,
+    memory: Memory,
     feature: Feature,
     iteration: Annotated[int | None, Query(ge=1, description="The iteration that is to begin; counted on else")] = None,
     session: Annotated[str | None, Query(min_length=1, max_length=128, description="The agent's session")] = None,
@@ -147,10 +160,8 @@ def prompt(
     new. The same block for the same iteration and session is recorded once.
     """
     with request_span(request, "GET /v1/memory/prompt"):
-        return instance_of(request).memory.prompt(
-            project,
+        return memory.prompt(
             feature,
-            caller,
             iteration_number=iteration,
             session_id=session,
             task_id=task_id,
@@ -160,9 +171,69 @@ def prompt(
 
 
 @router.get("/status", responses=problem_responses(503), summary="How a project's memory fares")
-def status(request: Request, caller: AnyCaller, project: Project) -> RagStatus:
+def status(memory: Memory) -> RagStatus:
     """Index and embedder, counts, and how far the index is behind: of the features that the key may touch."""
-    return instance_of(request).memory_upkeep.status(project, caller)
+    return memory.status()
+
+
+@router.get("/features", responses=problem_responses(503), summary="The features that have a journal")
+def features(memory: Memory) -> list[str]:
+    """Of the project, those that the key may touch, sorted."""
+    return list(memory.features())
+
+
+@router.post("/undo", responses=problem_responses(404, 503, 507), summary="Take back that a text repeats a learning")
+def undo(
+    request: Request,
+    memory: OperatedMemory,
+    feature: Feature,
+    entry_id: Annotated[str, Query(min_length=1, max_length=100, description="The journal's entry that counted it")],
+) -> list[FeatureLearning]:
+    """The text becomes a learning of its own: the answer holds it, unless an equal one stands already."""
+    with request_span(request, "POST /v1/memory/undo"):
+        return memory.undo(feature, entry_id)
+
+
+@router.post("/prune", responses=problem_responses(404, 503, 507), summary="Put aside what nothing came of")
+def prune(request: Request, memory: OperatedMemory, feature: Feature) -> list[FeatureLearning]:
+    """Learnings that were found by rule, once, and that nobody reviewed. A review takes them back."""
+    with request_span(request, "POST /v1/memory/prune"):
+        return memory.prune(feature)
+
+
+@router.post(
+    "/rebuild",
+    status_code=202,
+    responses=problem_responses(404, 503, 507),
+    summary="Bring the index up to what the journals say",
+)
+def rebuild(
+    request: Request,
+    memory: OperatedMemory,
+    feature: Annotated[FeatureName | None, Query(description="This one alone; without it all")] = None,
+) -> list[RunAccepted]:
+    """The runs that send what the index lacks and remove what is too much; none where it lacks nothing."""
+    with request_span(request, "POST /v1/memory/rebuild"):
+        return memory.rebuild(feature)
+
+
+@router.get("/proof", responses=problem_responses(404, 503), summary="Is what is held what the journal says?")
+def prove(request: Request, memory: Memory, feature: Feature) -> MemoryProof:
+    """The state in memory and the documents of the index beside the journal as read anew, id by id."""
+    with request_span(request, "GET /v1/memory/proof"):
+        return memory.prove(feature)
+
+
+@router.delete(
+    "/orphans",
+    status_code=202,
+    responses=problem_responses(503, 507),
+    summary="Remove collections that no journal stands behind",
+)
+def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
+    """Of this project alone. The names of those that runs now empty; `status` lists them before."""
+    with request_span(request, "DELETE /v1/memory/orphans"):
+        return list(memory.drop_orphans())
 
 
 @router.get(
@@ -174,12 +245,7 @@ def status(request: Request, caller: AnyCaller, project: Project) -> RagStatus:
     },
     summary="Everything in a feature's journal",
 )
-def export(request: Request, caller: AnyCaller, project: Project, feature: Feature) -> JsonLines:
+def export(memory: Memory, feature: Feature) -> JsonLines:
     """Each entry of the journal as a line of JSON, the oldest first."""
-    entries = instance_of(request).memory.export(project, feature, caller)
-
-    def lines() -> Iterator[str]:
-        for entry in entries:
-            yield entry.to_json_line() + "\n"
-
-    return JsonLines(lines())
+    lines = memory.export(feature)
+    return JsonLines(line + "\n" for line in lines)

@@ -68,7 +68,7 @@ async def ask(
     caller.may_touch(body.corpus)
     instance = instance_of(request)
     if body.memory is not None:
-        instance.memory.require_access(body.memory, caller)
+        instance.memory.of(body.memory.project, caller).require_access(body.memory.feature)
     with request_span(request, "POST /v1/gate"):
         accepted = await run_in_threadpool(
             instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key

@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import socket
 import time
 import tomllib
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sluice_client.models import Event, RunView
 
 DEFAULT_PORT = 8080
+CONNECT_SECONDS = 1.0
 ENDED = frozenset({"finished", "failed", "cancelled"})
 """The states that a run does not leave."""
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.05, 1.0
@@ -89,20 +91,40 @@ def whereabouts() -> tuple[str, str | None]:
     key = os.environ.get("SLUICE_API_KEY")
     if url := os.environ.get("SLUICE_URL"):
         return url, key
-    settings = _settings_file()
-    data_dir = os.environ.get("SLUICE_DATA_DIR") or settings.get("data_dir")
+    if own := _announced():
+        return own[0], key or own[1]
+    port = str(os.environ.get("SLUICE_HTTP_PORT") or _settings_file().get("http_port") or DEFAULT_PORT)
+    if not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise wrong("http_port", f"{port!r} is no port", "set http_port in sluice.toml or SLUICE_HTTP_PORT")
+    return f"http://127.0.0.1:{port}", key
+
+
+def is_running() -> bool:
+    """Whether `SLUICE_URL` names an instance, or the one of the data directory here takes connections."""
+    if os.environ.get("SLUICE_URL"):
+        return True
+    own = _announced()
+    if own is None:
+        return False
+    url = httpx2.URL(own[0])
+    try:
+        socket.create_connection((url.host, url.port or DEFAULT_PORT), CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _announced() -> tuple[str, str] | None:
+    """Where the instance of the data directory says that it answers, and the key for who can read that."""
+    data_dir = os.environ.get("SLUICE_DATA_DIR") or _settings_file().get("data_dir")
     folder = config_file().absolute().parent / Path(str(data_dir)).expanduser() if data_dir else default_data_dir()
     if "SLUICE_DATA_DIR" in os.environ:
         folder = Path(str(data_dir)).expanduser().absolute()
     try:
         told = json.loads((folder / API_FILE).read_bytes())
-        return str(told["url"]), key or str(told["key"])
+        return str(told["url"]), str(told["key"])
     except (OSError, ValueError, KeyError):
-        port = str(os.environ.get("SLUICE_HTTP_PORT") or settings.get("http_port") or DEFAULT_PORT)
-        if not port.isdecimal() or not 0 < int(port) < 65_536:
-            remedy = "set http_port in sluice.toml or SLUICE_HTTP_PORT"
-            raise wrong("http_port", f"{port!r} is no port", remedy)  # noqa: B904 - the file is of no interest
-        return f"http://127.0.0.1:{port}", key
+        return None
 
 
 def _settings_file() -> dict[str, Any]:

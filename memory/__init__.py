@@ -15,15 +15,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sluice.contracts.memory.api import IterationContext, LearningPatch
+    from sluice.contracts.memory.api import IterationAccepted, IterationContext, LearningPatch
     from sluice.contracts.memory.learning import FeatureLearning, LearningSource
     from sluice.contracts.memory.model import IterationOutcome, IterationRecord
     from sluice.memory.config import RagConfig
     from sluice.memory.embedded.open import open_memory
-    from sluice.memory.memory import Memory, Recorded
+    from sluice.memory.memory import Memory
 
 __all__ = [
     "FeatureLearning",
+    "IterationAccepted",
     "IterationContext",
     "IterationOutcome",
     "IterationRecord",
@@ -31,12 +32,12 @@ __all__ = [
     "LearningSource",
     "Memory",
     "RagConfig",
-    "Recorded",
     "open_memory",
 ]
 
 _HOMES = {
     "FeatureLearning": "sluice.contracts.memory.learning",
+    "IterationAccepted": "sluice.contracts.memory.api",
     "IterationContext": "sluice.contracts.memory.api",
     "IterationOutcome": "sluice.contracts.memory.model",
     "IterationRecord": "sluice.contracts.memory.model",
@@ -44,7 +45,6 @@ _HOMES = {
     "LearningSource": "sluice.contracts.memory.learning",
     "Memory": "sluice.memory.memory",
     "RagConfig": "sluice.memory.config",
-    "Recorded": "sluice.memory.memory",
     "open_memory": "sluice.memory.embedded.open",
 }
 

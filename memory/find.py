@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from sluice.contracts.errors import SluiceError
-from sluice.contracts.memory.api import RagStatus
+from sluice.contracts.memory.api import MemoryProof, RagStatus
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
+from sluice.memory.documents import documents_of
+from sluice.memory.journal.compare import prove
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.ports import Hit, Hits, SearchIndex
@@ -116,4 +118,26 @@ def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagS
         collections=health.collections,
         orphans=health.orphans,
         problems=(*health.problems, *damages),
+    )
+
+
+def make_proof(journal: Journal, search: SearchIndex | None, project_path: str) -> MemoryProof:
+    """The journal of a feature beside the state that is held of it, and beside what the index lacks.
+
+    Raises:
+        Unavailable: the journal cannot be read, or the engine is away.
+    """
+    proof, state = prove(journal), journal.read()
+    documents = sum(1 for _ in documents_of(state, project_path))
+    missing = tuple(search.lacking(state)) if isinstance(search, FollowingIndex) else ()
+    return MemoryProof(
+        feature=journal.feature,
+        collection=collection_name(project_path, journal.feature),
+        entries=proof.entries,
+        state_sha256=proof.sha256,
+        documents=documents,
+        indexed=documents - len(missing),
+        missing=missing,
+        differences=proof.differences,
+        problems=tuple(map(str, proof.problems)),
     )

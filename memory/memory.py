@@ -18,24 +18,26 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
+from sluice.contracts.api import RunAccepted
 from sluice.contracts.memory.api import (
+    IterationAccepted,
     IterationContext,
     LearningPatch,
     LearningResult,
     Learnings,
+    MemoryProof,
     PromptBlock,
     RagStatus,
     Recall,
     StreamFormat,
 )
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from sluice.contracts.memory.model import IterationRecord
 from sluice.memory.config import RagConfig
 from sluice.memory.extraction.extract import extract
 from sluice.memory.extraction.stagnation import is_stagnating
-from sluice.memory.find import FollowingIndex, find, make_status
+from sluice.memory.find import FollowingIndex, find, make_proof, make_status
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
@@ -56,15 +58,6 @@ SANITISED_TEXTS = 2_048
 """Texts whose sanitised form is remembered: what is told again in each iteration is looked through once."""
 
 
-class Recorded(NamedTuple):
-    """An iteration in the journal. `is_new` is False where the same output was recorded before."""
-
-    entry_id: str
-    is_new: bool
-    record: IterationRecord
-    stagnating: bool
-
-
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -75,7 +68,7 @@ def estimate_tokens(text: str) -> int:
 
 
 class Memory:
-    """Everything remembered of one project, in journals under `folder`. Safe for threads and for several processes.
+    """A `MemoryPort` of journals under `folder`. Safe for threads and for several processes.
 
     `search` finds; without it, and where it is away, recall compares words with the journal itself. `embed`, `judge`
     and `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
@@ -102,6 +95,7 @@ class Memory:
     ) -> None:
         self.folder = folder
         self.project_path = project_path
+        self.where = str(folder)
         self.config = config or RagConfig()
         self._sanitise = lru_cache(SANITISED_TEXTS)(sanitise)
         self._search = search
@@ -121,13 +115,8 @@ class Memory:
         *,
         format: StreamFormat = "auto",
         context: IterationContext | None = None,
-    ) -> Recorded:
-        """Remember an iteration: the agent's output in one of the formats. The same output again adds nothing.
-
-        Raises:
-            InvalidInput: the feature is no name, or the output is in none of the formats; names the remedy.
-            Unavailable: the journal cannot be written.
-        """
+    ) -> IterationAccepted:
+        """As `MemoryPort.record`."""
         journal = self.journal(feature)
         now = self._clock()
         context = context or IterationContext()
@@ -143,7 +132,7 @@ class Memory:
         entry_id = JournalEntry.new(clean).id
         state, new = journal.transact(decide)
         record = state.iterations[entry_id].record
-        return Recorded(entry_id, bool(new), record, record.stagnating)
+        return IterationAccepted(entry_id=entry_id, is_new=bool(new), record=record, stagnating=record.stagnating)
 
     def catch_up(self, feature: str) -> list[JournalEntry]:
         """Derive what follows from iterations that are new: learnings, and how those before fared.
@@ -161,11 +150,7 @@ class Memory:
         iteration: int = 0,
         task_id: int | None = None,
     ) -> LearningResult:
-        """Add a learning; one that says the same as an earlier one is counted there, an opposite is kept beside it.
-
-        Raises:
-            InvalidInput: the text or the reason is empty or too long.
-        """
+        """As `MemoryPort.learn`."""
         at = self._clock()
         results: list[LearningResult] = []
 
@@ -182,12 +167,7 @@ class Memory:
         return result.model_copy(update={"learning": state.learnings.get(result.learning.id, result.learning)})
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
-        """Change or review one learning. There is no way to replace them all at once.
-
-        Raises:
-            NotFound: the feature has no such learning.
-            InvalidInput: the change says nothing, or does not fit.
-        """
+        """As `MemoryPort.patch`."""
         at = self._clock()
 
         def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
@@ -196,38 +176,36 @@ class Memory:
         state, _ = transact_with(self._models, self.journal(feature), decide)
         return state.learnings[learning_id]
 
-    def undo(self, feature: str, entry_id: str) -> list[JournalEntry]:
-        """Take back that a text was counted as saying the same as a learning: it becomes one of its own.
-
-        Raises:
-            NotFound: no such repetition stands.
-        """
+    def undo(self, feature: str, entry_id: str) -> list[FeatureLearning]:
+        """As `MemoryPort.undo`."""
         at = self._clock()
-        return self.journal(feature).transact(lambda state: undo_repetition(state, entry_id, at=at))[1]
+        state, new = self.journal(feature).transact(lambda state: undo_repetition(state, entry_id, at=at))
+        return [state.learnings[one.body.learning.id] for one in new if one.body.kind == "learning"]
 
     def prune(self, feature: str) -> list[FeatureLearning]:
-        """Put aside learnings that nothing came of: found by rule, once, and looked at by nobody."""
+        """As `MemoryPort.prune`."""
         at = self._clock()
         before = self.journal(feature).read()
         state, _ = self.journal(feature).transact(lambda state: prune(state, at))
         changed = (one for name, one in state.learnings.items() if one.state is LearningState.PRUNED)
         return [one for one in changed if before.learnings.get(one.id) != one]
 
-    def learnings(self, feature: str, *, task_id: int | None = None, every_state: bool = False) -> Learnings:
-        """The learnings of a feature, the newest last; rejected and pruned ones with `every_state`."""
+    def learnings(
+        self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
+    ) -> Learnings:
+        """As `MemoryPort.learnings`."""
         journal = self.journal(feature)
         self._derive(journal)
-        state = journal.read()
+        held = journal.read()
         found = (
             one
-            for one in state.learnings.values()
-            if (every_state or one.state is LearningState.ACTIVE)
-            and (task_id is None or one.task_id is None or one.task_id == task_id)
+            for one in held.learnings.values()
+            if state in (None, one.state) and (task_id is None or one.task_id in (None, task_id))
         )
-        return Learnings(learnings=tuple(found), conflicts=tuple(state.conflicts))
+        return Learnings(learnings=tuple(found), conflicts=tuple(held.conflicts))
 
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
-        """What memory holds on a question, of this feature alone, the best first."""
+        """As `MemoryPort.recall`."""
         started = time.perf_counter()
         journal = self.journal(feature)
         self._derive(journal)
@@ -255,10 +233,7 @@ class Memory:
         query: str = "",
         max_tokens: int | None = None,
     ) -> PromptBlock:
-        """The block for the next iteration's prompt, made from the journal alone, so it knows the last iteration.
-
-        What it says is recorded: an agent that only repeats it has learned nothing new.
-        """
+        """As `MemoryPort.prompt`."""
         journal = self.journal(feature)
         self._derive(journal)
         if not journal.read().entry_ids:
@@ -295,30 +270,34 @@ class Memory:
         latest = self.journal(feature).read().latest(1)
         return bool(latest) and latest[0].record.stagnating
 
-    def export(self, feature: str) -> Iterator[JournalEntry]:
-        """Every entry of a feature's journal, the oldest first."""
-        return iter(read_journal(self.journal(feature).path).entries)
+    def export(self, feature: str) -> Iterator[str]:
+        """As `MemoryPort.export`."""
+        return (one.to_json_line() for one in read_journal(self.journal(feature).path).entries)
 
     def features(self) -> list[str]:
-        """The features that have a journal, sorted."""
+        """As `MemoryPort.features`."""
         return features_in(self.folder)
 
-    def fill_index(self, feature: str | None = None) -> int:
-        """Bring the index wholly up to date, of one feature or of all; returns how many documents it still lacks."""
-        names = self.features() if feature is None else [feature]
-        if not isinstance(self._search, FollowingIndex):
-            return 0
-        return sum(len(self._search.follow(self.journal(name).read(), wholly=True)) for name in names)
+    def status(self) -> RagStatus:
+        """As `MemoryPort.status`."""
+        return make_status([self.journal(name) for name in self.features()], self._search)
+
+    def rebuild(self, feature: str | None = None) -> tuple[RunAccepted, ...]:
+        """Fill the index. What it lacks then, as the embedding model is away, `status` and `prove` tell."""
+        if isinstance(self._search, FollowingIndex):
+            for name in self.features() if feature is None else [feature]:
+                self._search.follow(self.journal(name).read(), wholly=True)
+        return ()
+
+    def prove(self, feature: str) -> MemoryProof:
+        """As `MemoryPort.prove`."""
+        return make_proof(self.journal(feature), self._search, self.project_path)
 
     def drop_orphans(self) -> tuple[str, ...]:
-        """Remove collections of the index that no journal stands behind; returns their names."""
+        """As `MemoryPort.drop_orphans`."""
         if not isinstance(self._search, FollowingIndex):
             return ()
         return self._search.drop_orphans(tuple(self.features()))
-
-    def status(self) -> RagStatus:
-        """Whether index and embedder are there, what is remembered, and how far the index is behind."""
-        return make_status([self.journal(name) for name in self.features()], self._search)
 
     def close(self) -> None:
         """Let go of the index, and leave what is done in the background. The journals need no closing."""

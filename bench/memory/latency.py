@@ -151,7 +151,7 @@ def measure(folder: Path, features: int, rounds: int) -> dict[str, float]:
         figures["look through all iterations"] = sum(
             _timed(lambda name=name: memory.catch_up(name))[0] for name in names
         )
-        figures["fill the index"] = _timed(memory.fill_index)[0]
+        figures["fill the index"] = _timed(memory.rebuild)[0]
     with open_memory(folder, project_path="/repo") as memory:
         figures["first recall: model and index opened"] = _timed(lambda: memory.recall(names[0], question()))[0]
         for name in names:

@@ -30,7 +30,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with open_memory(Path(folder) / "memory", "/home/dev/shop") as memory:
             fill(memory, texts)
-            lacking = memory.fill_index(FEATURE)
+            memory.rebuild(FEATURE)
+            lacking = memory.status().behind
             print(f"{len(texts)} iterations, {len(answers)} questions; the index lacks {lacking}")
             report("hybrid", answers, by_recall(memory))
         with open_memory(Path(folder) / "memory", "/home/dev/shop", config=RagConfig(engine="none")) as memory:

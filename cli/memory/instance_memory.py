@@ -1,16 +1,18 @@
-"""Memory in the configured instance, which this command works with as the HTTP interface does."""
+"""Memory in a running instance, over HTTP. Where it does not run, `workers.service.memory` is used on its data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
+from pydantic import TypeAdapter
+
+from sluice.cli.connection import given
+from sluice.contracts.api import RunAccepted
 from sluice.contracts.memory.api import (
     IterationAccepted,
     IterationContext,
-    IterationSubmission,
     LearningPatch,
-    LearningRequest,
     LearningResult,
     Learnings,
     MemoryProof,
@@ -19,87 +21,118 @@ from sluice.contracts.memory.api import (
     Recall,
     StreamFormat,
 )
-from sluice.contracts.memory.learning import FeatureLearning
-from sluice.memory.journal.entry import JournalEntry
-from sluice.workers.context import Context
-from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.memory.desk import MemoryDesk
-from sluice.workers.service.memory.upkeep import MemoryUpkeep
-from sluice.workers.service.service import Service
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from sluice_client import SluiceClient
+
+Answer = TypeVar("Answer")
 
 
 class InstanceMemory:
-    """The memory of one project in an instance. Its methods are those of `FolderMemory`."""
+    """A `MemoryPort` of one project, kept by the instance that the client speaks to."""
 
-    def __init__(self, context: Context, project: str) -> None:
-        service = Service(context)
-        self.context = context
-        self.project = project
-        self.where = f"the instance in {context.settings.data_dir}"
-        self._desk = MemoryDesk(context, service)
-        self._upkeep = MemoryUpkeep(context, service, self._desk.memories)
+    def __init__(self, client: SluiceClient, project: str) -> None:
+        """`client` answers with JSON objects, as `cli.connection.connected` gives one."""
+        self.project_path = project
+        self.where = f"the instance at {client.base_url}"
+        self.client = client
 
-    def record(self, feature: str, data: Any, format: StreamFormat, context: IterationContext) -> IterationAccepted:
-        """Remember an iteration."""
-        submission = IterationSubmission(
-            project=self.project, feature=feature, format=format, data=data, context=context
+    def record(
+        self,
+        feature: str,
+        data: str | dict[str, Any] | list[Any],
+        *,
+        format: StreamFormat = "auto",
+        context: IterationContext | None = None,
+    ) -> IterationAccepted:
+        """As `MemoryPort.record`."""
+        told = context or IterationContext()
+        answer = self.client.record_iteration(data, self.project_path, feature, format=format, context=told)
+        return _as(IterationAccepted, answer)
+
+    def learn(
+        self,
+        feature: str,
+        text: str,
+        reason: str,
+        source: LearningSource = LearningSource.AGENT,
+        iteration: int = 0,
+        task_id: int | None = None,
+    ) -> LearningResult:
+        """As `MemoryPort.learn`."""
+        fields = given(source=source, iteration=iteration, task_id=task_id)
+        return _as(LearningResult, self.client.add_learning(text, self.project_path, feature, reason=reason, **fields))
+
+    def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
+        """As `MemoryPort.patch`."""
+        changes = change.model_dump(mode="json", exclude_none=True)
+        return _as(FeatureLearning, self.client.change_learning(learning_id, self.project_path, feature, **changes))
+
+    def undo(self, feature: str, entry_id: str) -> list[FeatureLearning]:
+        """As `MemoryPort.undo`."""
+        return _as(list[FeatureLearning], self.client.undo_repetition(entry_id, self.project_path, feature))
+
+    def prune(self, feature: str) -> list[FeatureLearning]:
+        """As `MemoryPort.prune`."""
+        return _as(list[FeatureLearning], self.client.prune_learnings(self.project_path, feature))
+
+    def learnings(
+        self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
+    ) -> Learnings:
+        """As `MemoryPort.learnings`."""
+        return _as(Learnings, self.client.learnings(self.project_path, feature, state=state, task_id=task_id))
+
+    def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
+        """As `MemoryPort.recall`."""
+        wanted = given(top_k=top_k, task_id=task_id)
+        return _as(Recall, self.client.recall(query, self.project_path, feature, **wanted))
+
+    def prompt(
+        self,
+        feature: str,
+        *,
+        iteration_number: int | None = None,
+        session_id: str | None = None,
+        task_id: int | None = None,
+        query: str = "",
+        max_tokens: int | None = None,
+    ) -> PromptBlock:
+        """As `MemoryPort.prompt`."""
+        answer = self.client.memory_prompt(
+            self.project_path,
+            feature,
+            iteration=iteration_number,
+            session=session_id,
+            task_id=task_id,
+            query=query,
+            max_tokens=max_tokens,
         )
-        return self._desk.record(submission, OWN_MACHINE)
+        return _as(PromptBlock, answer)
 
-    def learn(self, request: LearningRequest) -> LearningResult:
-        """Add a learning."""
-        return self._desk.learn(request, OWN_MACHINE)
+    def export(self, feature: str) -> Iterator[str]:
+        """As `MemoryPort.export`."""
+        return (line for line in self.client.memory_export(self.project_path, feature).split("\n") if line)
 
-    def patch(self, feature: str, learning_id: str, changes: LearningPatch) -> FeatureLearning:
-        """Change or review one learning."""
-        return self._desk.patch(self.project, feature, learning_id, changes, OWN_MACHINE)
-
-    def undo(self, feature: str, entry_id: str) -> int:
-        """Take back that a text was counted as a repetition; how many entries that made."""
-        return self._desk.undo(self.project, feature, entry_id, OWN_MACHINE)
-
-    def learnings(self, feature: str, task_id: int | None) -> Learnings:
-        """Every learning, the newest last."""
-        return self._desk.learnings(self.project, feature, OWN_MACHINE, task_id=task_id)
-
-    def recall(self, feature: str, query: str, top_k: int, task_id: int | None) -> Recall:
-        """What memory holds on a question."""
-        return self._desk.recall(self.project, feature, query, OWN_MACHINE, top_k=top_k, task_id=task_id)
-
-    def prompt(self, feature: str, **wanted: Any) -> PromptBlock:
-        """A block for the next iteration's prompt."""
-        return self._desk.prompt(self.project, feature, OWN_MACHINE, **wanted)
-
-    def prune(self, feature: str) -> Iterable[FeatureLearning]:
-        """Take out of use what nothing came of."""
-        return self._desk.prune(self.project, feature, OWN_MACHINE)
-
-    def export(self, feature: str) -> Iterator[JournalEntry]:
-        """Every entry of the journal."""
-        return self._desk.export(self.project, feature, OWN_MACHINE)
-
-    def features(self) -> Iterable[str]:
-        """The features that have a journal."""
-        return self._upkeep.features(self.project, OWN_MACHINE)
+    def features(self) -> list[str]:
+        """As `MemoryPort.features`."""
+        return self.client.memory_features(self.project_path)
 
     def status(self) -> RagStatus:
-        """How memory fares."""
-        return self._upkeep.status(self.project, OWN_MACHINE)
+        """As `MemoryPort.status`."""
+        return _as(RagStatus, self.client.memory_status(self.project_path))
 
-    def rebuild(self, feature: str | None) -> list[str]:
-        """Send what the index lacks; the ids of the runs that bring it."""
-        sent = self._upkeep.rebuild(self.project, OWN_MACHINE, feature)
-        return [one.run.run_id for one in sent if one.run is not None]
+    def rebuild(self, feature: str | None = None) -> list[RunAccepted]:
+        """As `MemoryPort.rebuild`."""
+        return _as(list[RunAccepted], self.client.rebuild_memory(self.project_path, feature))
 
     def prove(self, feature: str) -> MemoryProof:
-        """Compare what is held with the journal."""
-        return self._upkeep.prove(self.project, OWN_MACHINE, feature)[0]
+        """As `MemoryPort.prove`."""
+        return _as(MemoryProof, self.client.prove_memory(self.project_path, feature))
 
-    def orphans(self) -> tuple[str, ...]:
-        """Collections of the index that no journal stands behind."""
-        return self._upkeep.orphans(self.project, OWN_MACHINE)
+    def drop_orphans(self) -> list[str]:
+        """As `MemoryPort.drop_orphans`."""
+        return self.client.drop_memory_orphans(self.project_path)
 
-    def remove_orphans(self) -> None:
-        """Remove what they hold."""
-        for corpus in self.orphans():
-            self._upkeep.remove_orphan(self.project, corpus, OWN_MACHINE)
+
+def _as(kind: type[Answer], answer: Any) -> Answer:
+    """A JSON object as the value that the server made it of."""
+    return TypeAdapter(kind).validate_python(answer)

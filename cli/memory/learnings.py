@@ -14,7 +14,7 @@ from sluice.contracts.memory.api import LearningPatch, LearningRequest, Learning
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
 
 if TYPE_CHECKING:
-    from sluice.cli.memory.opened import OpenedMemory
+    from sluice.contracts.memory.port import MemoryPort
 
 
 def learn(
@@ -33,7 +33,7 @@ def learn(
     with opened(project, folder, local, as_json=as_json) as memory:
         request = _checked(
             LearningRequest,
-            project=memory.project,
+            project=memory.project_path,
             feature=feature,
             text=text,
             reason=reason,
@@ -41,7 +41,7 @@ def learn(
             iteration=iteration,
             task_id=task_id,
         )
-        result = memory.learn(request)
+        result = memory.learn(feature, request.text, request.reason, source, iteration, task_id)
         if as_json:
             print_json(result)
             return
@@ -115,8 +115,8 @@ def prune(
             _print_learnings(pruned, title="pruned")
 
 
-def _list(memory: OpenedMemory, feature: str, task_id: int | None, *, as_json: bool) -> None:
-    found = memory.learnings(feature, task_id)
+def _list(memory: MemoryPort, feature: str, task_id: int | None, *, as_json: bool) -> None:
+    found = memory.learnings(feature, task_id=task_id, state=None)
     if as_json:
         print_json(found)
         return

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.connection import connected, is_running
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import InvalidInput
 from sluice.workers.places import is_standing
 
 if TYPE_CHECKING:
-    from sluice.cli.memory.folder_memory import FolderMemory
-    from sluice.cli.memory.instance_memory import InstanceMemory
-
-    OpenedMemory = FolderMemory | InstanceMemory
-    """The memory of one project: both offer the same."""
+    from sluice.contracts.memory.port import MemoryPort
 
 HERE = "."
 EMBEDDED = ".ralph"
@@ -27,11 +24,13 @@ EMBEDDED = ".ralph"
 
 
 @contextmanager
-def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bool = False) -> Iterator[OpenedMemory]:
-    """The memory of a project; errors become a message and an exit code."""
+def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bool = False) -> Iterator[MemoryPort]:
+    """The memory of a project; errors become a message and an exit code.
+
+    An instance that does not run is opened here: its journals take what is recorded, and the index follows later.
+    """
     project = _repository() if project == HERE else project
     if folder is not None or (local if local is not None else _is_local(Path(project))):
-        from sluice.cli.memory.folder_memory import FolderMemory
         from sluice.memory import open_memory
 
         with errors_told(as_json=as_json):
@@ -40,13 +39,20 @@ def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bo
             root = Path(project).resolve()
             place = folder or root / EMBEDDED / "db" / "memory"
             with open_memory(place, str(root)) as memory:
-                yield FolderMemory(memory, str(place))
-        return
-    from sluice.cli.memory.instance_memory import InstanceMemory
-    from sluice.cli.session import session
+                yield memory
+    elif is_running():
+        from sluice.cli.memory.instance_memory import InstanceMemory
 
-    with session(as_json=as_json) as context:
-        yield InstanceMemory(context, _name_of(project))
+        with connected(as_json=as_json) as client:
+            yield InstanceMemory(client, _name_of(project))
+    else:
+        from sluice.cli.session import session
+        from sluice.workers.service.caller import OWN_MACHINE
+        from sluice.workers.service.memory.desk import MemoryDesk
+        from sluice.workers.service.service import Service
+
+        with session(as_json=as_json) as context:
+            yield MemoryDesk(context, Service(context)).of(_name_of(project), OWN_MACHINE)
 
 
 def _repository() -> str:

@@ -74,11 +74,11 @@ def status(project: Project = ".", folder: Folder = None, local: Local = None, a
             print_json(found)
             return
         rows = [(name, getattr(found, name)) for name in type(found).model_fields]
-        print_table(f"memory of {memory.project} in {memory.where}", ("what", "is"), rows)
+        print_table(f"memory of {memory.project_path} in {memory.where}", ("what", "is"), rows)
 
 
 def export(feature: Feature, project: Project = ".", folder: Folder = None, local: Local = None) -> None:
     """Everything in a feature's journal, a JSON object a line, the oldest first."""
     with opened(project, folder, local) as memory:
-        for entry in memory.export(feature):
-            sys.stdout.write(entry.to_json_line() + "\n")
+        for line in memory.export(feature):
+            sys.stdout.write(line + "\n")

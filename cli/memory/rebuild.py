@@ -8,10 +8,11 @@ import typer
 
 from sluice.cli.memory.opened import Folder, Local, Project, opened
 from sluice.cli.output import AsJson, console, print_json, print_table
+from sluice.contracts.errors import Unavailable
 from sluice.contracts.memory.api import MemoryProof
 
 if TYPE_CHECKING:
-    from sluice.cli.memory.opened import OpenedMemory
+    from sluice.contracts.memory.port import MemoryPort
 
 
 def rebuild(
@@ -29,8 +30,8 @@ def rebuild(
     """Bring the index up to what the journals say. With `--prove`, exit code 1 where the two differ."""
     with opened(project, folder, local, as_json=as_json) as memory:
         if orphans:
-            memory.remove_orphans()
-        runs = memory.rebuild(feature)
+            memory.drop_orphans()
+        runs = [one.run_id for one in memory.rebuild(feature)]
         if runs:
             _wait(memory, runs, timeout)
         proofs = [memory.prove(one) for one in ([feature] if feature else memory.features())] if proven else []
@@ -44,14 +45,14 @@ def rebuild(
         raise typer.Exit(1)
 
 
-def _wait(memory: OpenedMemory, runs: list[str], timeout_seconds: float) -> None:
+def _wait(memory: MemoryPort, runs: list[str], timeout_seconds: float) -> None:
+    from sluice.cli.connection import wait_for
     from sluice.cli.memory.instance_memory import InstanceMemory
-    from sluice.cli.session import goes_on, wait_for
 
-    if isinstance(memory, InstanceMemory):
-        for run_id in runs:
-            with goes_on(run_id):
-                wait_for(memory.context, run_id, timeout_seconds)
+    if not isinstance(memory, InstanceMemory):
+        raise Unavailable(f"{len(runs)} runs wait for the instance's workers: start it with `sluice up`")
+    for run_id in runs:
+        wait_for(memory.client, run_id, timeout_seconds)
 
 
 def _print_proofs(proofs: list[MemoryProof]) -> None:

@@ -63,7 +63,7 @@ def record(
             output = PassedOnOutput() if tee else RawIterationOutput()
             is_whole = _collected(output, timeout)
             data, context = output.text(), output.context(context)
-        accepted = memory.record(feature, data, format, context)
+        accepted = memory.record(feature, data, format=format, context=context)
         _tell(accepted, memory.where, to_stderr=tee, as_json=as_json)
     if not is_whole:
         raise typer.Exit(INTERRUPTED)

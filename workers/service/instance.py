@@ -24,7 +24,6 @@ from sluice.workers.service.learning.control import FlagDesk, lift_defence, list
 from sluice.workers.service.learning.evaluation import By, Evaluation, evaluate
 from sluice.workers.service.learning.rollouts import RolloutDesk
 from sluice.workers.service.memory.desk import MemoryDesk
-from sluice.workers.service.memory.upkeep import MemoryUpkeep
 from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
@@ -58,7 +57,6 @@ class Instance:
         self.flags = FlagDesk(self.context)
         self.rollouts = RolloutDesk(self.context)
         self.memory = MemoryDesk(self.context, self.service)
-        self.memory_upkeep = MemoryUpkeep(self.context, self.service, self.memory.memories)
         self.graph = GraphDesk(self.context)
         self.graph_upkeep = GraphUpkeep(self.context, self.service)
         self.keys = ApiKeys(ledger)

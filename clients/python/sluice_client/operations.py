@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Learnings,
         Linked,
         Meant,
+        MemoryProof,
         NearestDocuments,
         Neighbours,
         OperatorAction,
@@ -253,6 +254,39 @@ class Operations:
     def memory_export(self, project: str, feature: str) -> Call[str]:
         """Everything in a feature's journal: JSON, an entry a line, the oldest first."""
         return get("/v1/memory/export", project=project, feature=feature)
+
+    @operation
+    def memory_features(self, project: str) -> Call[list[str]]:
+        """The features of a project that have a journal, sorted."""
+        return get("/v1/memory/features", project=project)
+
+    @operation
+    def undo_repetition(self, entry_id: str, project: str, feature: str) -> Call[list[FeatureLearning]]:
+        """Take back that a text was counted as repeating a learning: the learning that it becomes. Needs an operator.
+
+        It is `NotFound` where the entry counted nothing, or was undone before.
+        """
+        return post("/v1/memory/undo", project=project, feature=feature, entry_id=entry_id)
+
+    @operation
+    def prune_learnings(self, project: str, feature: str) -> Call[list[FeatureLearning]]:
+        """Put aside the learnings that nothing came of; returns them. Needs an operator."""
+        return post("/v1/memory/prune", project=project, feature=feature)
+
+    @operation
+    def rebuild_memory(self, project: str, feature: str | None = None) -> Call[list[RunAccepted]]:
+        """Bring the index up to what the journals say: the runs that do so. Needs an operator."""
+        return post("/v1/memory/rebuild", project=project, feature=feature, is_repeatable=True)
+
+    @operation
+    def prove_memory(self, project: str, feature: str) -> Call[MemoryProof]:
+        """Whether what is held of a feature, in memory and in the index, is what its journal says."""
+        return get("/v1/memory/proof", project=project, feature=feature)
+
+    @operation
+    def drop_memory_orphans(self, project: str) -> Call[list[str]]:
+        """Empty the project's collections that no journal stands behind; returns their names. Needs an operator."""
+        return Call("DELETE", "/v1/memory/orphans", query=queried({"project": project}))
 
     @operation
     def graph_query(

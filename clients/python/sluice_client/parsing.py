@@ -10,6 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from sluice_client import models
 from sluice_client.errors import Unavailable
 
+PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "list[str]": list[str]}
+
 
 def parse(kind: str, content: bytes) -> Any:
     """The value.
@@ -28,7 +30,7 @@ def parse(kind: str, content: bytes) -> Any:
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
     inner = kind.removeprefix("list[").removesuffix("]")
-    if kind == "dict[str, str]":
-        return TypeAdapter(dict[str, str])
+    if kind in PLAIN:
+        return TypeAdapter(PLAIN[kind])
     model: Any = getattr(models, inner)
     return TypeAdapter(model if inner == kind else list[model])

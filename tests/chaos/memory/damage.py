@@ -128,7 +128,7 @@ def use(memory: Memory, chance: random.Random, first: int) -> None:
         memory.record(FEATURE, _iteration(number, chance), format="record")
     memory.learn(FEATURE, "Use the pool for every call", "seen")
     memory.learn(FEATURE, "Never use the pool for any call", "seen")
-    for one in memory.learnings(FEATURE, every_state=True).learnings:
+    for one in memory.learnings(FEATURE, state=None).learnings:
         if chance.random() < 0.3:
             memory.patch(FEATURE, one.id, LearningPatch(reviewed=True, rejected=chance.random() < 0.5))
     memory.prune(FEATURE)

@@ -93,6 +93,10 @@ def routes(feature: str) -> list[tuple[str, str, dict[str, str], Any]]:
         ("GET", "/v1/memory/recall", {**of, "query": "cookie"}, None),
         ("GET", "/v1/memory/prompt", of, None),
         ("GET", "/v1/memory/export", of, None),
+        ("GET", "/v1/memory/proof", of, None),
+        ("POST", "/v1/memory/undo", {**of, "entry_id": "mem_1"}, None),
+        ("POST", "/v1/memory/prune", of, None),
+        ("POST", "/v1/memory/rebuild", of, None),
         ("POST", "/v1/gate", {}, {"query": "cookie", "corpus": "docs", "memory": of}),
     ]
 
@@ -134,8 +138,23 @@ def test_every_route_asks_for_the_feature_s_corpus(http: TestClient) -> None:
     described = http.get("/openapi.json").json()["paths"]
     found = {(method.upper(), path) for path, of in described.items() for method in of if path.startswith("/v1/memory")}
     asked = {(method, path.replace(UNKNOWN, "{learning_id}")) for method, path, _, _ in routes("auth")}
-    refused_always, of_visible_features = ("PUT", "/v1/memory/learnings"), ("GET", "/v1/memory/status")
-    assert found == (asked - {("POST", "/v1/gate")}) | {refused_always, of_visible_features}
+    refused_always, of_operators = ("PUT", "/v1/memory/learnings"), ("DELETE", "/v1/memory/orphans")
+    of_visible_features = {("GET", "/v1/memory/status"), ("GET", "/v1/memory/features")}
+    assert found == (asked - {("POST", "/v1/gate")}) | {refused_always, of_operators} | of_visible_features
+
+
+def test_upkeep_is_for_operators_and_of_their_own_corpora(http: TestClient) -> None:
+    recorded(http)
+    agent = bearer(http, "agent", collection_name(PROJECT, "auth"))
+    stranger = bearer(http, "operator", collection_name(PROJECT, "payments"))
+    of = {"entry_id": "mem_1", **AUTH}
+    for method, path in (("POST", "/undo"), ("POST", "/prune"), ("POST", "/rebuild")):
+        for key in (agent, stranger):
+            assert http.request(method, f"/v1/memory{path}", params=of, headers=key).status_code == 403, path
+    assert http.delete("/v1/memory/orphans", params={"project": PROJECT}, headers=agent).status_code == 403
+    assert http.delete("/v1/memory/orphans", params={"project": PROJECT}, headers=stranger).json() == []
+    assert http.get("/v1/memory/features", params={"project": PROJECT}, headers=stranger).json() == []
+    assert http.get("/v1/memory/features", params={"project": PROJECT}, headers=agent).json() == ["auth"]
 
 
 def test_f18_two_projects_with_a_feature_of_the_same_name_are_apart(http: TestClient) -> None:

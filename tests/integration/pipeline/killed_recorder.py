@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sluice.contracts.memory.api import IterationSubmission
 from sluice.ledger.ledger import Ledger
 from sluice.memory.journal.file import Journal
 from sluice.workers.context import Context
@@ -42,7 +41,7 @@ def main(data_dir: Path, point: str) -> None:
     else:
         desk = MemoryDesk(context, Service(context))
         setattr(owner, name, _dying(getattr(owner, name), side))
-        desk.record(IterationSubmission(project=PROJECT, feature="auth", data=sys.stdin.read()), OWN_MACHINE)
+        desk.of(PROJECT, OWN_MACHINE).record("auth", sys.stdin.read())
     print("done")
 
 

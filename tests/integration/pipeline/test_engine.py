@@ -11,11 +11,10 @@ from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.memory.api import LearningPatch
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.health import check_health
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
-from tests.support.memory.instance import PROJECT, Remembering, claude_stream
+from tests.support.memory.instance import Remembering, claude_stream
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
 
@@ -92,12 +91,12 @@ def test_what_an_agent_remembers_is_recalled_from_qdrant_and_proved_against_the_
     assert rejected is not None
     memory.index()
     with memory.query_worker():
-        found = memory.desk.recall(PROJECT, "auth", "why does the checkout break", OWN_MACHINE)
+        found = memory.memory.recall("auth", "why does the checkout break")
     assert (found.searched, found.behind) == ("hybrid", 0)
     assert "turquoise" in found.results[0].text
-    memory.desk.patch(PROJECT, "auth", rejected.id, LearningPatch(rejected=True), OWN_MACHINE)
+    memory.memory.patch("auth", rejected.id, LearningPatch(rejected=True))
     memory.index()
-    [proof] = memory.upkeep.prove(PROJECT, OWN_MACHINE)
+    proof = memory.memory.prove("auth")
     assert proof.is_equal
     assert proof.indexed == 1
-    assert memory.upkeep.status(PROJECT, OWN_MACHINE).engine == "qdrant"
+    assert memory.memory.status().engine == "qdrant"

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.errors import Overloaded
+from sluice.memory.journal.entry import JournalEntry
 from sluice.workers.processes.watches.corpora import MemoryWatch
-from sluice.workers.service.caller import OWN_MACHINE
 from tests.integration.pipeline.killed_recorder import WORKER
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering, claude_stream
@@ -44,7 +44,8 @@ def die(memory: Remembering, point: str, data: str = "") -> None:
 
 def entries_of(memory: Remembering) -> list[str]:
     """The ids of the iterations in the journal."""
-    return [one.id for one in memory.desk.export(PROJECT, "auth", OWN_MACHINE) if one.body.kind == "iteration"]
+    entries = map(JournalEntry.from_json_line, memory.memory.export("auth"))
+    return [one.id for one in entries if one.body.kind == "iteration"]
 
 
 @pytest.mark.parametrize("point", ["transact.after", "create_run.before", "create_run.after"])
@@ -80,7 +81,7 @@ def test_a_worker_that_dies_behind_the_journal_leaves_nothing_out(make_instance:
     die(memory, point)
     memory.instance.context.ledger.release(WORKER)
     memory.index()
-    [proof] = memory.upkeep.prove(PROJECT, OWN_MACHINE)
+    proof = memory.memory.prove("auth")
     assert proof.is_equal, proof
     assert proof.indexed == proof.documents > 1
 
@@ -117,13 +118,13 @@ def test_f24_a_collection_without_a_journal_is_shown_and_removed_only_on_request
     folder = memory.desk.memories.of(PROJECT).folder
     (folder / "auth.jsonl").unlink()
     again = Remembering(memory.instance)
-    [orphan] = again.upkeep.orphans(PROJECT, OWN_MACHINE)
-    assert again.upkeep.status(PROJECT, OWN_MACHINE).orphans == (orphan,)
+    [orphan] = again.memory.orphans()
+    assert again.memory.status().orphans == (orphan,)
     MemoryWatch(memory.instance.context).look()
     memory.index()
     assert memory.indexed("auth")
-    again.upkeep.remove_orphan(PROJECT, orphan, OWN_MACHINE)
+    assert again.memory.drop_orphans() == (orphan,)
     memory.index()
     assert memory.indexed("auth") == {}
     assert kept.entry_id in memory.indexed("payments")
-    assert again.upkeep.orphans(PROJECT, OWN_MACHINE) == ()
+    assert again.memory.orphans() == ()

@@ -12,7 +12,6 @@ from sluice.contracts.memory.learning import FeatureLearning
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import explain
 from sluice.memory.journal.entry import JournalEntry, LearningAdded
-from sluice.workers.service.caller import OWN_MACHINE
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering
 
@@ -80,7 +79,7 @@ def test_a_poisoned_learning_in_the_journal_lowers_nothing(memory: Remembering, 
     learning = FeatureLearning.auto_extracted(text, 1, None, feature="auth")
     journal = memory.desk.memories.of(PROJECT).journal("auth")
     journal.append([JournalEntry.of(LearningAdded(learning=learning), key=learning.id, at=learning.timestamp)])
-    memory.upkeep.rebuild(PROJECT, OWN_MACHINE)
+    memory.memory.rebuild()
     memory.index()
     probed, decided = asked(memory)
     assert (decided.plan, decided.score) == (before.plan, pytest.approx(before.score, abs=0.02))

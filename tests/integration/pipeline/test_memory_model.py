@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.workers.service.caller import OWN_MACHINE
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.in_process import MakeInstance
-from tests.support.memory.instance import PROJECT, Remembering, claude_stream
+from tests.support.memory.instance import Remembering, claude_stream
 
 SUMMARY = "The login answers 500 because the table sessions is missing. Mail ann@corp.test about the migration."
 LEARNED = "The table sessions is missing until the migration has run, and then the login answers 500"
@@ -36,7 +35,7 @@ def remembering(make_instance: MakeInstance, model: ChatServer, **sections: obje
 
 
 def learned(memory: Remembering) -> list[str]:
-    return [one.text for one in memory.desk.learnings(PROJECT, "auth", OWN_MACHINE).learnings]
+    return [one.text for one in memory.memory.learnings("auth").learnings]
 
 
 def test_a_worker_asks_it_once_and_what_it_proves_is_learned_and_paid(
@@ -45,7 +44,7 @@ def test_a_worker_asks_it_once_and_what_it_proves_is_learned_and_paid(
     memory = remembering(make_instance, model)
     accepted = memory.record(claude_stream(summary=SUMMARY))
     assert learned(memory) == []
-    assert "table sessions is missing" in memory.desk.prompt(PROJECT, "auth", OWN_MACHINE).text
+    assert "table sessions is missing" in memory.memory.prompt("auth").text
     assert model.requests == [], "no request of an agent waits for a model"
     memory.index()
     assert learned(memory) == [LEARNED], "the other one's evidence stands in no record"

@@ -1,4 +1,4 @@
-"""An instance that remembers, without processes: its desk, its upkeep, and a query worker that answers while asked."""
+"""An instance that remembers, without processes: its desk, and a query worker that answers while asked."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sluice.contracts.memory.api import (
-    IterationAccepted,
-    IterationContext,
-    IterationSubmission,
-    LearningRequest,
-    LearningResult,
-)
+from sluice.contracts.memory.api import IterationAccepted, IterationContext, LearningResult
 from sluice.memory.qdrant_schema import collection_name
 from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.memory.desk import MemoryDesk
-from sluice.workers.service.memory.upkeep import MemoryUpkeep
 from sluice.workers.steps.direct_reads import DirectReads
 from tests.support.in_process import Instance
 
@@ -54,21 +47,15 @@ class Remembering:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.desk = MemoryDesk(instance.context, instance.service)
-        self.upkeep = MemoryUpkeep(instance.context, instance.service, self.desk.memories)
+        self.memory = self.desk.of(PROJECT, OWN_MACHINE)
 
     def record(self, data: str, feature: str = "auth", **context: Any) -> IterationAccepted:
         """Hand in an iteration."""
-        submission = IterationSubmission(
-            project=PROJECT, feature=feature, data=data, context=IterationContext(**context)
-        )
-        return self.desk.record(submission, OWN_MACHINE)
+        return self.memory.record(feature, data, context=IterationContext(**context))
 
     def learn(self, text: str, feature: str = "auth", **fields: Any) -> LearningResult:
         """Hand in a learning."""
-        request = LearningRequest(
-            **{"project": PROJECT, "feature": feature, "text": text, "reason": "the build log", **fields}
-        )
-        return self.desk.learn(request, OWN_MACHINE)
+        return self.memory.learn(feature, text, **{"reason": "the build log", **fields})
 
     def index(self) -> None:
         """Every stage does what is ready."""

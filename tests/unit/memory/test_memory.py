@@ -36,6 +36,10 @@ def memory(tmp_path: Path) -> Memory:
     return memory_in(tmp_path)
 
 
+def entries_of(memory: Memory) -> list[JournalEntry]:
+    return [JournalEntry.from_json_line(line) for line in memory.export("auth")]
+
+
 def test_what_an_iteration_failed_in_is_in_the_prompt_of_the_next(memory: Memory) -> None:
     memory.record("auth", plain(1))
     block = memory.prompt("auth")
@@ -117,8 +121,9 @@ def test_a_learning_that_is_said_again_is_counted(memory: Memory) -> None:
 def test_that_two_texts_were_counted_as_one_can_be_taken_back(memory: Memory) -> None:
     memory.learn("auth", "the token is in the header X-Auth", "seen in auth.py")
     memory.learn("auth", "The token is in the header X-Auth.", "seen again", iteration=2)
-    [repeated] = [entry for entry in memory.export("auth") if entry.body.kind == "repeated"]
-    memory.undo("auth", repeated.id)
+    [repeated] = [entry for entry in entries_of(memory) if entry.body.kind == "repeated"]
+    [added] = memory.undo("auth", repeated.id)
+    assert memory.learnings("auth").learnings[-1] == added
     assert len(memory.learnings("auth").learnings) == 2
     with pytest.raises(NotFound):
         memory.undo("auth", repeated.id)
@@ -134,7 +139,7 @@ def test_opposites_stand_side_by_side_until_a_person_decides(memory: Memory) -> 
     assert memory.status().conflicts == 1
     memory.patch("auth", one.learning.id, LearningPatch(keep_over=other.learning.id))
     assert [found.id for found in memory.learnings("auth").learnings] == [one.learning.id]
-    [_, rejected] = memory.learnings("auth", every_state=True).learnings
+    [_, rejected] = memory.learnings("auth", state=None).learnings
     assert rejected.state is LearningState.REJECTED
 
 
@@ -173,7 +178,7 @@ def test_pruning_puts_old_learnings_aside_and_leaves_what_a_person_wrote(tmp_pat
 def test_everything_is_an_entry_that_is_exported(memory: Memory) -> None:
     memory.record("auth", plain(1))
     memory.prompt("auth")
-    kinds = [entry.body.kind for entry in memory.export("auth")]
+    kinds = [entry.body.kind for entry in entries_of(memory)]
     assert kinds[0] == "iteration"
     assert {"distilled", "printed"} <= set(kinds)
 
@@ -182,7 +187,7 @@ def test_asking_twice_for_a_prompt_writes_once(memory: Memory) -> None:
     memory.record("auth", plain(1))
     blocks = [memory.prompt("auth", session_id="s") for _ in range(2)]
     assert blocks[0] == blocks[1]
-    assert sum(entry.body.kind == "printed" for entry in memory.export("auth")) == 1
+    assert sum(entry.body.kind == "printed" for entry in entries_of(memory)) == 1
 
 
 class Index:

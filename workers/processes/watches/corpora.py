@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.workers.context import Context
-    from sluice.workers.service.memory.upkeep import MemoryUpkeep
+    from sluice.workers.service.memory.desk import MemoryDesk
 
 log = structlog.get_logger(__name__)
 
@@ -141,27 +141,25 @@ class MemoryWatch:
             return
         if not self._context.ledger.lease("memory", self._holder, MEMORY_LEASE_SECONDS):
             return
-        from sluice.workers.service.memory.upkeep import (
-            MemoryUpkeep,  # where nothing is remembered, none of it is loaded
-        )
+        # Where nothing is remembered, none of it is loaded.
+        from sluice.workers.service.memory.desk import MemoryDesk
         from sluice.workers.service.service import Service
 
-        memories = self._context.open_memories(derives=False)
-        upkeep = MemoryUpkeep(self._context, Service(self._context), memories)
+        desk = MemoryDesk(self._context, Service(self._context))
         behind = sum(
-            self._follow(upkeep, project, feature, memories.of(project).folder)
-            for project in memories.names()
-            for feature in memories.of(project).features()
+            self._follow(desk, project, feature, desk.memories.of(project).folder)
+            for project in desk.memories.names()
+            for feature in desk.memories.of(project).features()
         )
         metrics.MEMORY_BEHIND.set(behind)
 
-    def _follow(self, upkeep: MemoryUpkeep, project: str, feature: str, folder: Path) -> int:
+    def _follow(self, desk: MemoryDesk, project: str, feature: str, folder: Path) -> int:
         """Send what the index lacks of one feature; how much that is."""
         try:
             size = journal_path(folder, feature).stat().st_size
             if self._covered.get((project, feature)) == size or self._is_under_way(project, feature):
                 return 0
-            sent = upkeep.bring_up(project, feature, NO_KEY, once_per=f"{self._now():%Y-%m-%dT%H}")
+            sent = desk.bring_up(project, feature, NO_KEY, once_per=f"{self._now():%Y-%m-%dT%H}")
         except Unavailable:
             raise
         except (SluiceError, OSError) as error:

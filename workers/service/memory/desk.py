@@ -1,41 +1,43 @@
-"""What agents remember, whichever door they come through: record, learn, recall, and blocks for prompts.
+"""What agents remember, as an instance keeps it: the journals of its projects, and the runs that index them.
 
 The journal of the feature is written first, in one append; what is in it is in the next prompt. Only then is a run
 recorded that brings it into the index. Where there is no room for that run, or the process is killed in between, the
 journal has what the index lacks, and the reconciler's process sends it later.
-
-Every method takes the caller, whose key must list the corpus of the feature: the name of its collection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import Forbidden, NotFound, Overloaded
 from sluice.contracts.event import Body
+from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.memory.api import (
     IterationAccepted,
-    IterationSubmission,
+    IterationContext,
     LearningPatch,
-    LearningRequest,
     LearningResult,
     Learnings,
+    MemoryProof,
     PromptBlock,
+    RagStatus,
     Recall,
+    StreamFormat,
 )
 from sluice.contracts.memory.events import IterationRecorded, LearningChanged
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from sluice.contracts.memory.names import MemoryScope
 from sluice.contracts.outcome import Next
-from sluice.memory.journal.entry import JournalEntry
-from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.find import make_status
+from sluice.memory.qdrant_schema import collection_name, orphan_collections
 from sluice.otel import metrics
 from sluice.workers.runtime.disk_room import DiskRoom
 from sluice.workers.service.memory.search import InstanceIndex
+from sluice.workers.wiring.memory.search import IndexLag, held_checksums, measure_lag
 
 if TYPE_CHECKING:
     from sluice.memory.memory import Memory
@@ -43,227 +45,262 @@ if TYPE_CHECKING:
     from sluice.workers.service.caller import Caller
     from sluice.workers.service.service import Service
 
+DEFAULT_TOP_K = 8
+IDS_PER_EVENT = 1_000
+SMALL_LAG = 8
+"""Documents that may go before bulk, as in submissions."""
+
+Changed = TypeVar("Changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What was sent of one feature; `run` is None where the index lacks nothing, or the queues have no room."""
+
+    corpus: str
+    behind: int
+    run: RunAccepted | None
+
 
 class MemoryDesk:
-    """The memory of one instance's projects. Safe for threads."""
+    """The memories of one instance's projects. Safe for threads."""
 
     def __init__(self, context: Context, service: Service) -> None:
-        self._context = context
+        self.context = context
+        self.room = DiskRoom(context.settings.data_dir)
         self._service = service
-        self._room = DiskRoom(context.settings.data_dir)
         by_model = context.memory_model.is_there  # then a worker asks it: no request waits for it
         self.memories = context.open_memories(partial(InstanceIndex, context), derives=not by_model)
 
-    def record(self, submission: IterationSubmission, caller: Caller) -> IterationAccepted:
-        """Remember an iteration. The same submission again gives the same entry and the same run.
+    def of(self, project: str, caller: Caller) -> InstanceMemory:
+        """The memory of a project as far as it is the caller's. Nothing needs to be remembered of it yet."""
+        return InstanceMemory(self, project, caller)
 
-        `run` is None where the queues have no room: the index follows later.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-            InvalidInput: the output is none of its format; names the field.
-            DiskFull: the disk is short of room.
-        """
-        corpus = self._own_corpus(caller, submission.project, submission.feature)
-        self._room.require()
-        memory = self.memories.founded(submission.project)
-        recorded = memory.record(
-            submission.feature, submission.data, format=submission.format, context=submission.context
-        )
-        metrics.MEMORY_ITERATIONS.labels(recorded.record.outcome.value).inc(recorded.is_new)
-        told = IterationRecorded(project=submission.project, feature=submission.feature, entry_ids=(recorded.entry_id,))
-        run = self._begin(corpus, told, caller, recorded.entry_id)
-        return IterationAccepted(
-            entry_id=recorded.entry_id,
-            is_new=recorded.is_new,
-            record=recorded.record,
-            stagnating=recorded.stagnating,
-            run=run,
-        )
-
-    def learn(self, request: LearningRequest, caller: Caller) -> LearningResult:
-        """Add a learning: it is new, repeats one, contradicts one, only echoes a prompt, or is refused.
-
-        Raises:
-            Forbidden: the feature is not the caller's, or the key may not speak for a person.
-            DiskFull: the disk is short of room.
-        """
-        corpus = self._own_corpus(caller, request.project, request.feature)
-        _may_speak_as(request.source, caller)
-        self._room.require()
-        result = self.memories.founded(request.project).learn(
-            request.feature, request.text, request.reason, request.source, request.iteration, request.task_id
-        )
-        metrics.MEMORY_LEARNINGS.labels(result.verdict).inc()
-        if result.learning is None or result.verdict not in ("unique", "conflict"):
-            return result
-        return result.model_copy(
-            update={"run": self._tell_changed(corpus, request.project, request.feature, [result.learning], caller)}
-        )
-
-    def patch(
-        self, project: str, feature: str, learning_id: str, changes: LearningPatch, caller: Caller
-    ) -> FeatureLearning:
-        """Change or review one learning.
-
-        Raises:
-            Forbidden: the feature is not the caller's, or the key may not speak for a person.
-            NotFound: it has no such learning.
-            InvalidInput: a change is none.
-        """
-        corpus = self._own_corpus(caller, project, feature)
-        _may_speak_as(changes.source, caller)
-        self._room.require()
-        memory = self._existing(project, feature)
-        before = dict(memory.journal(feature).read().learnings)
-        changed = memory.patch(feature, learning_id, changes)
-        after = memory.journal(feature).read().learnings
-        self._tell_changed(
-            corpus, project, feature, [one for name, one in after.items() if before.get(name) != one], caller
-        )
-        return changed
-
-    def undo(self, project: str, feature: str, entry_id: str, caller: Caller) -> int:
-        """Take back that a text was counted as saying the same as a learning; how many entries that made.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-            NotFound: no such repetition stands.
-        """
-        corpus = self._own_corpus(caller, project, feature)
-        self._room.require()
-        memory = self._existing(project, feature)
-        entries, learnings = memory.undo(feature, entry_id), memory.journal(feature).read().learnings
-        added = [one.body.learning.id for one in entries if one.body.kind == "learning"]
-        self._tell_changed(corpus, project, feature, [learnings[name] for name in added], caller)
-        return len(entries)
-
-    def learnings(
-        self,
-        project: str,
-        feature: str,
-        caller: Caller,
-        *,
-        state: LearningState | None = None,
-        task_id: int | None = None,
-    ) -> Learnings:
-        """The learnings of a feature, the newest last: those in one state, or all.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-        """
-        self._own_corpus(caller, project, feature)
-        found = self.memories.of(project).learnings(feature, task_id=task_id, every_state=True)
-        chosen = tuple(one for one in found.learnings if state in (None, one.state))
-        return found.model_copy(update={"learnings": chosen})
-
-    def recall(
-        self, project: str, feature: str, query: str, caller: Caller, *, top_k: int = 8, task_id: int | None = None
-    ) -> Recall:
-        """What memory holds on a question: by the index, or by the journal's own words where that is away.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-        """
-        self._own_corpus(caller, project, feature)
-        recalled = self.memories.of(project).recall(feature, query, top_k, task_id)
-        metrics.MEMORY_RECALL_SECONDS.labels(recalled.searched).observe(recalled.duration_ms / 1e3)
-        return recalled
-
-    def prompt(
-        self,
-        project: str,
-        feature: str,
-        caller: Caller,
-        *,
-        iteration_number: int | None = None,
-        session_id: str | None = None,
-        task_id: int | None = None,
-        query: str = "",
-        max_tokens: int | None = None,
-    ) -> PromptBlock:
-        """A block for the next iteration's prompt. What it says is written into the journal, against echoes.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-            DiskFull: the disk is short of room.
-        """
-        self._own_corpus(caller, project, feature)
-        self._room.require()
-        return self.memories.of(project).prompt(
-            feature,
-            iteration_number=iteration_number,
-            session_id=session_id,
-            task_id=task_id,
-            query=query,
-            max_tokens=max_tokens or self._context.settings.memory.max_prompt_tokens,
-        )
-
-    def prune(self, project: str, feature: str, caller: Caller) -> Sequence[FeatureLearning]:
-        """Take out of use what nothing came of: automatic, not reviewed, observed once. It can be taken back.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-            NotFound: nothing was remembered of it.
-        """
-        corpus = self._own_corpus(caller, project, feature)
-        self._room.require()
-        pruned = self._existing(project, feature).prune(feature)
-        self._tell_changed(corpus, project, feature, pruned, caller)
-        return pruned
-
-    def export(self, project: str, feature: str, caller: Caller) -> Iterator[JournalEntry]:
-        """Every entry of a feature's journal, in order.
-
-        Raises:
-            Forbidden: the feature is not the caller's.
-        """
-        self._own_corpus(caller, project, feature)
-        return self.memories.of(project).export(feature)
-
-    def require_access(self, scope: MemoryScope, caller: Caller) -> None:
-        """Refuse a feature that is not the caller's.
-
-        Raises:
-            Forbidden: the key does not list its corpus.
-        """
-        self._own_corpus(caller, scope.project, scope.feature)
-
-    def _own_corpus(self, caller: Caller, project: str, feature: str) -> str:
-        """The corpus of a feature, if it is the caller's. Whether anything is remembered of it is not looked at."""
+    def lag(self, project: str, feature: str) -> IndexLag:
+        """What the index lacks of one feature."""
+        state = self.memories.of(project).journal(feature).read()
         corpus = collection_name(project, feature)
-        caller.may_touch(corpus)
-        return corpus
+        return measure_lag(corpus, state, project, self.context.readers, self.context.ledger)
 
-    def _existing(self, project: str, feature: str) -> Memory:
-        memory = self.memories.of(project)
-        if feature not in memory.features():
-            raise NotFound(f"nothing was remembered of feature {feature!r} of project {project!r} yet")
-        return memory
+    def bring_up(self, project: str, feature: str, owner: str, *, once_per: str | None = None) -> Rebuilt:
+        """Send what the index lacks of one feature. `once_per`: the same lag is sent once for each such name."""
+        lag, corpus = self.lag(project, feature), collection_name(project, feature)
+        if not lag.behind:
+            return Rebuilt(corpus, 0, None)
+        key = None if once_per is None else f"{lag.digest}:{once_per}"
+        bodies = list(_bodies(project, feature, lag))
+        run = self.begin(corpus, bodies, owner, key, lag.digest, is_small=lag.behind <= SMALL_LAG)
+        return Rebuilt(corpus, lag.behind, run)
 
-    def _tell_changed(
-        self, corpus: str, project: str, feature: str, learnings: Sequence[FeatureLearning], caller: Caller
+    def begin(
+        self,
+        corpus: str,
+        bodies: Sequence[Body],
+        owner: str,
+        key: str | None = None,
+        fingerprint: str = "",
+        *,
+        is_small: bool = True,
     ) -> RunAccepted | None:
-        """A run of its own for each change: what is taken back and rejected again has to leave the index again."""
-        if not learnings:
-            return None
-        told = LearningChanged(project=project, feature=feature, learning_ids=tuple(one.id for one in learnings))
-        return self._begin(corpus, told, caller)
-
-    def _begin(self, corpus: str, body: Body, caller: Caller, key: str | None = None) -> RunAccepted | None:
         """The run that brings what the journal has into the index; None where there is no room for it now.
 
         A run of the same `key` is begun once.
         """
         name = None if key is None else f"memory:{corpus}:{key}"
-        run = self._service.new_run("memory", corpus, owner=caller.owner, idempotency_key=name, fingerprint=key or "")
+        told = fingerprint if key else ""
+        run = self._service.new_run("memory", corpus, owner=owner, idempotency_key=name, fingerprint=told)
         try:
-            return self._service.begin(replace(run, is_small=True), [Next(body)])
+            return self._service.begin(replace(run, is_small=is_small), [Next(one) for one in bodies])
         except Overloaded:
             return None
 
 
-def _may_speak_as(source: LearningSource, caller: Caller) -> None:
-    """Refuse an agent's key the word of a person or of a reviewer, which outranks an agent's."""
-    if source.priority > LearningSource.AGENT.priority and caller.role != "operator":
-        raise Forbidden(f"this key may not speak as {source}: give source Agent, or use a key with the role operator")
+class InstanceMemory:
+    """A `MemoryPort` of one project for one caller, whose key must list the corpus of the feature: its collection."""
+
+    def __init__(self, desk: MemoryDesk, project: str, caller: Caller) -> None:
+        self.project_path = project
+        self.where = f"the instance in {desk.context.settings.data_dir}"
+        self._desk = desk
+        self._memories = desk.memories
+        self._caller = caller
+
+    def record(
+        self,
+        feature: str,
+        data: str | dict[str, Any] | list[Any],
+        *,
+        format: StreamFormat = "auto",
+        context: IterationContext | None = None,
+    ) -> IterationAccepted:
+        """As `MemoryPort.record`. The same submission again gives the same entry and the same run.
+
+        `run` is None where the queues have no room: the index follows later.
+        """
+        corpus = self._written_to(feature)
+        recorded = self._memories.founded(self.project_path).record(feature, data, format=format, context=context)
+        metrics.MEMORY_ITERATIONS.labels(recorded.record.outcome.value).inc(recorded.is_new)
+        entry_id = recorded.entry_id
+        told = IterationRecorded(project=self.project_path, feature=feature, entry_ids=(entry_id,))
+        run = self._desk.begin(corpus, [told], self._caller.owner, entry_id, entry_id)
+        return recorded.model_copy(update={"run": run})
+
+    def learn(
+        self,
+        feature: str,
+        text: str,
+        reason: str,
+        source: LearningSource = LearningSource.AGENT,
+        iteration: int = 0,
+        task_id: int | None = None,
+    ) -> LearningResult:
+        """As `MemoryPort.learn`. Raises `Forbidden` too where the key may not speak for a person."""
+        self._written_to(feature)
+        self._may_speak_as(source)
+        memory = self._memories.founded(self.project_path)
+        result = memory.learn(feature, text, reason, source, iteration, task_id)
+        metrics.MEMORY_LEARNINGS.labels(result.verdict).inc()
+        if result.learning is None or result.verdict not in ("unique", "conflict"):
+            return result
+        return result.model_copy(update={"run": self._tell_changed(feature, [result.learning.id])})
+
+    def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
+        """As `MemoryPort.patch`. Raises `Forbidden` too where the key may not speak for a person."""
+        self._written_to(feature)
+        self._may_speak_as(change.source)
+        return self._changed(feature, lambda memory: memory.patch(feature, learning_id, change))
+
+    def undo(self, feature: str, entry_id: str) -> list[FeatureLearning]:
+        """As `MemoryPort.undo`."""
+        self._written_to(feature)
+        return self._changed(feature, lambda memory: memory.undo(feature, entry_id))
+
+    def prune(self, feature: str) -> list[FeatureLearning]:
+        """As `MemoryPort.prune`. Raises `NotFound` where nothing was remembered of the feature."""
+        self._written_to(feature)
+        return self._changed(feature, lambda memory: memory.prune(feature))
+
+    def learnings(
+        self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
+    ) -> Learnings:
+        """As `MemoryPort.learnings`."""
+        return self._readable(feature).learnings(feature, task_id=task_id, state=state)
+
+    def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
+        """As `MemoryPort.recall`: by the index, or by the journal's own words where that is away."""
+        recalled = self._readable(feature).recall(feature, query, top_k or DEFAULT_TOP_K, task_id)
+        metrics.MEMORY_RECALL_SECONDS.labels(recalled.searched).observe(recalled.duration_ms / 1e3)
+        return recalled
+
+    def prompt(self, feature: str, *, max_tokens: int | None = None, **wanted: Any) -> PromptBlock:
+        """As `MemoryPort.prompt`, whose other parameters `wanted` are."""
+        self._written_to(feature)
+        most = max_tokens or self._desk.context.settings.memory.max_prompt_tokens
+        return self._memories.of(self.project_path).prompt(feature, max_tokens=most, **wanted)
+
+    def export(self, feature: str) -> Iterator[str]:
+        """As `MemoryPort.export`."""
+        return self._readable(feature).export(feature)
+
+    def features(self) -> tuple[str, ...]:
+        """The features of the project that the caller may see."""
+        found = self._memories.of(self.project_path).features()
+        return tuple(one for one in found if self._caller.may_see(self._corpus(one)))
+
+    def status(self) -> RagStatus:
+        """As `MemoryPort.status`, of the features that the caller may see."""
+        memory, features = self._memories.of(self.project_path), self.features()
+        index = InstanceIndex(self._desk.context, self.project_path)
+        found = make_status([memory.journal(one) for one in features], index)
+        behind = sum(self._desk.lag(self.project_path, one).behind for one in features)
+        corpora = tuple(map(self._corpus, features))
+        return found.model_copy(update={"behind": behind, "collections": corpora, "orphans": self.orphans()})
+
+    def rebuild(self, feature: str | None = None) -> list[RunAccepted]:
+        """As `MemoryPort.rebuild`: sends what the index lacks, and removes what is too much."""
+        features = self.features() if feature is None else (self._known(feature),)
+        sent = (self._desk.bring_up(self.project_path, one, self._caller.owner) for one in features)
+        return [one.run for one in sent if one.run is not None]
+
+    def prove(self, feature: str) -> MemoryProof:
+        """As `MemoryPort.prove`, against what the index serves. Raises `NotFound` where nothing was remembered."""
+        lag = self._desk.lag(self.project_path, self._known(feature))
+        counted = {name: getattr(lag, name) for name in ("documents", "indexed", "withheld", "surplus")}
+        missing = (*lag.entry_ids, *lag.learning_ids)
+        return self._readable(feature).prove(feature).model_copy(update={**counted, "missing": missing})
+
+    def orphans(self) -> tuple[str, ...]:
+        """Corpora that are named like the project's collections, hold something, and have no journal."""
+        readers, features = self._desk.context.readers, self._memories.of(self.project_path).features()
+        found = orphan_collections(readers.names(), self.project_path, features)
+        return tuple(one for one in found if self._caller.may_see(one) and held_checksums(one, readers))
+
+    def drop_orphans(self) -> tuple[str, ...]:
+        """As `MemoryPort.drop_orphans`, by a run for each. Raises `Forbidden` where the caller is no operator."""
+        self._caller.may_operate()
+        orphans = self.orphans()
+        for corpus in orphans:
+            held = tuple(held_checksums(corpus, self._desk.context.readers))
+            self._desk.begin(corpus, [DocumentsRemoved(document_ids=held, erase=True)], self._caller.owner)
+        return orphans
+
+    def require_access(self, feature: str) -> None:
+        """Raise `Forbidden` where the feature is not the caller's. Whether anything is remembered is not looked at."""
+        self._caller.may_touch(self._corpus(feature))
+
+    def _corpus(self, feature: str) -> str:
+        return collection_name(self.project_path, feature)
+
+    def _readable(self, feature: str) -> Memory:
+        self.require_access(feature)
+        return self._memories.of(self.project_path)
+
+    def _written_to(self, feature: str) -> str:
+        """The corpus of a feature that is the caller's, where the disk has room."""
+        self.require_access(feature)
+        self._desk.room.require()
+        return self._corpus(feature)
+
+    def _known(self, feature: str) -> str:
+        if feature not in self._readable(feature).features():
+            raise NotFound(f"nothing was remembered of feature {feature!r} of project {self.project_path!r} yet")
+        return feature
+
+    def _may_speak_as(self, source: LearningSource) -> None:
+        """Refuse an agent's key the word of a person or of a reviewer, which outranks an agent's."""
+        if source.priority > LearningSource.AGENT.priority and self._caller.role != "operator":
+            raise Forbidden(
+                f"this key may not speak as {source}: give source Agent, or use a key with the role operator"
+            )
+
+    def _changed(self, feature: str, change: Callable[[Memory], Changed]) -> Changed:
+        """Make a change to a feature's learnings, and send those that are others afterwards."""
+        memory = self._memories.of(self.project_path)
+        journal = memory.journal(self._known(feature))
+        before = dict(journal.read().learnings)
+        made = change(memory)
+        after = journal.read().learnings
+        self._tell_changed(feature, [name for name, one in after.items() if before.get(name) != one])
+        return made
+
+    def _tell_changed(self, feature: str, learning_ids: Sequence[str]) -> RunAccepted | None:
+        """A run of its own for each change: what is taken back and rejected again has to leave the index again."""
+        if not learning_ids:
+            return None
+        told = LearningChanged(project=self.project_path, feature=feature, learning_ids=tuple(learning_ids))
+        return self._desk.begin(self._corpus(feature), [told], self._caller.owner)
+
+
+def _bodies(project: str, feature: str, lag: IndexLag) -> Iterator[Body]:
+    for some in _in_parts(lag.entry_ids):
+        yield IterationRecorded(project=project, feature=feature, entry_ids=some)
+    for some in _in_parts(lag.learning_ids if not lag.entry_ids else ()):  # each of the others sends all learnings
+        yield LearningChanged(project=project, feature=feature, learning_ids=some)
+    if lag.surplus:
+        yield DocumentsRemoved(document_ids=lag.surplus)
+
+
+def _in_parts(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    rest = iter(names)
+    while some := tuple(islice(rest, IDS_PER_EVENT)):
+        yield some

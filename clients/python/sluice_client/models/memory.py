@@ -96,6 +96,19 @@ class Learnings(Model):  # Learnings of a feature, the newest last; `conflicts` 
     learnings: list[FeatureLearning]
     conflicts: list[tuple[str, str]] = []
 
+class MemoryProof(Model):  # What follows from the journal of a feature, against what is held.
+    feature: str
+    collection: str
+    entries: int
+    state_sha256: str
+    documents: int
+    indexed: int
+    withheld: int = 0
+    missing: list[str] = []
+    surplus: list[str] = []
+    differences: list[str] = []
+    problems: list[str] = []
+
 class PromptBlock(Model):  # A block for the next iteration's prompt: what it says is observation, to be verified before
     text: str
     tokens: int

@@ -142,7 +142,7 @@ def test_the_folder_is_chosen_where_the_project_has_one_and_the_instance_where_o
     monkeypatch.setenv("SLUICE_DATA_DIR", str(elsewhere / "data"))
     with opened(".", None, None) as memory:
         assert memory.where.startswith("the instance")
-        assert memory.project == str(elsewhere)
+        assert memory.project_path == str(elsewhere)
     (elsewhere / ".ralph").mkdir()
     with opened(".", None, None) as memory:
         assert memory.where == str(elsewhere / ".ralph/db/memory")
