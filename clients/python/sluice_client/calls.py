@@ -59,7 +59,8 @@ class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
     def __init__(self, describe: Callable[Concatenate[Any, Parameters], Call[Answer]]) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
-        self._answer = str(describe.__annotations__["return"]).removeprefix("Call[").removesuffix("]")
+        annotated = str(describe.__annotations__["return"]).removeprefix("Call[").removesuffix("]")
+        self._answer = annotated.replace("models.", "")
 
     def call(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[Answer]:
         """The call that the method describes."""

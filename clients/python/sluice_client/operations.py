@@ -10,50 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sluice_client.calls import Call, get, operation, post, queried, starting
 
 if TYPE_CHECKING:
-    from sluice_client.models import (
-        AbReport,
-        CypherResult,
-        DeadLetterGroup,
-        DeadLetterSummary,
-        DeadLetterView,
-        DefenceView,
-        DocumentText,
-        Evaluation,
-        FeatureLearning,
-        FlagResult,
-        FlagState,
-        ForgetProof,
-        ForgottenEntry,
-        GraphServerHealth,
-        GraphStatus,
-        Health,
-        HostView,
-        IterationAccepted,
-        LearningResult,
-        Learnings,
-        Linked,
-        Meant,
-        MemoryProof,
-        NearestDocuments,
-        Neighbours,
-        OperatorAction,
-        PromptBlock,
-        Purged,
-        QuarantinedChunk,
-        QuarantinedText,
-        RagStatus,
-        Recall,
-        Released,
-        Replayed,
-        ReplayPlan,
-        ReplayView,
-        Retrieval,
-        Rollout,
-        RunAccepted,
-        RunSummary,
-        RunView,
-        StageView,
-    )
+    from sluice_client import models
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a run that names no deadline may take, as the server's default has it."""
@@ -78,7 +35,7 @@ class Operations:
         wait: bool = True,
         idempotency_key: str | None = None,
         **fields: Any,
-    ) -> Call[RunView | RunAccepted]:
+    ) -> Call[models.RunView | models.RunAccepted]:
         """Ask. With `wait` the finished run comes back; without, or past the deadline, its acceptance.
 
         `fields`: profile, session, limits, deadline_seconds, plan, seeds, top_k, max_tokens, filters, trust_threshold,
@@ -92,17 +49,17 @@ class Operations:
     @operation
     def runs(
         self, *, corpus: str | None = None, status: str | None = None, kind: str | None = None, limit: int | None = None
-    ) -> Call[list[RunSummary]]:
+    ) -> Call[list[models.RunSummary]]:
         """Recent runs, the newest first."""
         return get("/v1/runs", corpus=corpus, status=status, kind=kind, limit=limit)
 
     @operation
-    def run(self, run_id: str) -> Call[RunView]:
+    def run(self, run_id: str) -> Call[models.RunView]:
         """Everything about a run."""
         return get("/v1/runs/{}", run_id)
 
     @operation
-    def cancel(self, run_id: str) -> Call[RunView]:
+    def cancel(self, run_id: str) -> Call[models.RunView]:
         """Stop what is still open of a run."""
         return Call("DELETE", "/v1/runs/{}", (run_id,))
 
@@ -115,7 +72,7 @@ class Operations:
         return post("/v1/feedback", body={"run_id": run_id, **fields}, is_repeatable=True)
 
     @operation
-    def query(self, /, query: str, corpus: str = "default", **fields: Any) -> Call[Retrieval]:
+    def query(self, /, query: str, corpus: str = "default", **fields: Any) -> Call[models.Retrieval]:
         """Search the corpus, without a run.
 
         `fields`: top_k, strategy, filters, trust_threshold, max_tokens, diversity, neighbours, max_per_domain,
@@ -132,7 +89,7 @@ class Operations:
         *,
         idempotency_key: str | None = None,
         **fields: Any,
-    ) -> Call[RunAccepted]:
+    ) -> Call[models.RunAccepted]:
         """Hand documents in, or URLs to crawl; the run is finished when they can be searched.
 
         A document has a url, or an id or file_path; and text, html, or data (base64) with its media_type.
@@ -143,18 +100,18 @@ class Operations:
     @operation
     def document_text(
         self, document_id: str, corpus: str = "default", start_line: int = 1, end_line: int | None = None
-    ) -> Call[DocumentText]:
+    ) -> Call[models.DocumentText]:
         """The extracted text of a document, lines `start_line` to `end_line` as citations number them."""
         route = "/v1/documents/{}/text"
         return get(route, document_id, corpus=corpus, start_line=start_line, end_line=end_line)
 
     @operation
-    def delete_document(self, document_id: str, corpus: str = "default") -> Call[RunAccepted]:
+    def delete_document(self, document_id: str, corpus: str = "default") -> Call[models.RunAccepted]:
         """Forget a document. It is `NotFound` where it is gone already."""
         return Call("DELETE", "/v1/documents/{}", (document_id,), queried({"corpus": corpus}))
 
     @operation
-    def forget(self, /, corpus: str = "default", **fields: Any) -> Call[RunAccepted]:
+    def forget(self, /, corpus: str = "default", **fields: Any) -> Call[models.RunAccepted]:
         """Remove documents with every trace of them, and keep them out. Needs an operator.
 
         `fields`: one of url, url_prefix, document_id, run_id, submitted_by and filters; keep_out, note.
@@ -162,34 +119,34 @@ class Operations:
         return Call("DELETE", "/v1/documents", body={"corpus": corpus, **fields})
 
     @operation
-    def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> Call[ForgetProof]:
+    def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> Call[models.ForgetProof]:
         """Whether anything is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
         return post("/v1/forgotten/prove", body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
-    def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> Call[Meant]:
+    def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> Call[models.Meant]:
         """How many documents `forget` would remove of those that are served. `fields` as of `forget`."""
         return post("/v1/forgotten/count", body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
-    def forgotten(self) -> Call[list[ForgottenEntry]]:
+    def forgotten(self) -> Call[list[models.ForgottenEntry]]:
         """What is neither crawled nor taken in, the latest first. Needs an operator."""
         return get("/v1/forgotten")
 
     @operation
-    def keep_out(self, /, **fields: Any) -> Call[list[ForgottenEntry]]:
+    def keep_out(self, /, **fields: Any) -> Call[list[models.ForgottenEntry]]:
         """Put something on the list of what is neither crawled nor taken in: corpus, kind, value, note."""
         return post("/v1/forgotten", body=fields)
 
     @operation
-    def let_in(self, entry_id: str, note: str = "") -> Call[ForgottenEntry]:
+    def let_in(self, entry_id: str, note: str = "") -> Call[models.ForgottenEntry]:
         """Take an entry off that list. Needs an operator."""
         return Call("DELETE", "/v1/forgotten/{}", (entry_id,), queried({"note": note}))
 
     @operation
     def record_iteration(
         self, /, data: str | dict[str, Any] | list[Any], project: str, feature: str, **fields: Any
-    ) -> Call[IterationAccepted]:
+    ) -> Call[models.IterationAccepted]:
         """Remember an iteration: an agent's output, as text or as the JSON that it is. The same again adds nothing.
 
         `fields`: format, context.
@@ -200,7 +157,7 @@ class Operations:
     @operation
     def recall(
         self, query: str, project: str, feature: str, *, top_k: int = 8, task_id: int | None = None
-    ) -> Call[Recall]:
+    ) -> Call[models.Recall]:
         """What memory holds on a question, of one feature, the best first."""
         asked = {"project": project, "feature": feature, "query": query, "top_k": top_k, "task_id": task_id}
         return get("/v1/memory/recall", **asked)
@@ -216,7 +173,7 @@ class Operations:
         task_id: int | None = None,
         query: str | None = None,
         max_tokens: int | None = None,
-    ) -> Call[PromptBlock]:
+    ) -> Call[models.PromptBlock]:
         """A block for the next iteration's prompt. What it says is recorded, against echoes."""
         of = {"project": project, "feature": feature, "iteration": iteration, "session": session}
         return get("/v1/memory/prompt", **of, task_id=task_id, query=query or None, max_tokens=max_tokens)
@@ -224,7 +181,7 @@ class Operations:
     @operation
     def add_learning(
         self, /, text: str, project: str, feature: str, *, reason: str, **fields: Any
-    ) -> Call[LearningResult]:
+    ) -> Call[models.LearningResult]:
         """Add a learning; the same again counts it. `fields`: source, iteration, task_id."""
         return post(
             "/v1/memory/learnings",
@@ -233,7 +190,9 @@ class Operations:
         )
 
     @operation
-    def change_learning(self, /, learning_id: str, project: str, feature: str, **changes: Any) -> Call[FeatureLearning]:
+    def change_learning(
+        self, /, learning_id: str, project: str, feature: str, **changes: Any
+    ) -> Call[models.FeatureLearning]:
         """Change or review one learning: text, reason, task_id, reviewed, rejected, keep_over, source, note."""
         query = queried({"project": project, "feature": feature})
         return Call("PATCH", "/v1/memory/learnings/{}", (learning_id,), query, changes, is_repeatable=True)
@@ -241,12 +200,12 @@ class Operations:
     @operation
     def learnings(
         self, project: str, feature: str, *, state: str | None = None, task_id: int | None = None
-    ) -> Call[Learnings]:
+    ) -> Call[models.Learnings]:
         """The learnings of a feature, with those that contradict each other."""
         return get("/v1/memory/learnings", project=project, feature=feature, state=state, task_id=task_id)
 
     @operation
-    def memory_status(self, project: str) -> Call[RagStatus]:
+    def memory_status(self, project: str) -> Call[models.RagStatus]:
         """How a project's memory fares: index, embedder, counts, and how far the index is behind."""
         return get("/v1/memory/status", project=project)
 
@@ -261,7 +220,7 @@ class Operations:
         return get("/v1/memory/features", project=project)
 
     @operation
-    def undo_repetition(self, entry_id: str, project: str, feature: str) -> Call[list[FeatureLearning]]:
+    def undo_repetition(self, entry_id: str, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
         """Take back that a text was counted as repeating a learning: the learning that it becomes. Needs an operator.
 
         It is `NotFound` where the entry counted nothing, or was undone before.
@@ -269,17 +228,17 @@ class Operations:
         return post("/v1/memory/undo", project=project, feature=feature, entry_id=entry_id)
 
     @operation
-    def prune_learnings(self, project: str, feature: str) -> Call[list[FeatureLearning]]:
+    def prune_learnings(self, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
         """Put aside the learnings that nothing came of; returns them. Needs an operator."""
         return post("/v1/memory/prune", project=project, feature=feature)
 
     @operation
-    def rebuild_memory(self, project: str, feature: str | None = None) -> Call[list[RunAccepted]]:
+    def rebuild_memory(self, project: str, feature: str | None = None) -> Call[list[models.RunAccepted]]:
         """Bring the index up to what the journals say: the runs that do so. Needs an operator."""
         return post("/v1/memory/rebuild", project=project, feature=feature, is_repeatable=True)
 
     @operation
-    def prove_memory(self, project: str, feature: str) -> Call[MemoryProof]:
+    def prove_memory(self, project: str, feature: str) -> Call[models.MemoryProof]:
         """Whether what is held of a feature, in memory and in the index, is what its journal says."""
         return get("/v1/memory/proof", project=project, feature=feature)
 
@@ -291,7 +250,7 @@ class Operations:
     @operation
     def graph_query(
         self, /, query: str, corpus: str = "default", *, timeout_seconds: float | None = None, **fields: Any
-    ) -> Call[CypherResult]:
+    ) -> Call[models.CypherResult]:
         """Ask the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server.
 
         Raises:
@@ -302,7 +261,7 @@ class Operations:
         return _answered(call, patience_seconds=timeout_seconds or CYPHER_SECONDS)
 
     @operation
-    def graph_nearest(self, question: str, corpus: str = "default", top_k: int = 8) -> Call[NearestDocuments]:
+    def graph_nearest(self, question: str, corpus: str = "default", top_k: int = 8) -> Call[models.NearestDocuments]:
         """Documents near to a question, by the vector index of the instance's Neo4j or Memgraph."""
         return get("/v1/graph/nearest", question=question, corpus=corpus, top_k=top_k)
 
@@ -315,7 +274,7 @@ class Operations:
         direction: Literal["out", "in"] | None = None,
         edges: Sequence[str] = (),
         limit: int = 50,
-    ) -> Call[Neighbours]:
+    ) -> Call[models.Neighbours]:
         """What is next to a node: its label and key, a document's path, or the name of a symbol where that is plain."""
         route = "/v1/graph/neighbours/{}"
         return get(route, node, corpus=corpus, direction=direction, edge=list(edges), limit=limit)
@@ -323,27 +282,27 @@ class Operations:
     @operation
     def graph_linked(
         self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10
-    ) -> Call[Linked]:
+    ) -> Call[models.Linked]:
         """The failing tests that touch a module, and the documents that are linked to them."""
         return get("/v1/graph/linked", module=module, corpus=corpus, failing=failing, top_k=top_k)
 
     @operation
-    def graph_status(self, corpus: str = "default") -> Call[GraphStatus]:
+    def graph_status(self, corpus: str = "default") -> Call[models.GraphStatus]:
         """How the graph of a corpus stands."""
         return get("/v1/graph/status", corpus=corpus)
 
     @operation
-    def rebuild_graph(self, corpus: str = "default") -> Call[RunAccepted]:
+    def rebuild_graph(self, corpus: str = "default") -> Call[models.RunAccepted]:
         """Read every document into the graph anew. Needs an operator."""
         return post("/v1/graph/rebuild", body={"corpus": corpus})
 
     @operation
-    def graph_server(self) -> Call[GraphServerHealth]:
+    def graph_server(self) -> Call[models.GraphServerHealth]:
         """Whether the instance's Neo4j or Memgraph answers."""
         return _answered(get("/health/neo4j"), also_good=(503,))
 
     @operation
-    def dead_letters(self, /, **filters: Any) -> Call[list[DeadLetterSummary]]:
+    def dead_letters(self, /, **filters: Any) -> Call[list[models.DeadLetterSummary]]:
         """Events that could not be handled, the latest first. Needs an operator, as all on dead letters does.
 
         `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a position).
@@ -351,34 +310,34 @@ class Operations:
         return get("/v1/dead-letters", **filters)
 
     @operation
-    def dead_letter_groups(self, /, **filters: Any) -> Call[list[DeadLetterGroup]]:
+    def dead_letter_groups(self, /, **filters: Any) -> Call[list[models.DeadLetterGroup]]:
         """Dead letters that failed alike, counted, with an example. `filters` as of `dead_letters`."""
         return get("/v1/dead-letters/groups", **filters)
 
     @operation
-    def dead_letter(self, letter_id: str) -> Call[DeadLetterView]:
+    def dead_letter(self, letter_id: str) -> Call[models.DeadLetterView]:
         """One dead letter, whole."""
         return get("/v1/dead-letters/{}", letter_id)
 
     @operation
-    def edit_dead_letter(self, letter_id: str, payload: bytes, note: str = "") -> Call[DeadLetterView]:
+    def edit_dead_letter(self, letter_id: str, payload: bytes, note: str = "") -> Call[models.DeadLetterView]:
         """Put another payload, a whole event, in place of a dead letter's; the old one is kept."""
         return Call("PUT", "/v1/dead-letters/{}/payload", (letter_id,), queried({"note": note}), payload)
 
     @operation
-    def replay_dead_letter(self, letter_id: str, *, force: bool = False, note: str = "") -> Call[Replayed]:
+    def replay_dead_letter(self, letter_id: str, *, force: bool = False, note: str = "") -> Call[models.Replayed]:
         """Try the event of a dead letter again."""
         return post("/v1/dead-letters/{}/replay", letter_id, force=force, note=note)
 
     @operation
-    def purge_dead_letter(self, letter_id: str, note: str = "") -> Call[Purged]:
+    def purge_dead_letter(self, letter_id: str, note: str = "") -> Call[models.Purged]:
         """Empty one dead letter: payload and stack go, the facts stay."""
         return Call("DELETE", "/v1/dead-letters/{}", (letter_id,), queried({"note": note}))
 
     @operation
     def purge_dead_letters(
         self, filter: Mapping[str, Any], *, confirm: int | None = None, dry_run: bool = False, note: str = ""
-    ) -> Call[Purged]:
+    ) -> Call[models.Purged]:
         """Empty many: ask with `dry_run` first, `confirm` the count that it tells."""
         body = {"filter": filter, "confirm": confirm, "dry_run": dry_run, "note": note}
         return post("/v1/dead-letters/purge", body=body)
@@ -386,7 +345,7 @@ class Operations:
     @operation
     def replay(
         self, /, filter: Mapping[str, Any], *, per_second: float = 10.0, dry_run: bool = False, **fields: Any
-    ) -> Call[ReplayView | ReplayPlan]:
+    ) -> Call[models.ReplayView | models.ReplayPlan]:
         """Put many dead letters back to work, so many a second; with `dry_run` only say what it would do.
 
         `filter` as of `dead_letters`; `fields`: force, note.
@@ -395,39 +354,39 @@ class Operations:
         return _answered(post("/v1/replays", body=body), {200: "ReplayPlan", 202: "ReplayView"})
 
     @operation
-    def replays(self, limit: int = 50, before: str | None = None) -> Call[list[ReplayView]]:
+    def replays(self, limit: int = 50, before: str | None = None) -> Call[list[models.ReplayView]]:
         """Bulk replays, the newest first."""
         return get("/v1/replays", limit=limit, before=before)
 
     @operation
-    def bulk_replay(self, replay_id: str) -> Call[ReplayView]:
+    def bulk_replay(self, replay_id: str) -> Call[models.ReplayView]:
         """How far a bulk replay is."""
         return get("/v1/replays/{}", replay_id)
 
     @operation
-    def replay_actions(self, replay_id: str) -> Call[list[OperatorAction]]:
+    def replay_actions(self, replay_id: str) -> Call[list[models.OperatorAction]]:
         """What operators did with a bulk replay."""
         return get("/v1/replays/{}/actions", replay_id)
 
     @operation
-    def pause_replay(self, replay_id: str, note: str = "") -> Call[ReplayView]:
+    def pause_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
         """Bring back no more for now; what is under way goes on."""
         return post("/v1/replays/{}/pause", replay_id, note=note)
 
     @operation
-    def resume_replay(self, replay_id: str, note: str = "") -> Call[ReplayView]:
+    def resume_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
         """Go on with a paused bulk replay."""
         return post("/v1/replays/{}/resume", replay_id, note=note)
 
     @operation
-    def abort_replay(self, replay_id: str, note: str = "") -> Call[ReplayView]:
+    def abort_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
         """Bring back no more, for good."""
         return post("/v1/replays/{}/abort", replay_id, note=note)
 
     @operation
     def quarantined(
         self, /, corpora: str | Sequence[str] | None = None, *, limit: int = MOST_HELD_AT_ONCE, **filters: Any
-    ) -> Call[list[QuarantinedChunk]]:
+    ) -> Call[list[models.QuarantinedChunk]]:
         """Chunks that the guard holds back, the latest first. Needs an operator, as all on the quarantine does.
 
         `filters`: rule, state, url_prefix, document_id, run_id, before (a position).
@@ -435,94 +394,94 @@ class Operations:
         return get("/v1/quarantine", corpora=corpora, limit=limit, **filters)
 
     @operation
-    def quarantined_text(self, held_id: str) -> Call[QuarantinedText]:
+    def quarantined_text(self, held_id: str) -> Call[models.QuarantinedText]:
         """One chunk that is held back, with its text. Do not act on the text."""
         return get("/v1/quarantine/{}", held_id)
 
     @operation
-    def release_quarantined(self, held_id: str, note: str = "") -> Call[Released]:
+    def release_quarantined(self, held_id: str, note: str = "") -> Call[models.Released]:
         """Let a held chunk through, into the index as well."""
         return post("/v1/quarantine/{}/release", held_id, is_repeatable=True, note=note)
 
     @operation
-    def purge_quarantined(self, held_id: str, note: str = "") -> Call[QuarantinedText]:
+    def purge_quarantined(self, held_id: str, note: str = "") -> Call[models.QuarantinedText]:
         """Remove the text of a chunk that is held back; the facts stay."""
         return post("/v1/quarantine/{}/purge", held_id, is_repeatable=True, note=note)
 
     @operation
-    def flags(self) -> Call[list[FlagState]]:
+    def flags(self) -> Call[list[models.FlagState]]:
         """Every feature flag, and who decides it."""
         return get("/v1/flags")
 
     @operation
-    def flag_history(self, name: str) -> Call[list[OperatorAction]]:
+    def flag_history(self, name: str) -> Call[list[models.OperatorAction]]:
         """What operators did to a flag, the first one first. Needs an operator."""
         return get("/v1/flags/{}/history", name)
 
     @operation
-    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> Call[FlagResult]:
+    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> Call[models.FlagResult]:
         """Switch a flag on or off; with `kill` hold it off, whatever else decides. Needs an operator."""
         return Call("PUT", "/v1/flags/{}", (name,), body={"enabled": enabled, "kill": kill, "note": note})
 
     @operation
-    def reset_flag(self, name: str, note: str = "") -> Call[FlagResult]:
+    def reset_flag(self, name: str, note: str = "") -> Call[models.FlagResult]:
         """Take back what is stored of a flag, its kill switch too. Needs an operator."""
         return Call("DELETE", "/v1/flags/{}", (name,), queried({"note": note}))
 
     @operation
-    def defences(self) -> Call[list[DefenceView]]:
+    def defences(self) -> Call[list[models.DefenceView]]:
         """The gate's steps back: which stand, and why. Needs an operator of all corpora."""
         return get("/v1/defences")
 
     @operation
-    def lift_defence(self, name: str, *, profile: str | None = None, note: str = "") -> Call[list[DefenceView]]:
+    def lift_defence(self, name: str, *, profile: str | None = None, note: str = "") -> Call[list[models.DefenceView]]:
         """End a step back before it heals. Needs an operator of all corpora."""
         return Call("DELETE", "/v1/defences/{}", (name,), queried({"profile": profile, "note": note}))
 
     @operation
-    def stages(self) -> Call[list[StageView]]:
+    def stages(self) -> Call[list[models.StageView]]:
         """What waits in each stage, and which are paused. Needs an operator of all corpora."""
         return get("/v1/stages")
 
     @operation
-    def pause_stage(self, stage: str, why: str) -> Call[list[StageView]]:
+    def pause_stage(self, stage: str, why: str) -> Call[list[models.StageView]]:
         """Stop handing out work of a stage. Needs an operator of all corpora."""
         return post("/v1/stages/{}/pause", stage, is_repeatable=True, why=why)
 
     @operation
-    def resume_stage(self, stage: str) -> Call[list[StageView]]:
+    def resume_stage(self, stage: str) -> Call[list[models.StageView]]:
         """Go on with a stage. Needs an operator of all corpora."""
         return post("/v1/stages/{}/resume", stage, is_repeatable=True)
 
     @operation
-    def hosts(self, days: int = 1, limit: int = 100) -> Call[list[HostView]]:
+    def hosts(self, days: int = 1, limit: int = 100) -> Call[list[models.HostView]]:
         """What the crawl did to each host, the most asked first. Needs an operator of all corpora."""
         return get("/v1/hosts", days=days, limit=limit)
 
     @operation
     def evaluation(
         self, *, since: datetime | str | None = None, by: str | None = None, profile: str | None = None
-    ) -> Call[Evaluation]:
+    ) -> Call[models.Evaluation]:
         """How the runs did. Needs an operator of all corpora."""
         return get("/v1/evaluation", since=since, by=by, profile=profile)
 
     @operation
-    def rollouts(self) -> Call[list[Rollout]]:
+    def rollouts(self) -> Call[list[models.Rollout]]:
         """Every model of the gate that was tried, the active one first. Needs an operator of all corpora."""
         return get("/v1/rollouts")
 
     @operation
-    def apply_rollout(self, /, action: str, **fields: Any) -> Call[Rollout]:
+    def apply_rollout(self, /, action: str, **fields: Any) -> Call[models.Rollout]:
         """Try a model (`shadow`, `canary`), promote it, or end its part. `fields`: version, stages, unit, note."""
         return post("/v1/rollouts", body={"action": action, **fields})
 
     @operation
-    def rollout_report(self, version: str) -> Call[AbReport]:
+    def rollout_report(self, version: str) -> Call[models.AbReport]:
         """The arms of a model's trial side by side. Needs an operator of all corpora."""
         return get("/v1/rollouts/{}/report", version)
 
     @operation
-    def health(self) -> Call[Health]:
+    def health(self) -> Call[models.Health]:
         """How each part of the server is, well or not."""
         return _answered(get("/healthz"), also_good=(503,))
 
