@@ -188,22 +188,6 @@ class TrustScorer(Protocol):
         ...
 
 
-class DocumentInspector(Protocol):
-    """Looks for attacks and private data in the chunks of a document. Safe for threads."""
-
-    @property
-    def version(self) -> str:
-        """Stands for the rules and the model: what another version has inspected may be judged otherwise now."""
-        ...
-
-    def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
-        """The document with `inspection` set on those of its chunks in which something was found, and `inspected_by`.
-
-        Its chunks stay as many and in the same order; those that are blocked are among them.
-        """
-        ...
-
-
 def embedding_text(title: str | None, chunk: Chunk) -> str:
     """A chunk's text under its title and breadcrumb, without repeating either."""
     heading = " > ".join(dict.fromkeys(part for part in (title, *chunk.section_path, chunk.symbol_path) if part))

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from errno import EDQUOT, ENOSPC
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -165,6 +165,16 @@ class Fenced(SluiceError):
     """The claim behind this work was taken over; nothing it did may be recorded."""
 
     code = "fenced"
+
+
+Extra = Literal["crawl", "cypher", "eval", "fit", "graph", "mcp", "memory", "neo4j", "postgres", "private", "qdrant"]
+"""Parts of the distribution that are installed on demand. A library of one is imported where it is first used."""
+
+
+def needed(extra: Extra, error: ImportError) -> NotInstalled:
+    """Return the error that says which library is missing and which command installs it."""
+    library = (error.name or str(error)).partition(".")[0]
+    return NotInstalled(f"{library} is not installed", f"pip install 'sluice[{extra}]'")
 
 
 def is_disk_full(error: BaseException) -> bool:

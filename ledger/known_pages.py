@@ -1,4 +1,10 @@
-"""Pages as the ledger remembers them: see `contracts.known_pages` for what that promises.
+"""Pages as the ledger remembers them.
+
+Promises: `recall` gives a page only while the index holds what was read of it. A page is remembered when it was
+fetched, and counts from the moment that the same run's document stands in the journal; it is forgotten with its
+document, and when another reading of that document took its place. What is forgotten too early costs one more
+reading, and what is forgotten too late would lose a page: in doubt it is forgotten. Of a page that was withdrawn from
+the index it is kept why.
 
 A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
 document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
@@ -94,8 +100,11 @@ _WATCHED = (
 _FORGET = delete(pages).where(*_OF_DOCUMENT).returning(pages.c.is_held)
 
 
-class LedgerPageMemory:
-    """The `PageMemory` of one ledger. Safe across threads and forks, as its database is."""
+class PageMemory:
+    """What was read of each page, by corpus and address. Safe across threads and forks, as its database is.
+
+    Every method may be called twice, and raises Unavailable where the ledger does not answer.
+    """
 
     def __init__(
         self, database: Database, *, read_as: str = "", is_there: Callable[[str], bool] = lambda corpus: True
@@ -109,14 +118,14 @@ class LedgerPageMemory:
         self._is_there = is_there
 
     def recall(self, corpus: str, url: str) -> RememberedPage | None:
-        """See `PageMemory`."""
+        """The page at `url`, where the index holds what was read of it."""
         asked = {"of_corpus": corpus, "of_url": _key(url), "as_now": self._read_as}
         with self._database.reading() as connection:
             row = connection.execute(_RECALL, asked).first()
         return _page(url, row) if row is not None and self._is_there(corpus) else None
 
     def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
-        """See `PageMemory`."""
+        """Keep what `run_id` has read, in place of what was kept of that address. Counts once it is confirmed."""
         row = {
             "corpus": corpus,
             "url_sha256": _key(page.url),
@@ -143,7 +152,7 @@ class LedgerPageMemory:
             connection.insert(_replace(connection.dialect), row)
 
     def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None:
-        """See `PageMemory`."""
+        """The index now holds documents, by id, with these checksums, as `run_id` alone has read them."""
         about = {"of_corpus": corpus, "of_run": run_id}
         rows = [{**about, "of_document": one, "as_read": checksum} for one, checksum in checksums.items()]
         if rows:
@@ -152,7 +161,7 @@ class LedgerPageMemory:
                 connection.execute_each(_CONFIRM, rows)
 
     def seen_again(self, corpus: str, url: str, at: datetime, *, asked: bool = True) -> None:
-        """See `PageMemory`."""
+        """The page is as it was at that moment: its site was asked for it, or else its sitemap says so."""
         statement = _SEEN if asked else _TOLD_OF
         with self._database.holding() as connection:
             connection.execute(statement, {"of_corpus": corpus, "of_url": _key(url), "at": at.timestamp()})
@@ -167,7 +176,12 @@ class LedgerPageMemory:
         return {row.document_id: datetime.fromtimestamp(row.seen_at, UTC) for row in rows}
 
     def watched(self, corpus: str, now: datetime, shortest: timedelta) -> Iterator[WatchedPage]:
-        """See `PageMemory`. A document that was found under several addresses is one page."""
+        """The pages that the index holds and that may be due at `now`, the longest unseen first.
+
+        Those were not seen for as long as the shortest half-life that is expected of any page, or for a part of it:
+        half where they changed once, a third where they changed twice.
+        A document that was found under several addresses is one page.
+        """
         about = {"of_corpus": corpus, "at": now.timestamp(), "shortest": shortest.total_seconds()}
         after, after_url = -math.inf, b""
         while True:
@@ -181,7 +195,10 @@ class LedgerPageMemory:
             after, after_url = rows[-1].fetched_at, rows[-1].url_sha256
 
     def withdraw(self, corpus: str, document_ids: Sequence[str], *, by: WithdrawnBy, at: datetime) -> None:
-        """See `PageMemory`."""
+        """Keep of the pages that these documents were made of, and that were not seen since `at`, why they went.
+
+        They count as not known from then on, until they are read anew.
+        """
         told = {"of_corpus": corpus, "at": at.timestamp(), "why": by}
         rows = [{**told, "of_document": one} for one in document_ids]
         if rows:
@@ -189,13 +206,13 @@ class LedgerPageMemory:
                 connection.execute_each(_WITHDRAW, rows)
 
     def withdrawn(self, corpus: str, url: str) -> WithdrawnPage | None:
-        """See `PageMemory`."""
+        """Why the page at `url` is not in the index any more, where it was withdrawn and not read since."""
         with self._database.reading() as connection:
             row = connection.execute(_WITHDRAWN, {"of_corpus": corpus, "of_url": _key(url)}).first()
         return WithdrawnPage(row.withdrawn_by, datetime.fromtimestamp(row.fetched_at, UTC)) if row else None
 
     def forget(self, corpus: str, document_ids: Sequence[str]) -> None:
-        """See `PageMemory`."""
+        """Forget every page that these documents were made of."""
         rows = [{"of_corpus": corpus, "of_document": one} for one in document_ids]
         if rows:
             with self._database.holding() as connection:

@@ -50,7 +50,7 @@ from sluice.ledger.events.finish import Maker
 from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from sluice.ledger.events.settle import Settled
 from sluice.ledger.graph.store import Graphs
-from sluice.ledger.known_pages import LedgerPageMemory
+from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.learning.configurations import Configurations
 from sluice.ledger.learning.defences import Defences
 from sluice.ledger.learning.flags import Flags
@@ -114,9 +114,9 @@ class Ledger(LedgerReader):
         with self.database.installing() as connection:
             install(connection)
 
-    def page_memory(self, *, read_as: str, is_there: Callable[[str], bool]) -> LedgerPageMemory:
-        """What was read of each page; see `LedgerPageMemory`."""
-        return LedgerPageMemory(self.database, read_as=read_as, is_there=is_there)
+    def page_memory(self, *, read_as: str, is_there: Callable[[str], bool]) -> PageMemory:
+        """What was read of each page; see `PageMemory`."""
+        return PageMemory(self.database, read_as=read_as, is_there=is_there)
 
     def __enter__(self) -> Ledger:
         return self

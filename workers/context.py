@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-    from sluice.contracts.document import DocumentInspector
-    from sluice.contracts.known_pages import PageMemory
     from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.politeness.hosts import HostMemory, HostStats
     from sluice.ingest.settings import Purpose
+    from sluice.ledger.known_pages import PageMemory
     from sluice.memory.ports import AskModel, Sanitise, SearchIndex
     from sluice.workers.broker.cancellation import Cancellations
     from sluice.workers.broker.transport import Transport
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from sluice.workers.runtime.standing_defences import StandingDefences
     from sluice.workers.runtime.transient_pages import TransientPages
     from sluice.workers.wiring.graph.graphs import GraphArms
+    from sluice.workers.wiring.inspector import GuardedInspection
     from sluice.workers.wiring.memory.projects import MemoryModel, ProjectMemories
     from sluice.workers.wiring.searcher import Searcher
     from sluice.workers.wiring.snapshot_upload import Shipper
@@ -349,7 +349,7 @@ class Context:
         return build_ragas(self.settings, embed, lambda: self.egress, self._hide, enabled=self.flags.enabled("ragas"))
 
     @lazy
-    def inspector(self) -> DocumentInspector:
+    def inspector(self) -> GuardedInspection:
         """Looks for attacks and private data in what is ingested."""
         from sluice.workers.wiring.inspector import build_inspector
 

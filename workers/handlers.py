@@ -54,10 +54,10 @@ from sluice.workers.wiring.observers import utc_now
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from sluice.contracts.known_pages import PageMemory
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits
     from sluice.gate.profile import Profile
+    from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
     from sluice.workers.context import Context
     from sluice.workers.runtime.blob_store import BlobStore

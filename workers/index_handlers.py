@@ -40,8 +40,8 @@ from sluice.workers.wiring.graph.directives import graph_directives
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from sluice.contracts.known_pages import PageMemory
     from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.settings import Settings

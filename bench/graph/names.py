@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from sluice.contracts.grammar import parse
 from sluice.contracts.graph.model import GraphDocument
 from sluice.graph.extract.python.edges import python_edges
 from sluice.graph.extract.python.read import read
 from sluice.graph.extract.python.reader import Reader
 from sluice.graph.extract.python.scopes import Binding, Scope, ScopeKind, Value, text
+from sluice.text.grammar import parse
 
 REPOSITORY = Path(__file__).parents[2]
 _GLOBAL = "module"

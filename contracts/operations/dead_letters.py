@@ -46,11 +46,6 @@ class DeadLetterFilter(Value):
         chosen = allowed if self.corpora is None else allowed & set(self.corpora)
         return self.model_copy(update={"corpora": tuple(sorted(chosen))})
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether it narrows nothing down, so that it means every letter of its status."""
-        return all(getattr(self, name) is None for name in DeadLetterFilter.model_fields if name != "status")
-
 
 class DeadLetterPage(DeadLetterFilter):
     """A filter, and which part of what it finds: the `limit` latest behind the position `before`."""

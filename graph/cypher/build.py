@@ -18,8 +18,7 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice.contracts.errors import TimedOut, Unavailable
-from sluice.contracts.extras import needed
+from sluice.contracts.errors import TimedOut, Unavailable, needed
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 from sluice.disk.jail import child_command
 from sluice.disk.locks import lock_file

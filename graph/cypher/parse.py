@@ -13,8 +13,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from sluice.contracts.errors import InvalidInput
-from sluice.contracts.extras import needed
+from sluice.contracts.errors import InvalidInput, needed
 
 MAX_SHOWN = 40
 

@@ -18,8 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sluice.contracts.errors import InvalidInput, NotFound, Overloaded, TimedOut, Unavailable
-from sluice.contracts.extras import needed
+from sluice.contracts.errors import InvalidInput, NotFound, Overloaded, TimedOut, Unavailable, needed
 from sluice.contracts.graph.api import CypherRequest, CypherResult
 from sluice.disk.jail import child_command
 from sluice.graph.cypher.engine_file import FILE, CypherFile, discard, newest_files

@@ -12,9 +12,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from sluice.contracts.errors import NotInstalled
-from sluice.contracts.extras import needed
-from sluice.contracts.grammar import has_grammar, parse
+from sluice.contracts.errors import NotInstalled, needed
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
 from sluice.graph.extract.addresses import link_edges, own_addresses
 from sluice.graph.extract.languages.edges import tagged_edges
@@ -25,6 +23,7 @@ from sluice.graph.extract.prose import Kind, Piece, is_restructured, read_lines,
 from sluice.graph.extract.python.edges import python_edges
 from sluice.graph.extract.statements import put_together
 from sluice.graph.extract.tool_lists import failing_test_edges, is_test_report, may_list_tools, tool_list_edges
+from sluice.text.grammar import has_grammar, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Tree

@@ -8,8 +8,8 @@ from functools import cache
 from html import unescape
 from typing import TYPE_CHECKING
 
-from sluice.contracts.grammar import grammar_of
 from sluice.graph.extract.prose import MOST_CHARACTERS, Kind, Piece, read_inline
+from sluice.text.grammar import grammar_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

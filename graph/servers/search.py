@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sluice.contracts.errors import Unavailable
+from sluice.contracts.graph.api import NearDocument, NearestDocuments, NearLink
 from sluice.graph.servers.client import BoltClient, Rows, dicts
 from sluice.graph.servers.statements import LINKED
 
@@ -19,40 +20,9 @@ DEEPER = 4
 MOST_LINKED = 20
 
 
-class NearDocument(NamedTuple):
-    """A document near to a question. `score` is the cosine of the two, in [-1, 1]."""
-
-    document_id: str
-    path: str | None
-    url: str | None
-    title: str | None
-    score: float
-
-
-class LinkedTo(NamedTuple):
-    """A document that another one refers or links to, by `shared` names, of which `names` are some."""
-
-    start: str
-    document_id: str
-    path: str | None
-    url: str | None
-    title: str | None
-    names: tuple[str, ...]
-    shared: int
-
-
-class Retrieved(NamedTuple):
-    """The documents nearest to a question, and those that they are linked to."""
-
-    documents: tuple[NearDocument, ...]
-    linked: tuple[LinkedTo, ...]
-    by_index: bool
-    """Whether the vector index found them; every vector was compared otherwise."""
-
-
 async def retrieve(
     client: BoltClient, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int
-) -> Retrieved:
+) -> NearestDocuments:
     """The `limit` documents of a corpus with the highest cosine to `embedding` (d,), and what is linked to them.
 
     Only vectors of the same model count. Where the vector index finds fewer than that, because it is not there, takes
@@ -75,23 +45,26 @@ async def retrieve(
     by_index = len(found) >= limit
     if not by_index:
         found = dicts(await client.read(dialect.nearest_exactly, asked, limit))
-    near = tuple(NearDocument(row["id"], row["path"], row["url"], row["title"], float(row["score"])) for row in found)
-    return Retrieved(near, await linked(client, corpus, [one.document_id for one in near]), by_index)
+    near = tuple(NearDocument(**_document(row), score=float(row["score"])) for row in found)
+    beside = await linked(client, corpus, [one.document_id for one in near])
+    return NearestDocuments(documents=near, linked=beside, by_vector_index=by_index)
 
 
 async def linked(
     client: BoltClient, corpus: str, document_ids: Sequence[str], limit: int = MOST_LINKED
-) -> tuple[LinkedTo, ...]:
+) -> tuple[NearLink, ...]:
     """The documents that these refer or link to, those that share most names first. Raises as `BoltClient.ping`."""
     if not document_ids:
         return ()
     asked = {"corpus": corpus, "ids": list(document_ids), "most": limit}
     return tuple(
-        LinkedTo(
-            row["near_id"], row["id"], row["path"], row["url"], row["title"], tuple(row["names"]), int(row["shared"])
-        )
+        NearLink(**_document(row), from_document_id=row["near_id"], names=row["names"], shared=row["shared"])
         for row in dicts(await client.read(LINKED, asked, limit))
     )
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"document_id": row["id"], **{name: row[name] for name in ("path", "url", "title")}}
 
 
 async def query(

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.contracts.graph.api import NearestDocuments
 from sluice.contracts.graph.model import CitationRow
 from sluice.graph.servers import feed, search, upsert
 from sluice.graph.servers.client import BoltClient, CheckAddress, Rows, dicts
 from sluice.graph.servers.dialect import VECTOR_INDEX
 from sluice.graph.servers.feed import Feed, ServerDocument
-from sluice.graph.servers.search import Retrieved
 from sluice.graph.servers.upsert import Fed
 from sluice.graph.settings import GraphSettings
 
@@ -217,7 +217,7 @@ class GraphServer:
         """Remove everything of a corpus."""
         self._loop.run(feed.drop_corpus(self._client, corpus), _LONG_SECONDS)
 
-    def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> Retrieved:
+    def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> NearestDocuments:
         """The documents nearest to a question, and what they are linked to."""
         work = search.retrieve(self._client, corpus, embedding, embedding_version, limit)
         return self._loop.run(work, 10 * self._client.timeout_seconds)

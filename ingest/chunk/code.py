@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from sluice.contracts.grammar import has_grammar, parse
 from sluice.ingest.chunk.passage import Breadcrumbs, Passage
 from sluice.ingest.chunk.prose import cut_text, joined
 from sluice.ingest.embed.tokens import TokenSpans
+from sluice.text.grammar import has_grammar, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node

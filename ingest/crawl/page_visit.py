@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.contracts.budget import Allowance, Spend
 from sluice.contracts.errors import BudgetExhausted, PolicyRefused, TimedOut
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.known_pages import PageLink, PageMemory
+from sluice.contracts.known_pages import PageLink, RememberedPage
 from sluice.contracts.operations.hosts import HostCounts
 from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.crawl.crawled_page import GONE, CrawledPage, NoIndex, Note, PageGone
@@ -88,6 +88,18 @@ class BudgetMeter:
         self.milliseconds += min(max(0.0, seconds), at_most) * 1_000
 
 
+class KnownPages(Protocol):
+    """What was read of each page before."""
+
+    def recall(self, corpus: str, url: str) -> RememberedPage | None:
+        """The page at `url`, where the index holds what was read of it.
+
+        Raises:
+            Unavailable: the memory does not answer.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlContext:
     """The services of a crawler. `clock` gives times with their zone.
@@ -107,7 +119,7 @@ class CrawlContext:
     site_maps: SiteMaps
     clock: Callable[[], datetime]
     check_cancelled: CancelCheck = never_cancelled
-    known_pages: PageMemory | None = None
+    known_pages: KnownPages | None = None
     host_memory: HostMemory | None = None
     host_stats: HostStats | None = None
 

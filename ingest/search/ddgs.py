@@ -16,8 +16,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from lxml.etree import LxmlError
 
-from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from sluice.contracts.extras import needed
+from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable, needed
 from sluice.ingest.extract.charset import decode
 from sluice.ingest.http.fetch import REDIRECTS, Fetched, Fetcher, FetchLimits
 from sluice.ingest.politeness.response_verdict import retry_after_seconds

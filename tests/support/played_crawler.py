@@ -13,7 +13,6 @@ from sluice.contracts.errors import (
     InvalidInput,
     TimedOut,
 )
-from sluice.contracts.known_pages import PageMemory
 from sluice.ingest.circuit_breaker import HostBreakers, host_rule
 from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from sluice.ingest.crawl.sitemap import SiteMaps
@@ -23,6 +22,7 @@ from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS, HostRateLimit
 from sluice.ingest.politeness.robots import RobotsCache
 from sluice.ingest.settings import CrawlSettings
+from sluice.ledger.known_pages import PageMemory
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
 SHELL = "<div id=root></div><script src=app.js></script>"

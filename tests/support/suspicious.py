@@ -18,7 +18,7 @@ class Suspicious:
     word: str = EVIL
 
     def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
-        """As `DocumentInspector.inspect`."""
+        """As `GuardedInspection.inspect`."""
         chunks = tuple(map(self._judged, document.chunks))
         return document.model_copy(update={"chunks": chunks, "inspected_by": self.version})
 

@@ -15,7 +15,7 @@ import structlog
 
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.index import Answer, StaleCitation
-from sluice.contracts.known_pages import PageMemory
+from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.trust.citations import CitedChunk
 from sluice.otel import metrics

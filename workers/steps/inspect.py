@@ -31,10 +31,10 @@ from sluice.workers.steps.embed import load_chunks
 from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import DocumentInspector
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.wiring.corpora import CorpusReaders
+    from sluice.workers.wiring.inspector import GuardedInspection
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ class Inspected(NamedTuple):
 class Inspection(Step):
     """Looks for attacks and private data in chunks before they are embedded."""
 
-    inspector: DocumentInspector
+    inspector: GuardedInspection
     readers: CorpusReaders
     ledger: Ledger
     blobs: BlobStore

@@ -18,11 +18,12 @@ from sluice.contracts.document import ChunkBatch, Document, Provenance, document
 from sluice.contracts.errors import NotFound, PolicyRefused, SluiceError
 from sluice.contracts.event import Body, Event, Gap
 from sluice.contracts.ingest import EgressRefused, PageCrawled, PageWithdrawn, SearchCompleted
-from sluice.contracts.known_pages import PageMemory, RememberedPage
+from sluice.contracts.known_pages import RememberedPage
 from sluice.contracts.outcome import Next
 from sluice.ingest.crawl.crawled_page import withdrawal_in
 from sluice.ingest.crawl.crawler import CrawledPage, UnchangedPage
 from sluice.ingest.egress.crawl_account import EgressReport
+from sluice.ledger.known_pages import PageMemory
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.transient_pages import TransientPages
 from sluice.workers.wiring.corpora import CorpusReaders

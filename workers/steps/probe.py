@@ -11,7 +11,6 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
-from sluice.contracts.known_pages import PageMemory
 from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.retrieval import Query, Retrieval
@@ -33,6 +32,7 @@ from sluice.gate.profile import Profile
 from sluice.gate.words import question_words
 from sluice.index.search.probe import RawHit
 from sluice.ingest.embed.port import Vectors
+from sluice.ledger.known_pages import PageMemory
 from sluice.memory.ports import Sanitise
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.recall.rank import rank

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from sluice.contracts.errors import NotInstalled
-from sluice.contracts.extras import needed
-from sluice.contracts.known_pages import PageMemory
+from sluice.contracts.errors import NotInstalled, needed
 from sluice.ingest.circuit_breaker import HostBreakers, host_rule
 from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from sluice.ingest.crawl.sitemap import SiteMaps
@@ -22,6 +20,7 @@ from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.politeness.hosts import HostMemory, HostStats
 from sluice.ingest.politeness.rate_limit import HostRateLimit
 from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsCache
+from sluice.ledger.known_pages import PageMemory
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.observers import count_circuit_opened, utc_now

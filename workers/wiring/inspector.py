@@ -14,7 +14,7 @@ import structlog
 from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import ChunkedDocument, DocumentInspector
+    from sluice.contracts.document import ChunkedDocument
     from sluice.ingest.embed.port import Embedder, Vectors
     from sluice.trust.inspect import Inspector
     from sluice.workers.settings import Settings
@@ -23,7 +23,10 @@ log = structlog.get_logger(__name__)
 
 
 class GuardedInspection:
-    """A `DocumentInspector`: the whole inspection while the local model is there, the rules alone otherwise."""
+    """Looks for attacks and private data in chunks: by the rules alone while the local model is not there.
+
+    Safe for threads.
+    """
 
     def __init__(self, whole: Inspector, rules_alone: Inspector, embed: Callable[[Sequence[str]], Vectors]) -> None:
         self._whole = whole
@@ -33,11 +36,14 @@ class GuardedInspection:
 
     @property
     def version(self) -> str:
-        """Of what inspects now."""
+        """Stands for the rules and the model: what another version has inspected may be judged otherwise now."""
         return (self._rules_alone if self._is_model_missing else self._whole).version
 
     def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
-        """As `DocumentInspector.inspect`."""
+        """The document with `inspection` set on those of its chunks in which something was found, and `inspected_by`.
+
+        Its chunks stay as many and in the same order; those that are blocked are among them.
+        """
         if not self._is_model_missing:
             try:
                 return self._whole.inspect(document, self._embed)
@@ -47,7 +53,7 @@ class GuardedInspection:
         return self._rules_alone.inspect(document, self._embed)
 
 
-def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> DocumentInspector:
+def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> GuardedInspection:
     """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
     from sluice.trust.guard.guard import ModelGuard, RuleGuard
     from sluice.trust.inspect import Inspector

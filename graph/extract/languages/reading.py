@@ -12,13 +12,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.contracts.grammar import grammar_of
 from sluice.graph.extract.languages.c import CPP, C
 from sluice.graph.extract.languages.go import GO
 from sluice.graph.extract.languages.java import JAVA
 from sluice.graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
 from sluice.graph.extract.languages.rules import Placed, Rules, joined, line_of, text_of
 from sluice.graph.extract.languages.rust import RUST
+from sluice.text.grammar import grammar_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from sluice.contracts.grammar import parse
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
 from sluice.graph.extract.python.definitions import definition_edges, wrapping_edges
 from sluice.graph.extract.python.expressions import Expressions
@@ -17,6 +16,7 @@ from sluice.graph.extract.python.reader import Reader, module_name, package_name
 from sluice.graph.extract.python.references import References
 from sluice.graph.extract.python.scopes import Reading, Scope, Value, last_line, line, text
 from sluice.graph.extract.statements import put_together
+from sluice.text.grammar import parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node as SyntaxNode

@@ -54,7 +54,7 @@ print(json.dumps([name for name in sys.modules if name.startswith(MISSING)]))
 
 def test_source_code_has_no_grammar_and_is_ingested_by_lines() -> None:
     assert told("""
-from sluice.contracts.grammar import has_grammar
+from sluice.text.grammar import has_grammar
 print(json.dumps([has_grammar("python"), has_grammar("go"), has_grammar("prose")]))
 """) == [False, False, False]
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.document import document_id_for
-from sluice.contracts.known_pages import PageLink, PageMemory, RememberedPage, WithdrawnPage
+from sluice.contracts.known_pages import PageLink, RememberedPage, WithdrawnPage
 from sluice.ingest.crawl.page_scan import MAX_LINKS, MAX_TEXT_CHARACTERS
 from sluice.ingest.url import MAX_URL_CHARACTERS
 from sluice.ledger.database import Database
-from sluice.ledger.known_pages import LedgerPageMemory
+from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.install import install
 
@@ -44,7 +44,7 @@ def database(ledger_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def memory(database: Database) -> PageMemory:
-    return LedgerPageMemory(database, read_as="1")
+    return PageMemory(database, read_as="1")
 
 
 def held(memory: PageMemory, page: RememberedPage = PAGE, run_id: str = "run_1") -> None:
@@ -154,7 +154,7 @@ def test_everything_may_be_told_twice(memory: PageMemory) -> None:
 
 def test_pages_that_were_read_in_another_way_are_read_anew(database: Database, memory: PageMemory) -> None:
     held(memory)
-    assert LedgerPageMemory(database, read_as="2").recall("docs", URL) is None
+    assert PageMemory(database, read_as="2").recall("docs", URL) is None
 
 
 def test_seeing_a_page_again_makes_it_younger_and_never_older(memory: PageMemory) -> None:
@@ -204,9 +204,9 @@ def test_when_a_document_was_seen_last_is_told_by_its_latest_page(memory: PageMe
 
 
 def test_of_a_corpus_whose_files_are_gone_nothing_is_recalled(database: Database) -> None:
-    held(LedgerPageMemory(database))
-    assert LedgerPageMemory(database, is_there=lambda corpus: corpus == "docs").recall("docs", URL)
-    assert LedgerPageMemory(database, is_there=lambda corpus: False).recall("docs", URL) is None
+    held(PageMemory(database))
+    assert PageMemory(database, is_there=lambda corpus: corpus == "docs").recall("docs", URL)
+    assert PageMemory(database, is_there=lambda corpus: False).recall("docs", URL) is None
 
 
 def test_pages_that_were_not_seen_lately_are_listed_the_longest_unseen_first(memory: PageMemory) -> None:

@@ -10,9 +10,7 @@ from sluice.contracts.graph.api import (
     CypherRequest,
     CypherResult,
     GraphServerHealth,
-    NearDocument,
     NearestDocuments,
-    NearLink,
 )
 from sluice.workers.context import Context
 
@@ -90,15 +88,7 @@ def nearest_on_graph_server(context: Context, corpus: str, question: str, limit:
     if model is None:
         raise Unavailable(f"corpus {corpus} has no vectors yet")
     vector = context.embedding.embed_question([question], model).vectors[0]
-    found = server.retrieve(corpus, vector.tolist(), model, limit)
-    linked = tuple(
-        NearLink(
-            from_document_id=one.start, **{name: value for name, value in one._asdict().items() if name != "start"}
-        )
-        for one in found.linked
-    )
-    documents = tuple(NearDocument(**one._asdict()) for one in found.documents)
-    return NearestDocuments(documents=documents, linked=linked, by_vector_index=found.by_index)
+    return server.retrieve(corpus, vector.tolist(), model, limit)
 
 
 _OF_THE_FEEDING = frozenset({"owner", "as_of", "sha256", "embedding"})

@@ -202,7 +202,7 @@ def test_the_nearest_documents_come_with_what_they_are_linked_to(world: World) -
     found = world.server.retrieve(world.corpus, (math.sqrt(0.5), math.sqrt(0.5), 0.0), MODEL, 2)
     assert [one.document_id for one in found.documents] == ["shop", "till"]
     assert [one.score for one in found.documents] == pytest.approx([math.sqrt(0.5)] * 2, abs=1e-4)
-    assert [(one.start, one.document_id, one.names, one.shared) for one in found.linked] == [
+    assert [(one.from_document_id, one.document_id, one.names, one.shared) for one in found.linked] == [
         ("shop", "till", ("python:till.count",), 1)
     ]
     assert not world.server.retrieve(world.corpus, (1.0, 0.0, 0.0), "model-b", 2).documents, "another model's vectors"
@@ -215,7 +215,7 @@ def test_a_corpus_is_searched_whole_where_others_crowd_the_vector_index(world: W
     world.server.upsert(world.other, [document(f"d{n}", 1, vector=(1.0, 0.001 * n, 0.0)) for n in range(30)])
     found = world.server.retrieve(world.corpus, (1.0, 0.0, 0.0), MODEL, 2)
     assert [one.document_id for one in found.documents] == ["mine"]
-    assert not found.by_index
+    assert not found.by_vector_index
 
 
 def test_a_vector_of_another_dimension_is_left_out_and_its_document_is_not(world: World) -> None:

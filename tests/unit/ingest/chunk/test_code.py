@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from sluice.contracts.document import Chunk, Document, Provenance
-from sluice.contracts.grammar import parse
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.chunk.code import Symbol, symbols_of
 from sluice.ingest.embed.tokens import count_tokens, load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
+from sluice.text.grammar import parse
 from tests.support.repository import REPOSITORY
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

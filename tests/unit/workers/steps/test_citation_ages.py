@@ -8,8 +8,8 @@ from typing import cast
 
 from sluice.contracts.document import Provenance
 from sluice.contracts.event import Event
-from sluice.contracts.known_pages import PageMemory
 from sluice.contracts.retrieval import RetrievedChunk
+from sluice.ledger.known_pages import PageMemory
 from sluice.otel import metrics
 from sluice.workers.runtime.event_counters import count_events
 from sluice.workers.steps.citations import unseen_seconds

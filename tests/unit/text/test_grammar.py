@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sluice.contracts.grammar import grammar_of, has_grammar
+from sluice.text.grammar import grammar_of, has_grammar
 
 LANGUAGES = ("python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp")
 
@@ -23,5 +23,5 @@ def test_a_language_without_a_grammar_is_known_as_such(language: str | None) -> 
 
 
 def test_importing_loads_no_grammar() -> None:
-    code = "import sys, sluice.contracts.grammar; print([n for n in sys.modules if n.startswith('tree_sitter_')])"
+    code = "import sys, sluice.text.grammar; print([n for n in sys.modules if n.startswith('tree_sitter_')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

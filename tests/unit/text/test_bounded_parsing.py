@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.grammar import MOST_SOURCE_BYTES, parse
+from sluice.text.grammar import MOST_SOURCE_BYTES, parse
 
 LANGUAGES = ("python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp")
 
