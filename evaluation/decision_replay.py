@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import Field
 
@@ -100,9 +100,7 @@ def summarise_replay(
         uncertain=uncertain,
         transitions={f"{before} -> {after}": count for (before, after), count in sorted(transitions.items())},
         costs=dict(costs),
-        usd=_difference("usd", transitions, costs),
-        milliseconds=_difference("milliseconds", transitions, costs),
-        external_calls=_difference("external_calls", transitions, costs),
+        **{unit: _difference(unit, transitions, costs) for unit in ("usd", "milliseconds", "external_calls")},
         examples=tuple(examples),
     )
 
@@ -110,12 +108,16 @@ def summarise_replay(
 def _difference(
     unit: str, transitions: Mapping[tuple[Plan, Plan], int], costs: Mapping[Plan, PlanCost]
 ) -> float | None:
-    """The sum over the changed runs of the mean cost after less that before."""
+    return difference_in_cost(transitions, lambda plan: getattr(costs.get(plan), unit, None))
+
+
+def difference_in_cost(
+    transitions: Mapping[tuple[Plan, Plan], int], cost_of: Callable[[Plan], float | None]
+) -> float | None:
+    """What runs cost more by the second plan of each pair than by the first; None where the cost of one is unknown."""
     total = 0.0
     for (before, after), count in transitions.items():
-        if before is after:
-            continue
-        was, becomes = (getattr(costs.get(plan, PlanCost()), unit) for plan in (before, after))
+        was, becomes = (cost_of(before), cost_of(after)) if before is not after else (0.0, 0.0)
         if was is None or becomes is None:
             return None
         total += count * (becomes - was)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.errors import Conflict, NotFound
+from sluice.disk.durable import replace_file
 
 MODELS_DIR = Path(__file__).parent / "rag_gate"
 MODEL, METADATA, UNSEEN, REPORT = "model.json", "metadata.json", "unseen.json", "report.md"
@@ -66,9 +67,7 @@ def write_model(folder: Path, files: Mapping[str, bytes]) -> None:
         raise Conflict(f"{folder} holds a model: a version is written once; name another with --version")
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(files, key=lambda name: name == MODEL):
-        part = folder / f"{name}.part"
-        part.write_bytes(files[name])
-        part.replace(folder / name)
+        replace_file(folder / name, files[name])
 
 
 class Said(NamedTuple):

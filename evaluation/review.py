@@ -3,11 +3,11 @@ Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sluice.contracts.base import Moment, Value
-from sluice.evaluation.intervals import Interval
+from sluice.evaluation.report import Block, Table, say, say_number
 from sluice.evaluation.retrieval.report import Report
 from sluice.evaluation.run_totals import Summary
 
@@ -71,52 +71,47 @@ def read_benchmarks(reports: Sequence[tuple[Path, Report]]) -> tuple[RetrievalBe
     return tuple(sorted(found, key=lambda one: one.made_at))
 
 
-def write_markdown(packet: ReviewPacket) -> str:
-    """The packet for people."""
-    return "\n".join(_lines(packet)) + "\n"
-
-
-def _lines(packet: ReviewPacket) -> Iterator[str]:
+def list_blocks(packet: ReviewPacket) -> Iterator[Block]:
+    """The packet to be read."""
     yield f"# Review of the gate, {packet.since:%Y-%m-%d} to {packet.made_at:%Y-%m-%d}"
-    yield f"\nSluice {packet.sluice_version}.\n\n## What it cost, and how it did\n"
-    yield "| profile | plan | runs | judged | satisfaction | USD per successful task | p95 s | external calls a run |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for profile, plans in packet.plans.items():
-        for plan, summary in plans.items():
-            p95 = "-" if summary.p95_milliseconds is None else f"{summary.p95_milliseconds / 1e3:.2f}"
-            yield (
-                f"| {profile} | {plan} | {summary.runs} | {summary.coverage:.0%} | {_told(summary.satisfaction)} | "
-                f"{_told(summary.usd_per_success, 4)} | {p95} | {_told(summary.external_calls)} |"
-            )
-    yield "\n## Configurations\n"
-    for one in packet.configurations:
-        yield f"- {one.since:%Y-%m-%d %H:%M} UTC: {one.profile} by {one.config_hash[:12]}"
-        yield from (f"  - {name}: {before} -> {after}" for name, (before, after) in one.changed.items())
-    yield from _or_none(packet.configurations, "No configuration began to decide.")
-    yield "\n## Retrieval and reranking\n"
-    for benchmark in packet.benchmarks:
-        means = ", ".join(
-            f"{name} {mean:.4f} (p95 {benchmark.p95_ms[name]:.1f} ms)" for name, mean in benchmark.nDCG_at_10.items()
-        )
-        reranked = ", reranked" if benchmark.reranked else ""
-        yield f"- {benchmark.made_at:%Y-%m-%d}, {benchmark.source}{reranked}: nDCG@10 {means} ({benchmark.path})"
-    yield from _or_none(packet.benchmarks, "No report of `sluice eval retrieval` was given.")
-    yield "\n## Alerts and steps\n"
-    yield from (f"- {one.at:%Y-%m-%d %H:%M} UTC, {one.kind}: {one.told}" for one in packet.incidents)
-    yield from _or_none(packet.incidents, "None.")
-    yield "\n## Red team\n"
-    for channel, counts in packet.red_team.items():
-        yield f"- {channel}: " + ", ".join(f"{count} {what}" for what, count in counts.items())
-    yield from _or_none(packet.red_team, "No result of `sluice eval redteam --json` was given.")
+    yield f"Sluice {packet.sluice_version}."
+    columns = ("profile", "plan", "runs", "judged", "satisfaction", "USD per success", "p95 s", "external calls")
+    rows = [_plan_row(profile, plan, of) for profile, plans in packet.plans.items() for plan, of in plans.items()]
+    yield Table("What it cost, and how it did", columns, rows)
+    yield "## Configurations"
+    yield _list(map(_configuration, packet.configurations), "No configuration began to decide.")
+    yield "## Retrieval and reranking"
+    yield _list(map(_benchmark, packet.benchmarks), "No report of `sluice eval retrieval` was given.")
+    yield "## Alerts and steps"
+    yield _list((f"{one.at:%Y-%m-%d %H:%M} UTC, {one.kind}: {one.told}" for one in packet.incidents), "None.")
+    yield "## Red team"
+    told = (
+        f"{channel}: " + ", ".join(f"{count} {what}" for what, count in counts.items())
+        for channel, counts in packet.red_team.items()
+    )
+    yield _list(told, "No result of `sluice eval redteam --json` was given.")
 
 
-def _or_none(entries: object, told: str) -> Iterator[str]:
-    if not entries:
-        yield told
+def _list(items: Iterable[str], otherwise: str) -> str:
+    return "\n".join(f"- {item}" for item in items) or otherwise
 
 
-def _told(interval: Interval | None, digits: int = 3) -> str:
-    """An estimate with its interval; a dash where there is none."""
-    if interval is None:
-        return "-"
-    return f"{interval.estimate:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+def _plan_row(profile: str, plan: str, summary: Summary) -> tuple[str, ...]:
+    p95 = summary.p95_milliseconds
+    return (
+        *(profile, plan, str(summary.runs), f"{summary.coverage:.0%}", say(summary.satisfaction)),
+        say(summary.usd_per_success, ".4f"),
+        say_number(p95 and p95 / 1e3, ".2f"),
+        say(summary.external_calls),
+    )
+
+
+def _configuration(one: WeightChange) -> str:
+    changes = "".join(f"\n  - {name}: {before} -> {after}" for name, (before, after) in one.changed.items())
+    return f"{one.since:%Y-%m-%d %H:%M} UTC: {one.profile} by {one.config_hash[:12]}{changes}"
+
+
+def _benchmark(one: RetrievalBenchmark) -> str:
+    means = ", ".join(f"{name} {mean:.4f} (p95 {one.p95_ms[name]:.1f} ms)" for name, mean in one.nDCG_at_10.items())
+    reranked = ", reranked" if one.reranked else ""
+    return f"{one.made_at:%Y-%m-%d}, {one.source}{reranked}: nDCG@10 {means} ({one.path})"

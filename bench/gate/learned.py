@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.gate.coverage import COLLECTIONS
+from sluice.evaluation.report import to_markdown
 from sluice.gate.learned.model import Costs
 from sluice.gate.profile import load_profiles
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
@@ -24,7 +25,7 @@ from sluice.workers.settings import Settings
 from sluice.workers.training.cross_validation import WAYS, compare
 from sluice.workers.training.examples import Example, examples_of_cases, weigh_together
 from sluice.workers.training.prior_sets import QUESTIONS, prior_cases
-from sluice.workers.training.training import table
+from sluice.workers.training.training import tabulate
 from tests.support.repository import MODELS
 
 PSEUDO_RUNS = 1_000.0
@@ -48,7 +49,7 @@ def main() -> None:
         compared = list(compare(weigh_together(chosen, [], PSEUDO_RUNS), WAYS, embedder.fingerprint, Costs(), profile))
         for way in WAYS:
             rows = [one for one in compared if one.way == way]
-            print(f"\n{title}, {way}\n\n" + "\n".join(table(rows)))
+            print(f"\n{title}, {way}\n\n" + to_markdown([tabulate(rows)]))
 
 
 def half_of_the_articles(examples: Sequence[Example]) -> list[Example]:

@@ -36,6 +36,7 @@ from sluice.cli.quality.trust import guard, redteam
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
 from sluice.evaluation.ragas.environment import FOLDER, install
+from sluice.evaluation.report import write_report
 from sluice.evaluation.retrieval.ask import Answered, ask_all
 from sluice.evaluation.retrieval.cases import (
     Case,
@@ -54,8 +55,7 @@ from sluice.evaluation.retrieval.report import (
     cache_hit_rate,
     list_unknown,
     make_report,
-    read_report,
-    write_report,
+    read_retrieval_report,
 )
 from sluice.evaluation.retrieval.submit import Submitted, submit_documents
 from sluice.evaluation.retrieval.tables import (
@@ -186,7 +186,7 @@ def compare_reports(
 ) -> None:
     """Compare two reports of the same questions; leave with 1 when a headline measure dropped too far."""
     with errors_told(as_json=as_json):
-        found = compare(read_report(before), read_report(after), max_drop)
+        found = compare(read_retrieval_report(before), read_retrieval_report(after), max_drop)
         told = {**found.model_dump(mode="json"), "ok": not found.drops} if as_json else found
         print_report(told, _print_comparison, as_json=as_json, good=not found.drops)
 

@@ -12,11 +12,11 @@ from sluice.cli.operate.dead_letter_options import moment
 from sluice.cli.output import AsJson, console, marked, print_report, print_table
 from sluice.cli.session import session
 from sluice.contracts.errors import InvalidInput
+from sluice.evaluation import review as review_packet
 from sluice.evaluation.decision_replay import DecisionReplay
-from sluice.evaluation.intervals import Interval
 from sluice.evaluation.phases import PhaseReport
-from sluice.evaluation.review import write_markdown
-from sluice.evaluation.rollout.ab_report import to_markdown
+from sluice.evaluation.report import say, say_number, to_markdown, write_report
+from sluice.evaluation.rollout import ab_report
 from sluice.evaluation.run_totals import Summary
 from sluice.workers.context import Context
 from sluice.workers.service.learning import phases
@@ -40,7 +40,6 @@ COLUMNS = (
     "tokens",
     "crawl ok",
 )
-_UNKNOWN = "–"
 ActiveVersion = Annotated[
     str | None, typer.Argument(metavar="[VERSION]", help="The model; the active one where it is left out.")
 ]
@@ -93,34 +92,16 @@ def _figures(summary: Summary) -> tuple[str, ...]:
     return (
         f"{summary.runs:,}",
         f"{summary.judged:,} ({summary.coverage:.0%})",
-        _told(summary.satisfaction, ".2f"),
-        _days(summary.freshness_gain_seconds),
-        _told(summary.usd_per_success, ".4f"),
+        say(summary.satisfaction, ".2f"),
+        say(summary.freshness_gain_seconds, ".1f", per=86_400, unit=" d"),
+        say(summary.usd_per_success, ".4f"),
         f"{summary.total_usd:.2f}",
-        _seconds(summary.p50_milliseconds),
-        _seconds(summary.p95_milliseconds),
-        _UNKNOWN if summary.external_calls is None else f"{summary.external_calls.estimate:.1f}",
-        _told(summary.precision_at_k, ".2f"),
-        _UNKNOWN if summary.token_spend is None else f"{summary.token_spend:,.0f}",
-        _told(summary.crawl_success_rate, ".2f"),
+        *(say_number(of and of / 1e3, ".2f") for of in (summary.p50_milliseconds, summary.p95_milliseconds)),
+        say_number(summary.external_calls.estimate if summary.external_calls else None, ".1f"),
+        say(summary.precision_at_k, ".2f"),
+        say_number(summary.token_spend, ",.0f"),
+        say(summary.crawl_success_rate, ".2f"),
     )
-
-
-def _told(interval: Interval | None, form: str) -> str:
-    if interval is None:
-        return _UNKNOWN
-    return f"{interval.estimate:{form}} ({interval.low:{form}}–{interval.high:{form}})"
-
-
-def _days(interval: Interval | None) -> str:
-    if interval is None:
-        return _UNKNOWN
-    low, high = interval.low / 86_400, interval.high / 86_400
-    return f"{interval.estimate / 86_400:.1f} d ({low:.1f}–{high:.1f})"
-
-
-def _seconds(milliseconds: float | None) -> str:
-    return _UNKNOWN if milliseconds is None else f"{milliseconds / 1e3:.2f}"
 
 
 def rollout_report(
@@ -131,7 +112,7 @@ def rollout_report(
     """Report on a model: the arms side by side with intervals, the verdict, and where its plans differ."""
     with session(as_json=as_json) as context:
         report = RolloutDesk(context).report(version)
-        page = to_markdown(report)
+        page = to_markdown(ab_report.list_blocks(report))
         if markdown is not None:
             markdown.write_text(page)
         print_report(
@@ -197,9 +178,8 @@ def review(
     """Write the review packet: weights, rerankers, cost per task, alerts, red-team results."""
     with session(as_json=as_json) as context:
         packet = make_packet(context, since, datetime.now(UTC), report or [], redteam or [])
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "review.json").write_text(packet.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        (output / "review.md").write_text(write_markdown(packet), encoding="utf-8")
+        write_report(packet, output / "review.json")
+        (output / "review.md").write_text(to_markdown(review_packet.list_blocks(packet)), encoding="utf-8")
         told = f"written: {marked(output / 'review.md')}"
         print_report(packet, lambda _: console.print(told, highlight=False, soft_wrap=True), as_json=as_json)
 

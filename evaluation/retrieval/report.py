@@ -1,7 +1,6 @@
 """The report of an evaluation: what was asked of what, every value, and the misses. One JSON file.
 
-The figures of the retrieval RFC stand at its head, by the RFC's own keys. It is written to a temporary file and
-renamed, so that a report is whole or not there.
+The figures of the retrieval RFC stand at its head, by the RFC's own keys.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sluice.contracts.base import CorpusName, Moment, Sha256, Value, is_empty
-from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import Strategy
-from sluice.disk.durable import replace_file
+from sluice.evaluation.report import read_report
 from sluice.evaluation.retrieval.ask import TOP_K, Answered, Miss
 from sluice.evaluation.retrieval.cases import Case, fingerprint
 from sluice.evaluation.retrieval.measures import MEASURES, bootstrap_interval, compute_measures
@@ -196,25 +194,9 @@ def summarise_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean
     }
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Put the report at the path, whole or not at all; folders on the way are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, f"{report.model_dump_json(indent=1)}\n".encode())
-
-
-def read_report(path: Path) -> Report:
-    """A report that was written.
-
-    Raises:
-        InvalidInput: the file cannot be read, or is no report of this version.
-    """
-    try:
-        return Report.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
-    except ValidationError as error:
-        field, problem = first_problem(error)
-        raise InvalidInput(str(path), f"no report: {field}: {problem}", "`sluice eval` writes them") from error
+def read_retrieval_report(path: Path) -> Report:
+    """A report that `sluice eval retrieval` wrote. Raises as `read_report`."""
+    return read_report(path, Report, "sluice eval")
 
 
 def _strategy_report(cases: Sequence[Case], answers: Sequence[Answered]) -> StrategyReport:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from sluice.evaluation.report import Table
 from sluice.evaluation.retrieval.ask import Miss
 from sluice.evaluation.retrieval.compare import Change, Comparison
 from sluice.evaluation.retrieval.fit_fusion import FusionFit
@@ -12,14 +12,6 @@ from sluice.evaluation.retrieval.measures import DEPTH, HEADLINES, MEASURES
 from sluice.evaluation.retrieval.report import Mean, Report
 
 NONE_DROPPED = f"none of {', '.join(HEADLINES)} dropped"
-
-
-class Table(NamedTuple):
-    """What is printed."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def metrics_table(report: Report) -> Table:

@@ -7,13 +7,15 @@ and the shares of judged runs are tested before any of them is read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.contracts.base import Moment, Value
 from sluice.contracts.gate import GateDecided
 from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.rollout import Rollout
 from sluice.contracts.plan import Plan
+from sluice.evaluation.decision_replay import difference_in_cost
+from sluice.evaluation.report import Block, Table, say_number, say_spread
 from sluice.evaluation.rollout.arm_figures import ArmFigures, Metric
 from sluice.evaluation.rollout.canary import SAMPLE_RATIO_P, MetricComparison, StageVerdict
 
@@ -91,10 +93,7 @@ def make_report(
         verdict=verdict,
         stage_runs=stage_runs,
         expected_runs=expected_runs,
-        arms={
-            name: ArmSize(runs=arm.runs, units=arm.units, ended=arm.ended, failed=arm.failed, judged=arm.judged)
-            for name, arm in sorted(arms.items())
-        },
+        arms={name: ArmSize.model_validate(arm, from_attributes=True) for name, arm in sorted(arms.items())},
         plans=plans,
     )
 
@@ -109,7 +108,6 @@ def compare_plans(
         if use is not None and use.version == model_version and use.plan is not None:
             pairs[decided.scored_plan, use.plan] += 1
     differing = {pair: runs for pair, runs in pairs.items() if pair[0] != pair[1]}
-    known = all(plan in usd_of_plan for pair in differing for plan in pair)
     return PlanDifferences(
         asked=pairs.total(),
         alike=pairs.total() - sum(differing.values()),
@@ -117,41 +115,29 @@ def compare_plans(
             PlanDifference(heuristic=pair[0], model=pair[1], runs=runs)
             for pair, runs in sorted(differing.items(), key=lambda one: (-one[1], one[0]))
         ),
-        usd_difference=sum(runs * (usd_of_plan[b] - usd_of_plan[a]) for (a, b), runs in differing.items())
-        if known
-        else None,
+        usd_difference=difference_in_cost(differing, usd_of_plan.get),
     )
 
 
-def to_markdown(report: AbReport) -> str:
-    """The report as a page."""
+def list_blocks(report: AbReport) -> Iterator[Block]:
+    """The report to be read."""
     verdict = report.verdict
-    lines = [
-        f"# Model {report.model_version} against the gate's weights",
-        "",
-        f"**{report.headline}**",
-        "",
+    yield f"# Model {report.model_version} against the gate's weights"
+    yield f"**{report.headline}**"
+    most = "so far" if report.expected_runs is None else f"in this stage, which takes {report.expected_runs} at most"
+    yield (
         f"{report.status} at {report.share:.0%} since {report.since:%Y-%m-%d %H:%M} UTC; "
-        f"verdict: **{verdict.kind}** ({verdict.why}).",
-        _length(report),
-        "",
-        "| arm | runs | units | ended | failed | judged |",
-        "|---|--:|--:|--:|--:|--:|",
-        *(
-            f"| {name} | {a.runs} | {a.units} | {a.ended} | {a.failed} | {a.judged} |"
-            for name, a in report.arms.items()
-        ),
-        "",
+        f"verdict: **{verdict.kind}** ({verdict.why}).\n{report.stage_runs} gate runs {most}."
+    )
+    rows = [(name, *(str(count) for _, count in size)) for name, size in report.arms.items()]
+    yield Table("", ("arm", *ArmSize.model_fields), rows)
+    yield (
         f"Arms of equal size: p = {verdict.sample_ratio_p:.3g}. Judged alike: p = {verdict.feedback_ratio_p:.3g}. "
-        f"Below {SAMPLE_RATIO_P} no verdict is given.",
-        "",
-        "| metric | canary | control | difference, 95 % at every look | relative |",
-        "|---|--:|--:|---|---|",
-        *(_row(one) for one in verdict.metrics),
-        "",
-        *_plans(report.plans),
-    ]
-    return "\n".join(lines) + "\n"
+        f"Below {SAMPLE_RATIO_P} no verdict is given."
+    )
+    columns = ("metric", "canary", "control", "difference, 95 % at every look", "relative")
+    yield Table("", columns, [_row(one) for one in verdict.metrics])
+    yield from _plans(report.plans)
 
 
 def _headline(rollout: Rollout, verdict: StageVerdict, plans: PlanDifferences) -> str:
@@ -171,38 +157,21 @@ def _headline(rollout: Rollout, verdict: StageVerdict, plans: PlanDifferences) -
     return f"{name} is not shown to be better or worse: {told}."
 
 
-def _length(report: AbReport) -> str:
-    if report.expected_runs is None:
-        return f"{report.stage_runs} gate runs so far."
-    return f"{report.stage_runs} gate runs in this stage, which takes {report.expected_runs} at most."
+def _row(one: MetricComparison) -> tuple[str, ...]:
+    difference = say_spread(one.difference, one.low, one.high, "+.4g")
+    relative = say_spread(one.relative, one.relative_low, one.relative_high, "+.1%")
+    return _NAMES[one.metric], say_number(one.canary), say_number(one.control), difference, relative
 
 
-def _row(one: MetricComparison) -> str:
-    name = _NAMES[one.metric]
-    if one.canary is None or one.control is None:
-        return f"| {name} | {_number(one.canary)} | {_number(one.control)} | | |"
-    difference = relative = ""
-    if one.difference is not None and one.low is not None and one.high is not None:
-        difference = f"{one.difference:+.4g} ({one.low:+.4g} to {one.high:+.4g})"
-    if one.relative is not None and one.relative_low is not None and one.relative_high is not None:
-        relative = f"{one.relative:+.1%} ({one.relative_low:+.1%} to {one.relative_high:+.1%})"
-    return f"| {name} | {_number(one.canary)} | {_number(one.control)} | {difference} | {relative} |"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
-
-
-def _plans(plans: PlanDifferences) -> list[str]:
+def _plans(plans: PlanDifferences) -> Iterator[Block]:
     if not plans.asked:
-        return ["The model was asked for no run."]
+        yield "The model was asked for no run."
+        return
     usd = plans.usd_difference
     cost = "a sum that is not known, as one of the plans was never run" if usd is None else f"{usd:+.4f} USD"
-    return [
+    yield (
         f"Its plan is that of the weights in {plans.alike} of the {plans.asked} runs that it was asked for. "
-        f"By its plans these change their cost by {cost}, at the mean cost of a run of each plan.",
-        "",
-        "| by the weights | by the model | runs |",
-        "|---|---|--:|",
-        *(f"| {one.heuristic} | {one.model} | {one.runs} |" for one in plans.differences),
-    ]
+        f"By its plans these change their cost by {cost}, at the mean cost of a run of each plan."
+    )
+    rows = [(one.heuristic, one.model, str(one.runs)) for one in plans.differences]
+    yield Table("", ("by the weights", "by the model", "runs"), rows)

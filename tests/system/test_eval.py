@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
-from sluice.evaluation.retrieval.report import read_report, write_report
+from sluice.evaluation.report import write_report
+from sluice.evaluation.retrieval.report import read_retrieval_report
 from tests.support.evaluation_samples import report
 from tests.support.instance import Instance
 
@@ -69,7 +70,7 @@ def asked(instance: Instance, *arguments: str) -> Any:
 
 
 def test_a_collection_is_ingested_asked_by_every_strategy_and_reported(evaluated: Instance) -> None:
-    found = read_report(evaluated.folder / "reports" / "retrieval-metrics.json")
+    found = read_retrieval_report(evaluated.folder / "reports" / "retrieval-metrics.json")
     assert tuple(found.strategies) == TEXT_STRATEGIES
     assert (found.case_count, found.unjudged_count, found.fed.document_count if found.fed else 0) == (2, 1, 3)
     assert (found.subject.corpus, len(found.generations)) == ("eval-tiny", 1)

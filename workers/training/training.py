@@ -18,6 +18,7 @@ import numpy as np
 from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.evaluation.learned_gate import METADATA, MODEL, REPORT, UNSEEN, count_said
+from sluice.evaluation.report import Block, Table, say_spread, to_markdown
 from sluice.gate.learned.model import Costs, GateModel
 from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger
@@ -59,7 +60,7 @@ class Training:
             MODEL: model.to_bytes(),
             METADATA: _json(metadata),
             UNSEEN: _json(self._unseen(examples)),
-            REPORT: report(metadata, comparisons).encode(),
+            REPORT: to_markdown(list_blocks(metadata, comparisons)).encode(),
         }
 
     def _unseen(self, examples: Sequence[Example]) -> Any:
@@ -126,48 +127,43 @@ def describe_collection(folder: Path) -> dict[str, Any]:
     }
 
 
-def report(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) -> str:
-    """The measures as Markdown."""
-    lines = [
-        f"# Learned gate {metadata['version']}",
-        "",
+def list_blocks(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) -> Iterator[Block]:
+    """The measures to be read."""
+    yield f"# Learned gate {metadata['version']}"
+    yield (
         f"Fitted {metadata['trained_at']} on {metadata['runs']['count']} recorded runs and "
         f"{len(metadata['collections'])} collections, which weigh as {metadata['pseudo_runs']:g} runs and fade as runs "
         f"come. Features {metadata['features_version']}, vectors of `{metadata['embedder_fingerprint']}`, calibration "
-        f"{metadata['calibration_method']}, against profile {metadata['profile']['name']}.",
-        "",
-        "F1 is of going outside where the corpus does not answer, AUC the area under its curve, ECE the expected",
-        "calibration error in ten bins of equal weight; in brackets 95 of 100 draws of the questions. *Perfect* is",
-        "what probabilities that are exactly right would measure on so many cases.",
-        "",
-    ]
+        f"{metadata['calibration_method']}, against profile {metadata['profile']['name']}."
+    )
+    yield (
+        "F1 is of going outside where the corpus does not answer, AUC the area under its curve, ECE the expected\n"
+        "calibration error in ten bins of equal weight; in brackets 95 of 100 draws of the questions. *Perfect* is\n"
+        "what probabilities that are exactly right would measure on so many cases."
+    )
     for way in WAYS:
         rows = [one for one in comparisons if one.way == way]
         if rows:
-            lines += [f"## {way.capitalize()}", "", *table(rows), ""]
-    return "\n".join(lines)
+            yield tabulate(rows, way.capitalize())
 
 
-def table(rows: Sequence[Comparison]) -> list[str]:
-    """A Markdown table of comparisons."""
-    lines = [
-        "| collection | cases | F1 profile | F1 learned | difference | AUC profile | AUC learned | ECE | perfect |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for one in rows:
-        gained, error = one.difference, one.calibration_error
-        lines.append(
-            f"| {one.source} | {one.cases} | {one.heuristic_f1:.3f} | {one.learned_f1:.3f} "
-            f"| {gained.value:+.3f} ({gained.low:+.3f} to {gained.high:+.3f}) "
-            f"| {one.heuristic_area:.3f} | {one.learned_area:.3f} "
-            f"| {error.value:.3f} ({error.low:.3f} to {error.high:.3f}) | {one.perfect_calibration_error:.3f} |"
-        )
+def tabulate(rows: Sequence[Comparison], title: str = "") -> Table:
+    """A row for each comparison, and their means."""
+    figures = ("F1 profile", "F1 learned", "difference", "AUC profile", "AUC learned", "ECE", "perfect")
     means = [float(np.mean([getattr(one, name) for one in rows])) for name in _AVERAGED]
-    before, after, area_before, area_after = means
-    lines.append(
-        f"| mean |  | {before:.3f} | {after:.3f} | {after - before:+.3f} | {area_before:.3f} | {area_after:.3f} |  |  |"
+    before, after, *areas = (f"{mean:.3f}" for mean in means)
+    last = ("mean", "", before, after, f"{means[1] - means[0]:+.3f}", *areas, "", "")
+    return Table(title, ("collection", "cases", *figures), [*map(_row, rows), last])
+
+
+def _row(one: Comparison) -> tuple[str, ...]:
+    return (
+        one.source,
+        str(one.cases),
+        *(f"{one.heuristic_f1:.3f}", f"{one.learned_f1:.3f}", say_spread(*one.difference, "+.3f")),
+        *(f"{one.heuristic_area:.3f}", f"{one.learned_area:.3f}", say_spread(*one.calibration_error, ".3f")),
+        f"{one.perfect_calibration_error:.3f}",
     )
-    return lines
 
 
 _AVERAGED = ("heuristic_f1", "learned_f1", "heuristic_area", "learned_area")

@@ -11,7 +11,8 @@ from bench.canary.simulate import World, simulate
 from sluice.contracts.learning.control import Arm
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.rollout.ab_report import compare_plans, make_report, to_markdown
+from sluice.evaluation.report import to_markdown
+from sluice.evaluation.rollout.ab_report import compare_plans, list_blocks, make_report
 from sluice.evaluation.rollout.arm_figures import ArmFigures, Moments, fold
 from sluice.evaluation.rollout.canary import ASSUMED_COVERAGE, WINDOW_RUNS, expected_runs, judge_stage, read_judging
 from sluice.gate.learned.rollout import Cause, begin
@@ -138,7 +139,7 @@ def test_the_report_names_a_model_that_is_a_tenth_worse() -> None:
     rollout = begin(None, "m1", "0" * 64, Cause(NOW, "ann"), stages=(0.1, 0.5, 1.0), expected_runs=(100, 20))
     arms: dict[Arm, ArmFigures] = {"canary": arm(5_000, 0.72), "control": arm(5_000, 0.80)}
     verdict = judge_stage(arms["canary"], arms["control"], is_last=False)
-    page = to_markdown(make_report(rollout, verdict, arms, compare_plans([], "m1", {}), 50, 100))
+    page = to_markdown(list_blocks(make_report(rollout, verdict, arms, compare_plans([], "m1", {}), 50, 100)))
     assert "Model m1 is WORSE than the gate's weights: satisfaction 0.720 against 0.800, -10.0%" in page
     assert "| canary | 5000 | 5000 | 5000 | 0 | 5000 |" in page
     assert "p = 1" in page

@@ -10,7 +10,8 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Strategy
-from sluice.evaluation.retrieval.report import Report, cache_hit_rate, list_unknown, read_report, write_report
+from sluice.evaluation.report import write_report
+from sluice.evaluation.retrieval.report import Report, cache_hit_rate, list_unknown, read_retrieval_report
 from sluice.evaluation.retrieval.tables import metrics_table, misses_table, write_notes
 from tests.support.evaluation_samples import report
 
@@ -57,7 +58,7 @@ def test_a_report_of_an_earlier_version_is_still_read(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     old = report([1]).model_dump(mode="json")
     path.write_text(json.dumps({name: old[name] for name in list(old)[9:]}))
-    assert read_report(path).recall_at_10 is None
+    assert read_retrieval_report(path).recall_at_10 is None
 
 
 def test_the_hit_rate_of_the_embedding_cache_is_read_from_the_metrics() -> None:
@@ -78,7 +79,7 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "reports" / "metrics.json"
     written = report([1, 3])
     write_report(written, path)
-    assert read_report(path) == written
+    assert read_retrieval_report(path) == written
     assert [entry.name for entry in path.parent.iterdir()] == ["metrics.json"]
 
 
@@ -94,8 +95,10 @@ def test_a_report_that_cannot_be_put_in_place_leaves_the_one_before(
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(report([2]), path)
-    assert read_report(path) == report([1]).model_copy(update={"strategies": read_report(path).strategies})
-    assert read_report(path).strategies[Strategy.HYBRID].values["recall@1"] == {"q0": 1.0}
+    assert read_retrieval_report(path) == report([1]).model_copy(
+        update={"strategies": read_retrieval_report(path).strategies}
+    )
+    assert read_retrieval_report(path).strategies[Strategy.HYBRID].values["recall@1"] == {"q0": 1.0}
     assert [entry.name for entry in tmp_path.iterdir()] == ["metrics.json"]
 
 
@@ -103,14 +106,14 @@ def test_what_is_no_report_is_refused_by_file_and_field(tmp_path: Path) -> None:
     path = tmp_path / "metrics.json"
     path.write_text('{"format": 2}')
     with pytest.raises(InvalidInput, match="format"):
-        read_report(path)
+        read_retrieval_report(path)
     fields = report([1]).model_dump(mode="json")
     fields["strategies"]["hybrid"]["means"].pop("nDCG@10")
     path.write_text(json.dumps(fields))
     with pytest.raises(InvalidInput, match="same measures"):
-        read_report(path)
+        read_retrieval_report(path)
     with pytest.raises(InvalidInput, match="cannot be read"):
-        read_report(tmp_path / "none.json")
+        read_retrieval_report(tmp_path / "none.json")
 
 
 def test_the_table_has_a_column_for_each_strategy_and_the_hit_rate_says_its_depth() -> None:

@@ -25,7 +25,7 @@ from sluice.evaluation.phases import (
     check_learned_gate,
     check_lift,
 )
-from sluice.evaluation.retrieval.report import read_report
+from sluice.evaluation.retrieval.report import read_retrieval_report
 from sluice.evaluation.run_totals import RunTotals, total_by
 from sluice.workers.service.learning.evaluation import decided_runs
 
@@ -113,7 +113,7 @@ def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datet
 
 def _slowest_ms(report: Path) -> float:
     """The median round trip of the report's slowest strategy."""
-    return max(part.round_trip_time.p50_ms for part in read_report(report).strategies.values())
+    return max(part.round_trip_time.p50_ms for part in read_retrieval_report(report).strategies.values())
 
 
 def _by_day(runs: Iterable[RunOutcome]) -> dict[date, Day]:

@@ -8,10 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
-from sluice.evaluation.retrieval.report import read_report
+from sluice.contracts.errors import SluiceError
+from sluice.evaluation.report import read_report
+from sluice.evaluation.retrieval.report import read_retrieval_report
 from sluice.evaluation.review import Incident, ReviewPacket, WeightChange, read_benchmarks
 from sluice.evaluation.run_totals import Summary
 from sluice.gate.profile import Profile
@@ -40,7 +39,7 @@ def make_packet(
         sluice_version=version("sluice"),
         configurations=tuple(_configurations(context, since)),
         plans=_plans(context, since, now),
-        benchmarks=read_benchmarks([(path, read_report(path)) for path in reports]),
+        benchmarks=read_benchmarks([(path, read_retrieval_report(path)) for path in reports]),
         incidents=tuple(_incidents(context, since)),
         red_team={channel: counts for path in redteam for channel, counts in _red_team(path)},
     )
@@ -108,12 +107,5 @@ def _said(value: Any) -> str:
 
 
 def _red_team(path: Path) -> Iterator[tuple[str, dict[str, int]]]:
-    try:
-        report = RedTeamReport.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
-    except ValidationError as error:
-        field, problem = first_problem(error)
-        raise InvalidInput(str(path), f"no result: {field}: {problem}", "`eval redteam --json` prints one") from error
-    for one in report.channels:
+    for one in read_report(path, RedTeamReport, "sluice eval redteam --json").channels:
         yield one.channel, {"sent": one.sent, "kept out": one.kept_out, "warned": one.warned, "unmarked": one.unmarked}
