@@ -27,7 +27,6 @@ from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.gate.profile import load_profiles
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.retrieval_port import LocalRetrieval
 from sluice.index.local.writer import IndexWriter
 from sluice.index.search.compose_answer import compose_answer
 from sluice.index.settings import QuerySettings
@@ -70,7 +69,7 @@ def read(path: Path) -> Iterable[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
-def index(root: Path, documents: Iterable[dict[str, Any]], language: str | None) -> LocalRetrieval:
+def index(root: Path, documents: Iterable[dict[str, Any]], language: str | None) -> IndexReader:
     """A corpus of the documents, one chunk each."""
     chunked = [_chunked(one, language) for one in documents]
     vectors = np.random.default_rng(1).standard_normal((len(chunked), 16)).astype(np.float32)
@@ -78,7 +77,7 @@ def index(root: Path, documents: Iterable[dict[str, Any]], language: str | None)
     with IndexWriter(root, "c") as writer:
         writer.append(ChunkBatch(documents=tuple(chunked)), vectors, "none@1")
         writer.publish()
-    return LocalRetrieval(IndexReader(root, "c", QuerySettings()), "c")
+    return IndexReader(root, "c", QuerySettings())
 
 
 def _chunked(one: dict[str, Any], language: str | None) -> ChunkedDocument:

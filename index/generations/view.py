@@ -18,7 +18,7 @@ from sluice.index.generations.ranked import NOTHING_FOUND, Floats, Numbers, Rank
 from sluice.index.journal.document_facts import DocumentFacts, document_key
 from sluice.index.journal.records import Vectors
 from sluice.index.segments.segment import Mask, Rows, Segment
-from sluice.index.terms.bm25 import Terms
+from sluice.index.terms.bm25 import Terms, count_chunks_with
 
 Masks = list[Mask | None]
 """For each segment the mask of rows that may be found, bool (rows,); None: all of them."""
@@ -49,6 +49,14 @@ class Coverage:
     chunk_count: int
     model_fingerprint: str | None
     dimension: int | None
+
+    def check_dimension(self, vector: Vectors) -> None:
+        """Raise `Conflict` when the vector's dimension is not the corpus's."""
+        if vector.shape != (self.dimension,):
+            raise Conflict(
+                f"corpus {self.corpus} holds vectors of {self.model_fingerprint} with {self.dimension} dimensions; "
+                f"the query has {vector.shape}: embed it with that model"
+            )
 
 
 class Place(NamedTuple):
@@ -88,6 +96,15 @@ class View:
         """Dimensions of the corpus's vectors; 0 while it has none."""
         return self.coverage.dimension or 0
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the chunks' analyses."""
+        return self.terms.languages
+
+    def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
+        """For each term the number of chunks that have it; terms are analysed as text is."""
+        return {term: min(count_chunks_with(self.terms, term), self.chunk_count) for term in terms}
+
     def live_masks(self) -> Masks:
         """The mask of live rows of each segment."""
         return [part.alive for part in self.parts]
@@ -99,7 +116,7 @@ class View:
         """
         if not self.chunk_count:
             return NOTHING_FOUND
-        self._check_dimension(vector)
+        self.coverage.check_dimension(vector)
         numbers: Numbers = []
         scores: Floats = []
         for part, mask in zip(self.parts, masks, strict=True):
@@ -160,6 +177,11 @@ class View:
         place = self.find_document(document_id)
         return self.parts[place.part].segment.facts(place.document) if place else None
 
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that are in this generation."""
+        found = ((document_id, self.facts(document_id)) for document_id in document_ids)
+        return {document_id: facts for document_id, facts in found if facts is not None}
+
     def all_facts(self) -> Iterator[DocumentFacts]:
         """The facts of every live document."""
         for part in self.parts:
@@ -189,12 +211,10 @@ class View:
 
     def vectors(self, document_id: str) -> Vectors | None:
         """The vectors (n, d) of the document's chunks in its order; None where it is not in this generation."""
-        key = document_key(document_id)
-        for part in reversed(self.parts):
-            for document in part.segment.find_document(key):
-                if document not in part.dead_documents:
-                    return part.segment.vectors_of(np.array(part.segment.rows_of(document), dtype=np.int64))
-        return None
+        place = self.find_document(document_id)
+        if place is None:
+            return None
+        return self.parts[place.part].segment.vectors_of(np.array(place.rows, dtype=np.int64))
 
     def chunk_ids(self) -> Iterator[str]:
         """The id of every live chunk."""
@@ -204,10 +224,3 @@ class View:
     @cached_property
     def _with_rows(self) -> list[Part]:
         return [part for part in self.parts if len(part.segment.numbers)]
-
-    def _check_dimension(self, vector: Vectors) -> None:
-        if vector.shape != (self.coverage.dimension,):
-            raise Conflict(
-                f"corpus {self.coverage.corpus} holds vectors of {self.coverage.model_fingerprint} with "
-                f"{self.coverage.dimension} dimensions; the query has {vector.shape}: embed it with that model"
-            )

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sluice.contracts.document import Chunk
-from sluice.contracts.errors import Conflict, Corrupted
+from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters, Strategy
 from sluice.index.generations.ranked import Floats, Numbers, Ranked
+from sluice.index.generations.view import Coverage
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
 from sluice.index.qdrant.collection import Collection, Condition, Hit, SearchRequest
@@ -46,6 +47,25 @@ class QdrantView:
         self.state = state
         self._chunks = where_live(state.number, "chunk")
 
+    @property
+    def coverage(self) -> Coverage:
+        """What the generation covers."""
+        state = self.state
+        return Coverage(
+            state.corpus,
+            state.name,
+            state.journal_offset,
+            state.document_count,
+            state.chunk_count,
+            state.model_fingerprint,
+            state.dimension,
+        )
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the chunks' analyses."""
+        return self.state.languages
+
     def find(
         self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
@@ -53,7 +73,8 @@ class QdrantView:
 
         Raises `Conflict` when the vector's dimension is not the corpus's.
         """
-        self._check_dimension(vector)
+        if vector is not None and self.state.chunk_count:
+            self.coverage.check_dimension(vector)
         where = self._chunks & where_matches(filters)
         is_lexical = strategy is not Strategy.VECTOR
         weights = weigh_question(text, self.state.languages) if is_lexical else {}
@@ -153,14 +174,6 @@ class QdrantView:
         score_of = {hit.id: hit.score for ask, hits in answers if ask.terms for hit in hits}
         scores = [score_of.get(one, 0.0) for one in ids] if is_mixed else None
         return [cosine_of.get(one, math.nan) for one in alone], scores
-
-    def _check_dimension(self, vector: Vectors | None) -> None:
-        state = self.state
-        if vector is not None and state.chunk_count and vector.shape != (state.dimension,):
-            raise Conflict(
-                f"corpus {state.corpus} holds vectors of {state.model_fingerprint} with {state.dimension} "
-                f"dimensions; the query has {vector.shape}: embed it with that model"
-            )
 
 
 class QdrantChunkSource:

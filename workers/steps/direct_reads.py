@@ -122,7 +122,7 @@ class DirectReads:
             journal.close()
 
     def _wait_with(self, request: ReadRequest) -> None:
-        from sluice.index.local.reader import RELOAD_TIMEOUT_SECONDS
+        from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
 
         until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + RELOAD_TIMEOUT_SECONDS)
         with self._changed:

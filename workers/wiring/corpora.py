@@ -114,11 +114,7 @@ class CorpusReaders:
 
     def retrieval(self, corpus: str) -> RetrievalPort:
         """The configured engine's searches of a corpus."""
-        from sluice.index.local.reader import IndexReader
-        from sluice.index.local.retrieval_port import LocalRetrieval
-
-        reader = self.reader(corpus)
-        return LocalRetrieval(reader, corpus) if isinstance(reader, IndexReader) else reader
+        return self.reader(corpus)
 
     def close(self) -> None:
         """Close every reader."""

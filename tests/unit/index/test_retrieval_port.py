@@ -16,7 +16,6 @@ from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
 from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
 from sluice.contracts.trust import Inspection, Verdict
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.retrieval_port import LocalRetrieval
 from sluice.index.local.write_policy import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.qdrant.collection import Collection
@@ -60,7 +59,7 @@ def _local(root: Path) -> Iterator[Engine]:
         root, CORPUS, QUERIES, trust=SourceTrust(), clock=lambda: NOW, reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS
     )
     with IndexWriter(root, CORPUS, SETTINGS) as writer:
-        yield Engine("local", writer, LocalRetrieval(reader, CORPUS), reader)
+        yield Engine("local", writer, reader, reader)
     reader.close()
 
 

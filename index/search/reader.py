@@ -1,0 +1,335 @@
+"""What every engine's reader does alike: RetrievalPort version 1, the coverage probe, and look-ups of documents.
+
+An engine says which view is served, and how candidates are found in it. Fusion, trust, reranking and selection are the
+same code for all. Every result names the one generation that it comes from.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
+
+from sluice.contracts.document import Chunk, TrustScorer
+from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
+from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievalStats, Strategy
+from sluice.index.generations.view import Coverage
+from sluice.index.journal.document_facts import DocumentFacts
+from sluice.index.journal.records import Vectors
+from sluice.index.search.candidates import DEEPER, select_candidates
+from sluice.index.search.chunk_source import ChunkSource
+from sluice.index.search.fusion import CANDIDATES, RankedCandidates
+from sluice.index.search.graph_reach import Expanded
+from sluice.index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
+from sluice.index.search.ranking_options import Ranking
+from sluice.index.search.rerank.base import Reranker
+from sluice.index.search.select import NOTHING, Selection, make_metadata, select_results
+from sluice.index.settings import QuerySettings
+
+RELOAD_TIMEOUT_SECONDS = 10.0
+"""How long a query waits for a generation that covers the offset it asks for."""
+
+
+class ServedView(Protocol):
+    """One generation of a corpus, and what came since, as an engine serves it. Does not change; safe for threads."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """What it covers."""
+        ...
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """The languages of the chunks' analyses."""
+        ...
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that it holds."""
+        ...
+
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every document."""
+        ...
+
+    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where it does not hold it."""
+        ...
+
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where it does not hold it."""
+        ...
+
+    def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
+        """For each term the number of chunks that have it; terms are analysed as text is."""
+        ...
+
+
+SomeView = TypeVar("SomeView", bound=ServedView)
+
+
+def utc_now() -> datetime:
+    """The time by this machine's clock."""
+    return datetime.now(UTC)
+
+
+class CorpusReader(ABC, Generic[SomeView]):
+    """Searches one corpus. Opens nothing before its first use. Safe for threads."""
+
+    version: Literal[1] = 1
+    engine: ClassVar[Literal["local", "qdrant"]]
+    no_graph: ClassVar[str] = ""
+    """Why the engine does not search by the graph; empty where it does."""
+
+    def __init__(
+        self,
+        corpus: str,
+        settings: QuerySettings,
+        reranker: Reranker | None = None,
+        trust: TrustScorer | None = None,
+        clock: Callable[[], datetime] = utc_now,
+        reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
+    ) -> None:
+        self._corpus = corpus
+        self._settings = settings
+        self._reload_timeout_seconds = reload_timeout_seconds
+        self._ranking = Ranking.of(settings, reranker, trust)
+        self._clock = clock
+        self._pinned: tuple[SomeView | None] | None = None
+
+    @abstractmethod
+    def _latest(self) -> SomeView | None:
+        """The view to search now; None before the first generation."""
+
+    @abstractmethod
+    def _await(self, journal_offset: int) -> SomeView | None:
+        """The latest view, once it covers the offset. Raises `Unavailable` when that takes too long."""
+
+    @abstractmethod
+    def _find(
+        self, view: SomeView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+    ) -> tuple[RankedCandidates, ChunkSource]:
+        """Retrieve `depth` candidates by each retriever; returns them fused, best first, and where to read them."""
+
+    def _reach(
+        self, view: SomeView, query: Query, vector: Vectors | None, found: RankedCandidates, known: Expanded | None
+    ) -> tuple[RankedCandidates, Expanded | None]:
+        """Add what the graph leads to. `known` is what it led to in the search before, of fewer candidates."""
+        return found, None
+
+    def current_view(self) -> SomeView | None:
+        """What searches see now; None before the first generation."""
+        return self._pinned[0] if self._pinned else self._latest()
+
+    def pin(self, minimum_journal_offset: int = 0) -> Self:
+        """This reader over the view that is served now, whatever is published later. Closing it does nothing.
+
+        Raises `Unavailable` when no generation covers the offset in time.
+        """
+        pinned = copy.copy(self)
+        pinned._pinned = (self._covering(minimum_journal_offset),)
+        return pinned
+
+    @property
+    def generation(self) -> str | None:
+        """The name of the generation that is served now."""
+        return self._coverage().generation or None
+
+    @property
+    def journal_offset(self) -> int:
+        """The journal offset that the served generation covers."""
+        return self._coverage().journal_offset
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks in the served generation."""
+        return self._coverage().chunk_count
+
+    @property
+    def document_count(self) -> int:
+        """Documents in the served generation."""
+        return self._coverage().document_count
+
+    @property
+    def model_fingerprint(self) -> str | None:
+        """The model whose vectors the served generation holds; None while it holds none."""
+        return self._coverage().model_fingerprint
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why another generation than the current one is served; None while the current one is."""
+        return None
+
+    def retrieve(self, query: Query, vector: Vectors | None = None) -> Retrieval:
+        """As `RetrievalPort.retrieve`."""
+        self._check(query, vector)
+        return self.search(query, vector)
+
+    def batch_retrieve(self, queries: Sequence[Query], vectors: Vectors | None = None) -> tuple[Retrieval, ...]:
+        """As `RetrievalPort.batch_retrieve`. Raises `Conflict` where there is not one vector for each query."""
+        if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(queries)):
+            raise Conflict(f"vectors of shape {vectors.shape} for {len(queries)} queries: give one row for each")
+        pairs = [(query, None if vectors is None else vectors[row]) for row, query in enumerate(queries)]
+        for query, vector in pairs:
+            self._check(query, vector)
+        pinned = self.pin(max((query.minimum_journal_offset for query in queries), default=0))
+        return tuple(pinned.search(query, vector) for query, vector in pairs)
+
+    def search(self, query: Query, vector: Vectors | None = None) -> Retrieval:
+        """The best chunks for the query, by its strategy, filters, trust threshold and token budget.
+
+        As `retrieve`, whatever corpus the query names. `vector` is float32 (d,), L2-normalised, and needed unless the
+        strategy is `bm25`. Raises `InvalidInput` without it, `Conflict` for another dimension, `Unavailable` when no
+        generation covers `minimum_journal_offset` in time, and `Corrupted` when no generation is whole.
+        """
+        started = time.perf_counter()
+        _check_vector(query, vector)
+        view = self._covering(query.minimum_journal_offset)
+        if view is None:
+            return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
+        selection, candidate_count, graph = self._select(view, query, vector)
+        return Retrieval(
+            generation=view.coverage.generation,
+            journal_offset=view.coverage.journal_offset,
+            chunks=selection.chunks,
+            metadata=self._metadata(query, started, candidate_count, selection, graph),
+        )
+
+    def stats(self) -> RetrievalStats:
+        """The figures of the generation that is served now."""
+        covered = self._coverage()
+        return RetrievalStats(
+            engine=self.engine,
+            corpus=self._corpus,
+            generation=covered.generation or None,
+            journal_offset=covered.journal_offset,
+            document_count=covered.document_count,
+            chunk_count=covered.chunk_count,
+            model_fingerprint=covered.model_fingerprint,
+        )
+
+    def probe(
+        self,
+        query_text: str,
+        query_vector: Vectors | None,
+        top_k: int,
+        terms: Sequence[str] = (),
+        trust_threshold: float = 0.0,
+    ) -> Probe:
+        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation.
+
+        What an answer would not serve is no hit: blocked chunks, and those that are trusted less than the threshold.
+        """
+        view = self.current_view()
+        if view is None:
+            return EMPTY_PROBE
+        strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
+        ranked, source = self._find(view, query_text, query_vector, strategy, Filters(), max(top_k, CANDIDATES))
+        return Probe(
+            view.coverage.generation,
+            view.coverage.journal_offset,
+            view.coverage.chunk_count,
+            read_hits(source, ranked, top_k, self._ranking, self._clock(), trust_threshold),
+            view.count_chunks_with(terms),
+            *find_function_words(query_text, terms, view.languages),
+        )
+
+    def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
+        """For each term the number of chunks of the served generation that have it; terms are analysed as text is."""
+        view = self.current_view()
+        return view.count_chunks_with(terms) if view else dict.fromkeys(terms, 0)
+
+    def document(self, document_id: str) -> DocumentFacts | None:
+        """The document's facts, or None when it is not in the served generation."""
+        return self.documents([document_id]).get(document_id)
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that are in the served generation."""
+        view = self.current_view()
+        return view.documents(document_ids) if view else {}
+
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every document of the served generation."""
+        view = self.current_view()
+        return view.all_facts() if view else iter(())
+
+    def chunks(self, document_id: str, minimum_journal_offset: int = 0) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where it is not in the served generation.
+
+        Raises `Unavailable` when no generation covers the offset in time.
+        """
+        view = self._covering(minimum_journal_offset)
+        return view.chunks(document_id) if view else ()
+
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where it is not in the served generation."""
+        view = self.current_view()
+        return view.vectors(document_id) if view else None
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the served generation holds the document."""
+        return self.document(document_id) is not None
+
+    def reload(self) -> str | None:
+        """Read now what is published, and serve it; returns the name of the generation served."""
+        return self.generation
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what the reader has opened. Searches must have ended."""
+
+    def _coverage(self) -> Coverage:
+        view = self.current_view()
+        return view.coverage if view else Coverage(self._corpus, "", 0, 0, 0, None, None)
+
+    def _covering(self, journal_offset: int) -> SomeView | None:
+        if self._pinned is None:
+            return self._await(journal_offset)
+        covered = self._coverage().journal_offset
+        if covered < journal_offset:
+            raise Unavailable(f"the pinned view covers journal offset {covered}, not {journal_offset}")
+        return self._pinned[0]
+
+    def _select(self, view: SomeView, query: Query, vector: Vectors | None) -> tuple[Selection, int, Expanded | None]:
+        """Search deeper while dropped candidates, and not a lack of them, leave the list short."""
+        depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
+        now = self._clock()
+        graph: Expanded | None = None
+        while True:
+            found, source = self._find(view, query.query, vector, query.strategy, query.filters, depth)
+            ranked = found
+            if query.strategy is Strategy.HYBRID_GRAPH:
+                ranked, graph = self._reach(view, query, vector, found, graph)
+            candidates = select_candidates(source, query, ranked, self._ranking, now)
+            if not candidates.needs_more(query.top_k, depth, len(found)):
+                return select_results(source, query, candidates, self._ranking), len(ranked), graph
+            depth *= DEEPER
+
+    def _metadata(
+        self,
+        query: Query,
+        started: float,
+        candidate_count: int = 0,
+        selection: Selection = NOTHING,
+        graph: Expanded | None = None,
+    ) -> RetrievalMetadata:
+        duration_seconds = time.perf_counter() - started
+        use = graph.use if graph else None
+        if self.no_graph and query.strategy is Strategy.HYBRID_GRAPH:
+            use = GraphUse(abstained=self.no_graph)
+        return make_metadata(query, self._settings, duration_seconds, candidate_count, selection, use)
+
+    def _check(self, query: Query, vector: Vectors | None) -> None:
+        """Raise `InvalidInput` when the query is for another corpus, or its strategy lacks the question's vector."""
+        if query.corpus != self._corpus:
+            problem = f"this engine serves {self._corpus}, not {query.corpus}"
+            raise InvalidInput("corpus", problem, "ask that corpus's engine")
+        _check_vector(query, vector)
+
+
+def _check_vector(query: Query, vector: Vectors | None) -> None:
+    if vector is None and query.strategy is not Strategy.BM25:
+        raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
