@@ -1,5 +1,5 @@
-"""Neo4j or Memgraph, kept up beside the files by Bolt: what is stored there, how it gets there, how it is searched.
+"""Neo4j or Memgraph, kept up beside the files by Bolt.
 
-`dialect` has every statement, `client` the connection, `schema` constraints and indexes, `upsert` what is fed, `search`
-what is asked, `server` all of it for a thread that waits. The driver is imported at the first connection.
+`statements` has what every server takes alike, `dialect` what differs, `client` the connection, `feed` the rows that
+are fed, `server` all that is done with it. The driver is imported at the first connection.
 """

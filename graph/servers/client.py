@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 
 from sluice.contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
 from sluice.graph.servers.dialect import Dialect, dialect_of
+from sluice.graph.servers.loop import LoopThread
 from sluice.graph.servers.statements import PING
 from sluice.graph.settings import GraphSettings, address_of
 
@@ -33,6 +35,7 @@ CheckAddress = Callable[[str, int], None]
 """Raises `PolicyRefused` where the owner's rules forbid to connect to a host and port."""
 Row = Mapping[str, Any]
 Given = TypeVar("Given")
+Arguments = ParamSpec("Arguments")
 
 MOST_CONNECTIONS = 50
 """Of one process to one server; the decision record names it."""
@@ -44,6 +47,7 @@ LIVENESS_SECONDS = 30.0
 """A connection that was idle for longer is tried before it is used: firewalls drop such ones silently."""
 GRACE_SECONDS = 1.0
 """How much longer than a server is given a caller waits for its word that the time is over."""
+CLOSE_SECONDS = 5.0
 _TOLD_CHARACTERS = 300
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _REFUSED_SIGN_IN = "Neo.ClientError.Security."
@@ -59,8 +63,20 @@ class Rows(NamedTuple):
     """Whether there were more."""
 
 
+def _in_its_thread(
+    work: Callable[Concatenate[BoltClient, Arguments], Coroutine[Any, Any, Given]],
+) -> Callable[Concatenate[BoltClient, Arguments], Given]:
+    """Have callers wait, in any thread, for what the connection's own thread does."""
+
+    @wraps(work)
+    def wait(self: BoltClient, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Given:
+        return self._loop.run(work(self, *arguments, **named), 3 * self.timeout_seconds + GRACE_SECONDS)
+
+    return wait
+
+
 class BoltClient:
-    """A driver of one server, to be used in one event loop. Connects at its first use."""
+    """The connection to one server, for callers that wait. Safe for threads; connects at its first use."""
 
     def __init__(self, settings: GraphSettings, check_address: CheckAddress) -> None:
         """Raises `InvalidSetting` where no server is named."""
@@ -72,6 +88,7 @@ class BoltClient:
         self._refused: PolicyRefused | None = None
         self._driver: AsyncDriver | None = None
         self._dialect: Dialect | None = None
+        self._loop = LoopThread("graph-server")
         self.timeout_seconds = settings.timeout_seconds
 
     @property
@@ -79,6 +96,7 @@ class BoltClient:
         """Host and port of the server."""
         return "{}:{}".format(*address_of(self._url))
 
+    @_in_its_thread
     async def dialect(self) -> Dialect:
         """The server's dialect; it is asked once."""
         if self._dialect is None:
@@ -87,6 +105,7 @@ class BoltClient:
             self._dialect = dialect_of(info.agent)
         return self._dialect
 
+    @_in_its_thread
     async def ping(self) -> None:
         """Have the server answer a question.
 
@@ -99,11 +118,13 @@ class BoltClient:
             result = await session.run(PING)
             await result.single(strict=True)
 
+    @_in_its_thread
     async def command(self, statement: str) -> None:
         """Run a statement of the schema, which needs a transaction of its own. Raises as `ping`."""
         async with self._failures(), self._session() as session:
             await (await session.run(statement)).consume()
 
+    @_in_its_thread
     async def write(self, work: Callable[[AsyncManagedTransaction], Awaitable[Given]]) -> Given:
         """Do the work in one transaction: all of it or nothing.
 
@@ -117,6 +138,7 @@ class BoltClient:
             given: Given = await session.execute_write(limited)
             return given
 
+    @_in_its_thread
     async def read(
         self,
         statement: str,
@@ -144,8 +166,22 @@ class BoltClient:
             finally:
                 await transaction.close()  # rolls back
 
-    async def close(self) -> None:
-        """Close every connection."""
+    def write_all(self, *statements: tuple[str, Mapping[str, Any]]) -> Sequence[Row]:
+        """Run the statements in one transaction; gives the rows of the last. Raises as `ping`."""
+
+        async def work(transaction: AsyncManagedTransaction) -> Sequence[Row]:
+            rows: Sequence[Row] = ()
+            for statement, parameters in statements:
+                rows = await run_rows(transaction, statement, parameters)
+            return rows
+
+        return self.write(work)
+
+    def close(self) -> None:
+        """Close every connection. What is asked of it afterwards is `Unavailable`."""
+        self._loop.close(self._close(), CLOSE_SECONDS)
+
+    async def _close(self) -> None:
         driver, self._driver = self._driver, None
         if driver is not None:
             await driver.close()

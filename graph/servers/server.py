@@ -1,28 +1,63 @@
-"""A graph server for callers that wait: every function of this package by one thread of its own."""
+"""A Neo4j or Memgraph that is kept up beside the files: its schema, what it is fed, and what it is searched for.
+
+A document's edges are taken back by their owner and made anew, each document in one transaction, so feeding it twice
+changes nothing. Each document carries `as_of`, the journal offset of the index that it was read from; what is older
+than that changes nothing either, and neither does it bring back a document that left later.
+
+The text of a document is not copied: what is to be forgotten would stay in the server's own transaction logs and
+backups, which are out of reach from here. Its id leads to the text. So there is no tf-idf score on a server either, by
+which the decision record orders equal similarities; they are ordered by id. Words are searched by the index.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
+import math
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from sluice.contracts.errors import TimedOut, Unavailable
-from sluice.contracts.graph.api import NearestDocuments
-from sluice.contracts.graph.model import CitationRow
-from sluice.graph.servers import feed, search, upsert
-from sluice.graph.servers.client import BoltClient, CheckAddress, Rows, dicts
-from sluice.graph.servers.dialect import VECTOR_INDEX
-from sluice.graph.servers.feed import Feed, ServerDocument
-from sluice.graph.servers.upsert import Fed
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.graph.api import NearDocument, NearestDocuments, NearLink
+from sluice.contracts.graph.model import CitationRow, Edge, EdgeType, Node, NodeLabel, Origin
+from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, CheckAddress, Rows, dicts, portions, run_rows
+from sluice.graph.servers.dialect import NAMED, VECTOR_INDEX, Dialect
+from sluice.graph.servers.feed import Fed, Feed, ServerDocument, document_row, edge_row, ends
+from sluice.graph.servers.statements import (
+    CREATE_EDGES,
+    DELETE_CITATIONS,
+    DELETE_DOCUMENTS,
+    DELETE_EDGES,
+    DROP_CORPUS,
+    LINKED,
+    LOWER_FENCES,
+    MERGE_DOCUMENTS,
+    READ_FEED,
+    REMOVE_DOCUMENTS,
+    STANDING,
+    WRITE_FEED,
+    EdgeKind,
+)
 from sluice.graph.settings import GraphSettings
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
 
 log = structlog.get_logger(__name__)
 
-_MANY = 100
+MOST_EDGES = 5_000
+"""Of the documents of one transaction, unless a single one has more: some megabytes, and a second or so."""
+MOST_DOCUMENTS = 200
+MOST_KEY_BYTES = 4_000
+"""Of a node's id: Neo4j's indexes take some 8 kB for all properties together, and refuse the transaction beyond."""
+STANDING_PAGE = 5_000
+DEEPER = 4
+"""Candidates of the vector index for each result: it knows no corpus, so others' documents are among them."""
+MOST_LINKED = 20
+_MOST_INDEXES = 100
 
 
 class SchemaReport(NamedTuple):
@@ -34,123 +69,7 @@ class SchemaReport(NamedTuple):
     """What the server refused, in its own words."""
 
 
-async def prepare(client: BoltClient, dimension: int | None) -> SchemaReport:
-    """Make what is missing. A vector index for `dimension` is made where there is none of its name yet.
-
-    One that is there with another dimension stays: an index is dropped by its owner alone.
-
-    Raises what `BoltClient.ping` does, `Unavailable` only where the server is away.
-    """
-    await client.ping()
-    dialect = await client.dialect()
-    refused = [problem for statement in dialect.schema if (problem := await _refusal(client, statement))]
-    found = await _index_dimension(client, dialect.vector_index_info)
-    if found is None and dimension is not None:
-        problems = []
-        for way in dialect.vector_index:
-            problem = await _refusal(client, way.replace("{dimension}", str(int(dimension))))
-            if problem is None:
-                break
-            problems.append(problem)
-        found = await _index_dimension(client, dialect.vector_index_info)
-        refused += problems if found is None else []
-    if refused:
-        log.warning("graph_server_schema_incomplete", server=client.place, refused=refused)
-    return SchemaReport(found, tuple(refused))
-
-
-async def _refusal(client: BoltClient, statement: str) -> str | None:
-    """Run a statement of the schema; what the server says against it. That it is there already is no refusal."""
-    try:
-        await client.command(statement)
-    except Unavailable as error:
-        await client.ping()  # away, and not against the statement
-        told = str(error)
-        return None if "already exist" in told.lower() or "equivalent" in told.lower() else told
-    return None
-
-
-async def _index_dimension(client: BoltClient, info: str) -> int | None:
-    try:
-        rows = dicts(await client.read(info, {}, _MANY))
-    except Unavailable:
-        await client.ping()
-        return None
-    return next((int(row["dimension"]) for row in rows if row["name"] == VECTOR_INDEX), None)
-
-
-Given = TypeVar("Given")
-
-
-class LoopThread:
-    """Runs coroutines for other threads. Starts at the first; safe for threads."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._guard = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
-
-    def run(self, work: Coroutine[Any, Any, Given], timeout_seconds: float) -> Given:
-        """What the coroutine gives. It is cancelled at the time limit.
-
-        Raises:
-            TimedOut: it took longer than that.
-            Unavailable: the loop was closed.
-        """
-        try:
-            loop = self._running()
-        except Unavailable:
-            work.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result(timeout_seconds)
-        except concurrent.futures.TimeoutError as error:
-            if future.done():  # it was the work's own time-out
-                raise
-            future.cancel()
-            raise TimedOut(f"the graph server did not answer within {timeout_seconds:g} s") from error
-
-    def close(self, last: Coroutine[Any, Any, None], timeout_seconds: float) -> None:
-        """Run the last coroutine, then end the thread."""
-        with self._guard:
-            self._is_closed = True
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is None or thread is None:
-            last.close()
-            return
-        future = asyncio.run_coroutine_threadsafe(last, loop)
-        concurrent.futures.wait([future], timeout_seconds)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(timeout_seconds)
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with self._guard:
-            if self._is_closed:
-                raise Unavailable("the connection to the graph server was closed")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name=self._name, daemon=True)
-                self._thread.start()
-            return self._loop
-
-    @staticmethod
-    def _serve(loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_forever()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
-CLOSE_SECONDS = 5.0
-_LONG_SECONDS = 3_600.0
-"""Over work of many requests, each of which has its own limit."""
-
-
-class GraphServer:
+class GraphServer(BoltClient):
     """A Neo4j or Memgraph. Safe for threads; connects at its first use.
 
     Every method raises `TimedOut` or `Unavailable` where the server does not answer, `InvalidSetting` where it refuses
@@ -159,78 +78,267 @@ class GraphServer:
 
     def __init__(self, settings: GraphSettings, check_address: CheckAddress) -> None:
         """Raises `InvalidSetting` where no server is named. Nothing is opened yet."""
-        self._client = BoltClient(settings, check_address)
-        self._loop = LoopThread("graph-server")
+        super().__init__(settings, check_address)
         self._guard = threading.Lock()
         self._schema: SchemaReport | None = None
 
-    @property
-    def place(self) -> str:
-        """Host and port of the server."""
-        return self._client.place
-
-    def ping(self) -> None:
-        """Have the server answer a question."""
-        self._loop.run(self._client.ping(), 3 * self._client.timeout_seconds)
-
     def prepare(self, dimension: int | None) -> SchemaReport:
-        """Make the constraints and indexes that are missing, once for this object."""
+        """Make the constraints and indexes that are missing, once for this object.
+
+        A vector index for `dimension` is made where there is none of its name yet. One that is there with another
+        dimension stays: an index is dropped by its owner alone.
+        """
         with self._guard:
             if self._schema is None or (self._schema.dimension is None and dimension is not None):
-                self._schema = self._loop.run(prepare(self._client, dimension), _LONG_SECONDS)
+                self._schema = self._prepare(dimension)
             return self._schema
 
     def upsert(self, corpus: str, documents: Sequence[ServerDocument]) -> Fed:
-        """Store documents with their edges; what is older than the server's changes nothing.
+        """Store documents, as many at once as fit a transaction; what is older than the server's changes nothing.
 
-        A vector of another dimension than the vector index has is left out.
+        What no index of a server takes is left out: an edge whose end has a longer name than `MOST_KEY_BYTES`, which a
+        warning tells, and a vector of another dimension than the vector index has.
         """
+        dialect, fed = self.dialect(), Fed()
         width = self._schema.dimension if self._schema else None
         fitting = [one if _fits(one, width) else one._replace(embedding=None) for one in documents]
-        return self._loop.run(upsert.upsert(self._client, corpus, fitting), _LONG_SECONDS)
+        kept = [one._replace(edges=tuple(edge for edge in one.edges if _is_storable(edge))) for one in fitting]
+        left_out = sum(len(one.edges) for one in documents) - sum(len(one.edges) for one in kept)
+        if left_out:
+            log.warning("graph_server_edges_left_out", corpus=corpus, edges=left_out, most_key_bytes=MOST_KEY_BYTES)
+        for group in _groups(kept):
+            fed = fed.plus(self.write(partial(_store, dialect=dialect, corpus=corpus, group=group)))
+        return fed
 
     def remove(self, corpus: str, removed: Mapping[str, int]) -> Fed:
-        """Remove documents with what they said, each as of a journal offset."""
-        return self._loop.run(upsert.remove(self._client, corpus, removed), _LONG_SECONDS)
+        """Remove documents with what they said, each as of a journal offset. Ids alone stay, as tombstones."""
+        dialect, fed = self.dialect(), Fed()
+        for group in portions(removed.items(), ROWS_AT_ONCE):
+            fed = fed.plus(self.write(partial(_take_out, dialect=dialect, corpus=corpus, group=group)))
+        return fed
 
     def read_feed(self, corpus: str) -> Feed | None:
-        """Up to where the corpus was fed."""
-        return self._loop.run(feed.read_feed(self._client, corpus), 3 * self._client.timeout_seconds)
+        """Up to where the corpus was fed; None: never."""
+        found = dicts(self.read(READ_FEED, {"corpus": corpus}, 1))
+        return Feed(**found[0]) if found else None
 
-    def write_feed(self, corpus: str, told: Feed) -> None:
+    def write_feed(self, corpus: str, feed: Feed) -> None:
         """Say up to where the corpus was fed."""
-        self._loop.run(feed.write_feed(self._client, corpus, told), 3 * self._client.timeout_seconds)
+        self.write_all((WRITE_FEED, {"corpus": corpus, **feed._asdict()}))
 
     def lower_fences(self, corpus: str, ids: Sequence[str]) -> None:
-        """Let documents be written as of an earlier offset than the server has them by."""
-        self._loop.run(feed.lower_fences(self._client, corpus, ids), _LONG_SECONDS)
+        """Let documents be written as of any offset: for a ledger whose index was set back."""
+        for some in portions(ids, ROWS_AT_ONCE):
+            self.write_all(*((statement, {"corpus": corpus, "ids": some}) for statement in LOWER_FENCES))
 
     def write_citations(self, corpus: str, citations: Sequence[CitationRow]) -> None:
         """Have the corpus cited by these conversations and no others."""
-        self._loop.run(feed.write_citations(self._client, corpus, citations), _LONG_SECONDS)
+        kind = EdgeKind(EdgeType.CITED_BY, NodeLabel.DOCUMENT, NodeLabel.CONVERSATION)
+        rows = [
+            {
+                **ends(Node(kind.source, one.document_id), Node(kind.target, one.conversation)),
+                "properties": {"corpus": corpus, "origin": Origin.RUN.value, "lines": list(one.lines), "detail": ""},
+            }
+            for one in citations
+        ]
+        created = ((CREATE_EDGES[kind], {"corpus": corpus, "edges": some}) for some in portions(rows, ROWS_AT_ONCE))
+        self.write_all((DELETE_CITATIONS, {"corpus": corpus}), *created)
 
     def standing(self, corpus: str) -> dict[str, tuple[str | None, str | None]]:
         """The hash of the row and the embedding's model of every document of the corpus."""
-        return self._loop.run(feed.read_standing(self._client, corpus), _LONG_SECONDS)
+        standing: dict[str, tuple[str | None, str | None]] = {}
+        after = ""
+        while True:
+            wanted = {"corpus": corpus, "after": after, "most": STANDING_PAGE}
+            page = dicts(self.read(STANDING, wanted, STANDING_PAGE))
+            standing |= {row["id"]: (row["sha256"], row["embedding_version"]) for row in page}
+            if len(page) < STANDING_PAGE:
+                return standing
+            after = page[-1]["id"]
 
     def drop_corpus(self, corpus: str) -> None:
-        """Remove everything of a corpus."""
-        self._loop.run(feed.drop_corpus(self._client, corpus), _LONG_SECONDS)
+        """Remove everything of a corpus, tombstones and the note of its feeding too."""
+        for statement in DROP_CORPUS:
+            while self.write_all((statement, {"corpus": corpus, "most": ROWS_AT_ONCE * 10}))[0]["count"]:
+                pass
 
     def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> NearestDocuments:
-        """The documents nearest to a question, and what they are linked to."""
-        work = search.retrieve(self._client, corpus, embedding, embedding_version, limit)
-        return self._loop.run(work, 10 * self._client.timeout_seconds)
+        """The `limit` documents of a corpus with the highest cosine to `embedding` (d,), and what they are linked to.
+
+        Only vectors of the same model count. Where the vector index finds fewer than that, because it is not there,
+        takes vectors of another dimension or is full of other corpora, every vector of the corpus is compared.
+        """
+        dialect = self.dialect()
+        wanted = {
+            "corpus": corpus,
+            "embedding": list(map(float, embedding)),
+            "embedding_version": embedding_version,
+            "most": limit,
+        }
+        found: list[dict[str, Any]] = []
+        try:
+            found = dicts(self.read(dialect.nearest, {**wanted, "candidates": limit * DEEPER}, limit))
+        except Unavailable:
+            self.ping()  # away, and not only without this index
+        by_index = len(found) >= limit
+        if not by_index:
+            found = dicts(self.read(dialect.nearest_exactly, wanted, limit))
+        linked = self._linked(corpus, [row["id"] for row in found])
+        near = tuple(NearDocument(document_id=row.pop("id"), **row) for row in found)
+        return NearestDocuments(documents=near, linked=linked, by_vector_index=by_index)
 
     def query(self, statement: str, parameters: Mapping[str, Any], limit: int, timeout_seconds: float) -> Rows:
-        """The rows of a question in Cypher that has passed the guard."""
-        work = search.query(self._client, statement, parameters, limit, timeout_seconds)
-        return self._loop.run(work, 3 * self._client.timeout_seconds)
+        """The rows of a question in Cypher as JSON, nodes and edges as objects of their properties but for `embedding`.
 
-    def close(self) -> None:
-        """Close every connection. What is asked of it afterwards is `Unavailable`."""
-        self._loop.close(self._client.close(), CLOSE_SECONDS)
+        `statement` has passed the guard, which lets nothing through that writes and names the corpus in every pattern.
+        It is sent in READ access mode, in a transaction that is rolled back: a hint and a remedy, not the guard itself.
+        Raises `InvalidInput` where the server does not understand the statement.
+        """
+        rows = self.read(statement, parameters, limit, timeout_seconds, whose="query")
+        return rows._replace(rows=tuple(tuple(map(plain, row)) for row in rows.rows))
+
+    def _linked(self, corpus: str, document_ids: Sequence[str]) -> tuple[NearLink, ...]:
+        """The documents that these refer or link to, those that share most names first."""
+        if not document_ids:
+            return ()
+        wanted = {"corpus": corpus, "ids": list(document_ids), "most": MOST_LINKED}
+        return tuple(
+            NearLink(from_document_id=row.pop("near_id"), document_id=row.pop("id"), **row)
+            for row in dicts(self.read(LINKED, wanted, MOST_LINKED))
+        )
+
+    def _prepare(self, dimension: int | None) -> SchemaReport:
+        self.ping()
+        dialect = self.dialect()
+        refused = [problem for statement in dialect.schema if (problem := self._refusal(statement))]
+        found = self._index_dimension(dialect.vector_index_info)
+        if found is None and dimension is not None:
+            problems = []
+            for way in dialect.vector_index:
+                problem = self._refusal(way.replace("{dimension}", str(int(dimension))))
+                if problem is None:
+                    break
+                problems.append(problem)
+            found = self._index_dimension(dialect.vector_index_info)
+            refused += problems if found is None else []
+        if refused:
+            log.warning("graph_server_schema_incomplete", server=self.place, refused=refused)
+        return SchemaReport(found, tuple(refused))
+
+    def _refusal(self, statement: str) -> str | None:
+        """Run a statement of the schema; what the server says against it. That it is there already is no refusal."""
+        try:
+            self.command(statement)
+        except Unavailable as error:
+            self.ping()  # away, and not against the statement
+            told = str(error)
+            return None if "already exist" in told.lower() or "equivalent" in told.lower() else told
+        return None
+
+    def _index_dimension(self, info: str) -> int | None:
+        try:
+            rows = dicts(self.read(info, {}, _MOST_INDEXES))
+        except Unavailable:
+            self.ping()
+            return None
+        return next((int(row["dimension"]) for row in rows if row["name"] == VECTOR_INDEX), None)
 
 
 def _fits(document: ServerDocument, dimension: int | None) -> bool:
     return document.embedding is None or dimension is None or len(document.embedding) == dimension
+
+
+async def _take_out(
+    transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, group: Sequence[tuple[str, int]]
+) -> Fed:
+    rows = [{"id": document_id, "as_of": as_of} for document_id, as_of in group]
+    said = await run_rows(transaction, REMOVE_DOCUMENTS, {"corpus": corpus, "documents": rows})
+    ids = [row["id"] for row in said]
+    touched = await _delete_edges(transaction, corpus, ids)
+    await run_rows(transaction, DELETE_DOCUMENTS, {"corpus": corpus, "ids": ids})
+    await _delete_orphans(transaction, dialect, corpus, touched)
+    return Fed(removed=len(ids), outdated=_without([document_id for document_id, _ in group], ids))
+
+
+async def _store(
+    transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, group: Sequence[ServerDocument]
+) -> Fed:
+    rows = [document_row(corpus, document) for document in group]
+    said = await run_rows(transaction, MERGE_DOCUMENTS, {"corpus": corpus, "documents": rows})
+    accepted = {row["id"] for row in said}
+    touched = await _delete_edges(transaction, corpus, sorted(accepted))
+    edges: defaultdict[EdgeKind, list[dict[str, Any]]] = defaultdict(list)
+    for document in group:
+        if document.document_id in accepted:
+            for edge in document.edges:
+                kind = EdgeKind(edge.type, edge.source.label, edge.target.label)
+                edges[kind].append(edge_row(corpus, document.document_id, edge))
+    for kind, statement in CREATE_EDGES.items():
+        for some in portions(edges.get(kind, ()), ROWS_AT_ONCE):
+            await run_rows(transaction, statement, {"corpus": corpus, "edges": some})
+    await _delete_orphans(transaction, dialect, corpus, touched)
+    return Fed(stored=len(accepted), outdated=_without([one.document_id for one in group], accepted))
+
+
+async def _delete_edges(transaction: AsyncManagedTransaction, corpus: str, owners: Sequence[str]) -> set[Node]:
+    """Take back what these documents said; the nodes that lost an edge by it."""
+    touched: set[Node] = set()
+    if owners:
+        for statement in DELETE_EDGES:
+            rows = await run_rows(transaction, statement, {"corpus": corpus, "owners": list(owners)})
+            touched |= {Node(NodeLabel(row["label"]), row["id"]) for row in rows}
+    return touched
+
+
+async def _delete_orphans(
+    transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, touched: set[Node]
+) -> None:
+    for label in NAMED:
+        ids = sorted(node.key for node in touched if node.label is label)
+        for some in portions(ids, ROWS_AT_ONCE):
+            await run_rows(transaction, dialect.delete_orphans[label], {"corpus": corpus, "ids": some})
+
+
+def _is_storable(edge: Edge) -> bool:
+    is_known = EdgeKind(edge.type, edge.source.label, edge.target.label) in CREATE_EDGES
+    return is_known and all(
+        len(end.key.encode(errors="replace")) <= MOST_KEY_BYTES for end in (edge.source, edge.target)
+    )
+
+
+def _without(ids: Iterable[str], accepted: Collection[str]) -> tuple[str, ...]:
+    return tuple(one for one in ids if one not in accepted)
+
+
+def _groups(documents: Sequence[ServerDocument]) -> Iterator[list[ServerDocument]]:
+    """The documents in the order that they have, by what fits a transaction."""
+    group: list[ServerDocument] = []
+    edges = 0
+    for document in documents:
+        if group and (edges + len(document.edges) > MOST_EDGES or len(group) == MOST_DOCUMENTS):
+            yield group
+            group, edges = [], 0
+        group.append(document)
+        edges += len(document.edges)
+    if group:
+        yield group
+
+
+def plain(value: Any) -> Any:
+    """A value of the driver as JSON."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if hasattr(value, "nodes") and hasattr(value, "relationships"):
+        return {"nodes": [plain(one) for one in value.nodes], "edges": [plain(one) for one in value.relationships]}
+    if hasattr(value, "element_id"):  # a node or an edge
+        shown = {name: plain(one) for name, one in value.items() if name != "embedding"}
+        return shown | ({"label": next(iter(value.labels), "")} if hasattr(value, "labels") else {"type": value.type})
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if hasattr(value, "iso_format"):
+        return value.iso_format()
+    return str(value)

@@ -12,7 +12,6 @@ from sluice.contracts.graph.api import (
     GraphServerHealth,
     NearestDocuments,
 )
-from sluice.workers.context import Context
 
 if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer

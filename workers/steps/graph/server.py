@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sluice.graph.servers.feed import Feed, ServerDocument
-from sluice.graph.servers.upsert import Fed
+from sluice.graph.servers.feed import Fed, Feed, ServerDocument
 
 if TYPE_CHECKING:
     from sluice.contracts.graph.model import CitationRow
