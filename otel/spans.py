@@ -209,23 +209,10 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _row(span: StoredSpan) -> tuple[Any, ...]:
-    return (
-        span.trace_id,
-        span.span_id,
-        span.parent_id,
-        span.name,
-        span.service,
-        span.process_id,
-        span.kind,
-        span.status,
-        span.status_message,
-        span.started_ns,
-        span.ended_ns,
-        span.run_id,
-        json.dumps(dict(span.attributes), default=str),
-        json.dumps([dict(event) for event in span.events], default=str),
-        json.dumps([[link.trace_id, link.span_id] for link in span.links]),
-    )
+    facts = (getattr(span, name) for name in _COLUMNS.split(", ")[:-3])
+    links = [[link.trace_id, link.span_id] for link in span.links]
+    lists = (dict(span.attributes), [dict(event) for event in span.events], links)
+    return *facts, *(json.dumps(one, default=str) for one in lists)
 
 
 def _span(row: tuple[Any, ...]) -> StoredSpan:

@@ -14,6 +14,8 @@ from rich.table import Table
 from sluice.contracts.api import RunView
 from sluice.contracts.event import Event
 from sluice.contracts.gate import RagDirectivesEvaluated
+from sluice.otel.metrics.exposition import WINDOWED
+from sluice.otel.metrics.registry import LABELS, REGISTRY
 
 
 class Named(NamedTuple):
@@ -39,6 +41,25 @@ NAMED = (
 )
 MUST_COUNT = frozenset(named.sample for named in NAMED if named.sample.endswith(("_count", "_total")))
 """Those of which one run with feedback makes more than 0."""
+
+
+def metric_names() -> frozenset[str]:
+    """Every name that a query may use: counters end in _total, histograms give _bucket, _sum and _count."""
+    suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
+    declared = (metric.name + suffix for metric in REGISTRY.collect() for suffix in suffixes.get(metric.type, ("",)))
+    return frozenset((*declared, *WINDOWED))
+
+
+def label_names(name: str) -> tuple[str, ...]:
+    """The labels of the samples of this name.
+
+    Raises:
+        KeyError: no metric gives such samples.
+    """
+    if name in LABELS:
+        return LABELS[name]
+    family, _, kind = name.rpartition("_")
+    return (*LABELS[family], "le") if kind == "bucket" else LABELS[family]
 
 
 def read_samples(exposition: str) -> dict[str, list[tuple[Mapping[str, str], float]]]:

@@ -56,25 +56,6 @@ def forget_process(process_id: int) -> None:
         exemplar_file(Path(shared), process_id).unlink(missing_ok=True)
 
 
-def metric_names() -> frozenset[str]:
-    """Every name that a query may use: counters end in _total, histograms give _bucket, _sum and _count."""
-    suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-    declared = (metric.name + suffix for metric in REGISTRY.collect() for suffix in suffixes.get(metric.type, ("",)))
-    return frozenset((*declared, *WINDOWED))
-
-
-def label_names(name: str) -> tuple[str, ...]:
-    """The labels of the samples of this name.
-
-    Raises:
-        KeyError: no metric gives such samples.
-    """
-    if name in LABELS:
-        return LABELS[name]
-    family, _, kind = name.rpartition("_")
-    return (*LABELS[family], "le") if kind == "bucket" else LABELS[family]
-
-
 class _Exposed:
     """The metrics of all processes and the gauges that follow from them; each is read once."""
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from bench.demo.metric_names import metric_names
 from sluice.contracts.event import QUEUES
-from sluice.otel.metrics import metric_names
 from tests.support.repository import REPOSITORY
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())

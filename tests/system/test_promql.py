@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bench.demo.metric_names import NAMED, missing_metrics
-from sluice.otel.metrics import label_names
+from bench.demo.metric_names import NAMED, label_names, missing_metrics
 from tests.support.instance import Instance
 from tests.support.prometheus import Prometheus, scraping
 from tests.support.repository import REPOSITORY

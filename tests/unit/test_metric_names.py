@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bench.demo.metric_names import NAMED, missing_metrics
+from bench.demo.metric_names import NAMED, label_names, missing_metrics
 from sluice.contracts.gate import Decision, RagDirectivesEvaluated
-from sluice.otel.metrics import label_names
 from tests.support.repository import REPOSITORY
 
 TABLE, EVENT = (REPOSITORY / "docs" / "metrics.md").read_text().split("## The event")

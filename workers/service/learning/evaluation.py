@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from sluice.contracts.base import Moment, Value
 from sluice.contracts.learning.control import Arm
@@ -37,18 +37,12 @@ class Evaluation(Value):
     total: Summary
 
 
-class _Key(NamedTuple):
-    profile: str
-    plan: Plan | None = None
-    model_version: str | None = None
-    arm: Arm | None = None
-
-
-_KEYS: dict[By, Callable[[RunOutcome], _Key]] = {
-    "plan": lambda run: _Key(run.profile, run.plan),
-    "profile": lambda run: _Key(run.profile),
-    "model": lambda run: _Key(run.profile, None, run.model_version, run.arm),
+_KEYS: dict[By, tuple[str, ...]] = {
+    "plan": ("profile", "plan"),
+    "profile": ("profile",),
+    "model": ("profile", "model_version", "arm"),
 }
+"""By which fields of a run the rows are told apart."""
 
 
 def evaluate(
@@ -58,7 +52,8 @@ def evaluate(
 
     A million runs take half a minute of one processor, and the memory of one.
     """
-    totals_of = total_by(decided_runs(outcomes, since, until, profile=profile), _KEYS[by])
+    runs = decided_runs(outcomes, since, until, profile=profile)
+    totals_of = total_by(runs, lambda run: tuple(getattr(run, name) for name in _KEYS[by]))
     total = RunTotals()
     for totals in totals_of.values():
         total.merge(totals)
@@ -67,7 +62,9 @@ def evaluate(
         since=since,
         until=until,
         by=by,
-        rows=tuple(EvaluationRow(**key._asdict(), summary=summarise(totals)) for key, totals in rows),
+        rows=tuple(
+            EvaluationRow(**dict(zip(_KEYS[by], key, strict=True)), summary=summarise(totals)) for key, totals in rows
+        ),
         total=summarise(total),
     )
 
