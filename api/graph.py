@@ -17,6 +17,7 @@ from sluice.contracts.graph.api import (
     MAX_NODE_CHARACTERS,
     CypherRequest,
     CypherResult,
+    GraphProof,
     GraphServerHealth,
     GraphStatus,
     Linked,
@@ -110,6 +111,19 @@ def linked(
 def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> GraphStatus:
     """What the ledger holds, what is published of it, and how far that is behind."""
     return instance_of(request).graph_upkeep.status(corpus, caller)
+
+
+@graph.get("", responses=problem_responses(503), summary="How the graph of each corpus stands")
+def every(request: Request, caller: AnyCaller) -> list[GraphStatus]:
+    """As `/v1/graph/status`, of each corpus that the key may see and that has a graph."""
+    return instance_of(request).graph_upkeep.every(caller)
+
+
+@graph.post("/prove", responses=problem_responses(404, 503), summary="Does the graph hold what its documents say?")
+def prove(request: Request, body: RebuildRequest, caller: Operator) -> GraphProof:
+    """Reads every document of the index anew and compares; changes nothing. Takes about as long as a rebuild."""
+    with request_span(request, "POST /v1/graph/prove"):
+        return instance_of(request).graph_upkeep.prove(body.corpus, caller)
 
 
 @graph.post(

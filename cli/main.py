@@ -132,6 +132,11 @@ FORMER_NAMES = {
     "replay-decisions": ("eval", "replay"),
     "guard": ("eval", "guard"),
     "redteam": ("eval", "redteam"),
+    "graph neighbours": ("graph", "near"),
+    "graph linked": ("graph", "near", "--by", "failing-tests"),
+    "graph nearest": ("graph", "near", "--by", "meaning"),
+    "prompts list": ("prompts",),
+    "prompts show": ("prompts",),
 }
 """Names that commands had before, which scripts may still use. No help shows them."""
 
@@ -152,8 +157,9 @@ class LazyGroup(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The real command in place of its entry in the table, or of its former name."""
-        if args[0] in FORMER_NAMES:
-            args = [*FORMER_NAMES[args[0]], *args[1:]]
+        for words in (1, 2):
+            if former := FORMER_NAMES.get(" ".join(args[:words])):
+                args = [*former, *args[words:]]
         name, placeholder, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in COMMANDS else placeholder, rest
 

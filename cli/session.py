@@ -6,10 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-import typer
-
 from sluice.cli.configured import configured
-from sluice.cli.output import INTERRUPTED, error_console, errors_told
+from sluice.cli.output import errors_told
 from sluice.contracts.api import ENDED, RunView
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.contracts.event import Event
@@ -45,22 +43,6 @@ def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[C
         finally:
             context.close()
             stop_telemetry()
-
-
-@contextmanager
-def goes_on(run_id: str) -> Iterator[None]:
-    """Where a run is waited for: an interruption says that it goes on, and how to look after it."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        error_console.print(
-            f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`, "
-            f"end it with `sluice cancel {run_id}`.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-        raise typer.Exit(INTERRUPTED) from error
 
 
 def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:

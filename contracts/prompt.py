@@ -17,7 +17,7 @@ class PromptMessage(Value):
 
 
 PromptName = Annotated[str | None, Field(max_length=64, exclude_if=is_none)]
-"""A template of the prompt catalogue (`sluice prompts list`): `rag` for its latest version, `rag.v1` for that one."""
+"""A template of the prompt catalogue (`sluice prompts`): `rag` for its latest version, `rag.v1` for that one."""
 
 Prompt = Annotated[tuple[PromptMessage, ...], Field(exclude_if=is_empty)]
 """The messages that were asked for with `prompt`; empty where none were."""

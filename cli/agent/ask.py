@@ -45,7 +45,7 @@ def ask(
         float | None, typer.Option(help="Cite nothing that answers with a lower probability; 0 cites what is found.")
     ] = None,
     prompt: Annotated[
-        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
+        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts`.")
     ] = None,
     why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, and why sources are trusted.")] = False,
     as_json: AsJson = False,
@@ -91,7 +91,7 @@ def query(
         float | None, typer.Option(help="How alike two texts must be to count as one; 0 for never.")
     ] = None,
     prompt: Annotated[
-        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
+        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts`.")
     ] = None,
     rerank: Annotated[bool, typer.Option(help="Ask the reranker, where one is configured.")] = True,
     confidence_floor: Annotated[

@@ -1,45 +1,35 @@
-"""Feeding a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until it can be found."""
+"""Feeding a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until it can be found.
+
+`crawl` speaks to the instance over HTTP. `ingest` opens it, as what is read of this machine's files counts as the
+instance's own: a file keeps its id, its commit and its place in one run however many there are.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from enum import StrEnum
-from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from sluice.cli.agent.answers import leave_unless_finished, print_run
-from sluice.cli.connection import as_record
+from sluice.cli.choices import Render
+from sluice.cli.connection import as_record, connected, follow, given, goes_on, wrong
 from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
-from sluice.cli.session import follow, goes_on, session
-from sluice.contracts.document import Document
-from sluice.contracts.errors import InvalidInput
-from sluice.contracts.event import Event
-from sluice.contracts.gate import Limits
-from sluice.contracts.index import DocumentIndexed
-from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
-from sluice.otel.context import span
-from sluice.workers.context import Context
-from sluice.workers.service.read_files import documents_in
-from sluice.workers.service.service import Service
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from sluice.contracts.document import Document
+    from sluice.workers.context import Context
 
 SKIPS_NAMED = 10
 """Skipped paths that are named one by one; a source tree has thousands."""
 
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the run's end; it goes on in any case.")]
-
-
-class RenderChoice(StrEnum):
-    """As `contracts.ingest.Render`."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
 
 
 def ingest(
@@ -53,54 +43,58 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read files or a repository into the corpus, and wait until all of them can be found."""
-    if git is not None:
-        _ingest_repository(checked_corpus(corpus), git, ref, paths, timeout, as_json=as_json)
-        return
-    if not paths:
+    if git is None and not paths:
         raise typer.BadParameter("name files or folders, or a repository by --git")
-    if ref is not None:
+    if git is not None and paths:
+        raise typer.BadParameter("name files or a repository, not both")
+    if git is None and ref is not None:
         raise typer.BadParameter("--ref needs --git")
-    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
-        skipped = Skipped(progress, quiet=as_json)
-        keys = context.settings.trust.keys
-        documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped, keys=keys)
-        with span("sluice ingest", kind="client"):
-            accepted = Service(context).ingest(checked_corpus(corpus), counted(documents, progress))
-        finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+    with feeding(as_json=as_json) as (context, progress):
+        skipped, corpus = Skipped(progress, quiet=as_json), checked_corpus(corpus)
+        if git is not None:
+            run_id = _submit_repository(context, corpus, git, ref, progress, skipped, as_json=as_json)
+            if run_id is None:
+                return
+        else:
+            from sluice.workers.service.read_files import documents_in
+
+            keys = context.settings.trust.keys
+            documents = documents_in(paths or (), now=datetime.now(UTC), on_skip=skipped, keys=keys)
+            run_id = submit(context, corpus, counted(documents, progress))
+        finish_here(context, run_id, timeout, progress, skipped, as_json=as_json)
 
 
-def _ingest_repository(
-    corpus: str, source: str, ref: str | None, paths: list[Path] | None, timeout: float, *, as_json: bool
-) -> None:
+def _submit_repository(
+    context: Context, corpus: str, source: str, ref: str | None, progress: Progress, skipped: Skipped, *, as_json: bool
+) -> str | None:
+    """The run that brings what changed of a repository; None, and told so, where nothing did."""
     from sluice.workers.service.repositories import open_repository, read_repository
 
-    if paths:
-        raise typer.BadParameter("name files or a repository, not both")
-    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
-        skipped = Skipped(progress, quiet=as_json)
-        with open_repository(context, source, ref) as opened, span("sluice ingest", kind="client"):
-            reading = read_repository(context, corpus, opened, now=datetime.now(UTC), on_skip=skipped)
-            documents = counted(reading.documents, progress)
-            first = next(documents, None)
-            told = f"{reading.repository} at {reading.commit.sha[:12]} ({reading.commit.branch or 'no branch'})"
-            if first is None and not reading.removed:
-                progress.stop()
-                told += f": {reading.unchanged} files, nothing has changed"
-                _tell_up_to_date(told, reading.commit.sha, as_json=as_json)
-                return
-            found = chain([first] if first else [], documents)
-            accepted = Service(context).ingest(corpus, found, reading.removed)
-        if not as_json:
-            told += f": {reading.unchanged} files unchanged, {len(reading.removed)} removed"
-            progress.console.print(told, markup=False, highlight=False, soft_wrap=True)
-        finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+    with open_repository(context, source, ref) as opened:
+        reading = read_repository(context, corpus, opened, now=datetime.now(UTC), on_skip=skipped)
+        documents = counted(reading.documents, progress)
+        first = next(documents, None)
+        sha = reading.commit.sha
+        told = f"{reading.repository} at {sha[:12]} ({reading.commit.branch or 'no branch'}): "
+        if first is None and not reading.removed:
+            progress.stop()
+            if as_json:
+                print_json({"status": "up_to_date", "commit": sha})
+            else:
+                told += f"{reading.unchanged} files, nothing has changed"
+                console.print(told, markup=False, highlight=False, soft_wrap=True)
+            return None
 
+        def found() -> Iterator[Document]:
+            if first is not None:
+                yield first
+                yield from documents
 
-def _tell_up_to_date(told: str, commit: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"status": "up_to_date", "commit": commit})
-    else:
-        console.print(told, markup=False, highlight=False, soft_wrap=True)
+        run_id = submit(context, corpus, found(), reading.removed)
+    if not as_json:
+        told += f"{reading.unchanged} files unchanged, {len(reading.removed)} removed"
+        progress.console.print(told, markup=False, highlight=False, soft_wrap=True)
+    return run_id
 
 
 def crawl(
@@ -108,7 +102,7 @@ def crawl(
     corpus: Corpus = "default",
     pages: Annotated[int | None, typer.Option(min=1, help="Pages in all; the settings' ceiling holds.")] = None,
     depth: Annotated[int | None, typer.Option(min=0, max=5, help="Links deep; the settings' ceiling holds.")] = None,
-    render: Annotated[RenderChoice | None, typer.Option(help="Whether a browser shows the pages.")] = None,
+    render: Annotated[Render | None, typer.Option(help="Whether a browser shows the pages.")] = None,
     screenshot: Annotated[bool, typer.Option(help="Keep a picture of each page as a blob.")] = False,
     explained: Annotated[
         bool, typer.Option("--explain", help="Ask for one page, print each decision about it, and record nothing.")
@@ -117,23 +111,28 @@ def crawl(
     as_json: AsJson = False,
 ) -> None:
     """Crawl pages into the corpus, and wait until they can be found."""
-    asked: Render | None = render.value if render else None
     if explained:
-        _explain(checked_corpus(corpus), urls, asked, screenshot=screenshot, as_json=as_json)
+        _explain(checked_corpus(corpus), urls, render, screenshot=screenshot, as_json=as_json)
         return
-    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
-        limits = Limits(max_pages=pages, max_depth=depth)
-        with span("sluice crawl", kind="client"):
-            accepted = Service(context).crawl(checked_corpus(corpus), urls, limits, render=asked, screenshot=screenshot)
-        finish(context, accepted.run_id, timeout, progress, as_json=as_json)
+    with connected(as_json=as_json) as client:
+        accepted = client.add_documents(
+            [{"url": url} for url in urls],
+            corpus,
+            limits=given(max_pages=pages, max_depth=depth),
+            **given(render=render, screenshot=screenshot or None),
+        )
+        with indexing_progress(quiet=as_json) as progress:
+            events = follow(client, accepted.run_id, timeout)
+            finish(events, lambda: client.run(accepted.run_id), progress, as_json=as_json)
 
 
 def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
     from sluice.cli.operate.crawl_explain import explain
+    from sluice.cli.session import session
 
     with session(as_json=as_json) as context:
         if len(urls) != 1:
-            raise InvalidInput("urls", f"{len(urls)} pages", "one page with --explain")
+            raise wrong("urls", f"{len(urls)} pages", "one page with --explain")
         explain(context, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
 
 
@@ -159,16 +158,27 @@ class Skipped:
         return f"; {self._reasons.total()} files skipped ({told})"
 
 
+@contextmanager
+def feeding(*, as_json: bool) -> Iterator[tuple[Context, Progress]]:
+    """The opened instance, whose workers have to run, and the display of what is read into it."""
+    from sluice.cli.session import session
+
+    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
+        yield context, progress
+
+
 def indexing_progress(*, quiet: bool) -> Progress:
-    """The display of a command that reads and waits for the index."""
+    """The display of a command that waits for the index."""
+    from rich import progress
+
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
     )
-    return Progress(*columns, console=error_console, disable=quiet)
+    return progress.Progress(*columns, console=error_console, disable=quiet)
 
 
 def counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
@@ -180,7 +190,16 @@ def counted(documents: Iterable[Document], progress: Progress) -> Iterator[Docum
     progress.update(task, total=progress.tasks[task].completed)
 
 
-def finish(
+def submit(context: Context, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> str:
+    """Record the documents as a run of the opened instance; its id."""
+    from sluice.otel.context import span
+    from sluice.workers.service.service import Service
+
+    with span("sluice ingest", kind="client"):
+        return Service(context).ingest(corpus, documents, removed).run_id
+
+
+def finish_here(
     context: Context,
     run_id: str,
     timeout_seconds: float,
@@ -189,16 +208,38 @@ def finish(
     *,
     as_json: bool,
 ) -> None:
-    """Wait until the run has ended, and tell how it went."""
+    """As `finish`, of a run of the opened instance."""
+    from sluice.cli.session import follow
+
+    with goes_on(run_id):
+        events = follow(context, run_id, timeout_seconds)
+        finish(events, lambda: as_record(context.ledger.run(run_id)), progress, skipped, as_json=as_json)
+
+
+def finish(
+    events: Iterable[Any],
+    view_of_run: Callable[[], Any],
+    progress: Progress,
+    skipped: Skipped | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Wait for the last of a run's events, and tell how it went."""
     task = progress.add_task("indexing", total=None)
     expected = documents = chunks = 0
-    with goes_on(run_id):
-        for event in follow(context, run_id, timeout_seconds):
-            expected += _expected(event)
-            documents += _indexed(event)
-            chunks += event.body.chunk_count if isinstance(event.body, DocumentIndexed) else 0
-            progress.update(task, total=expected or None, completed=documents)
-    view = as_record(context.ledger.run(run_id))
+    for event in events:
+        match event.kind:
+            case "DocumentsSubmitted":
+                expected += event.body.document_count
+            case "CrawlDirected":
+                expected += 1
+            case "PageUnchanged":  # it is in the journal already
+                documents += 1
+            case "DocumentIndexed" if event.body.chunk_count:  # without chunks: a removal
+                documents += len(event.body.document_ids)
+                chunks += event.body.chunk_count
+        progress.update(task, total=expected or None, completed=documents)
+    view = view_of_run()
     progress.update(task, completed=expected, total=expected)
     progress.stop()
     if not as_json:
@@ -206,19 +247,3 @@ def finish(
         console.print(told + (skipped.summary() if skipped else ""), markup=False, highlight=False, soft_wrap=True)
     print_run(view, as_json=as_json)
     leave_unless_finished(view)
-
-
-def _expected(event: Event) -> int:
-    """Documents that the event promises."""
-    if isinstance(event.body, DocumentsSubmitted):
-        return event.body.document_count
-    return 1 if isinstance(event.body, CrawlDirected) else 0
-
-
-def _indexed(event: Event) -> int:
-    """Documents that the event says are in the journal, or were there already."""
-    if isinstance(event.body, PageUnchanged):
-        return 1
-    if isinstance(event.body, DocumentIndexed) and event.body.chunk_count > 0:  # without chunks: a removal
-        return len(event.body.document_ids)
-    return 0

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from sluice.cli.connection import goes_on
 from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from sluice.cli.session import goes_on, session, wait_for
+from sluice.cli.session import session, wait_for
 from sluice.contracts.errors import InvalidInput, TimedOut
 from sluice.ingest.freshness.refresh_plan import Counts, record_command
 from sluice.workers.context import Context

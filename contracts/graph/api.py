@@ -169,7 +169,7 @@ class GraphStatus(Value):
 
 
 class RebuildRequest(Value):
-    """`POST /v1/graph/rebuild`: read every document of a corpus into its graph anew, as a run."""
+    """`POST /v1/graph/rebuild` and `/prove`: read every document of a corpus anew, into its graph or to compare."""
 
     corpus: CorpusName = "default"
 

@@ -61,9 +61,9 @@ def test_an_unknown_prompt_is_refused_and_the_known_ones_are_named(filled: Insta
 
 
 def test_the_command_line_lists_shows_and_prints_them(filled: Instance) -> None:
-    listed = json.loads(filled.sluice("prompts", "list", "--json").stdout)
+    listed = json.loads(filled.sluice("prompts", "--json").stdout)
     assert {"base.v1", "few_shot.v1", "rag.v1"} <= {one["full_name"] for one in listed}
-    assert "{nonce}" in json.loads(filled.sluice("prompts", "show", "rag", "--json").stdout)["system"]
+    assert "{nonce}" in json.loads(filled.sluice("prompts", "rag", "--json").stdout)["system"]
     assert filled.sluice("prompts", "show", "poem").returncode == 2
     queried = filled.sluice("query", "--corpus", "prompts", "--prompt", "rag.v1", QUESTION)
     assert queried.stdout.startswith("system\nYou answer questions")

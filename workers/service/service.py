@@ -117,7 +117,7 @@ class Service:
         size = Size()
         batches = list(batches_of(size.count(documents)))
         run = self.new_run(
-            "documents",
+            "documents" if contents else "crawl",
             request.corpus,
             owner=owner,
             idempotency_key=idempotency_key,

@@ -16,6 +16,8 @@ DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a run that names no deadline may take, as the server's default has it."""
 CYPHER_SECONDS = 5.0
 """How long a question in Cypher may take that does not say, as the server's default has it."""
+PROOF_SECONDS = 600.0
+"""How long reading everything anew may take."""
 MOST_HELD_AT_ONCE = 1_000
 
 
@@ -290,6 +292,19 @@ class Operations:
     def graph_status(self, corpus: str = "default") -> Call[models.GraphStatus]:
         """How the graph of a corpus stands."""
         return get("/v1/graph/status", corpus=corpus)
+
+    @operation
+    def graphs(self) -> Call[list[models.GraphStatus]]:
+        """How the graph of each corpus stands, of those that the key may see."""
+        return get("/v1/graph")
+
+    @operation
+    def prove_graph(
+        self, corpus: str = "default", *, patience_seconds: float = PROOF_SECONDS
+    ) -> Call[models.GraphProof]:
+        """Read every document anew, and compare with the graph that grew. Changes nothing. Needs an operator."""
+        call = post("/v1/graph/prove", body={"corpus": corpus}, is_repeatable=True)
+        return _answered(call, patience_seconds=patience_seconds)
 
     @operation
     def rebuild_graph(self, corpus: str = "default") -> Call[models.RunAccepted]:

@@ -163,8 +163,16 @@ def routes(corpus: str) -> list[tuple[str, str, dict[str, str] | None, dict[str,
         ("GET", "/v1/graph/linked", {"corpus": corpus, "module": "shop.checkout"}, None),
         ("GET", "/v1/graph/nearest", {"corpus": corpus, "question": "What does paying take?"}, None),
         ("GET", "/v1/graph/status", {"corpus": corpus}, None),
+        ("POST", "/v1/graph/prove", None, {"corpus": corpus}),
         ("POST", "/v1/graph/rebuild", None, {"corpus": corpus}),
     ]
+
+
+def test_a_key_lists_the_graphs_of_its_own_corpora_alone(http: TestClient, instance: Instance) -> None:
+    own, other = bearer(http, "agent", "docs"), bearer(http, "operator", "elsewhere")
+    assert [one["corpus"] for one in http.get("/v1/graph", headers=own).json()] == ["docs"]
+    assert http.get("/v1/graph", headers=other).json() == []
+    assert http.get("/v1/graph").status_code == 401
 
 
 def test_a_key_reads_the_graphs_of_its_own_corpora_alone(http: TestClient, instance: Instance) -> None:
@@ -183,7 +191,7 @@ def test_an_agent_s_key_asks_and_does_not_rebuild(http: TestClient, instance: In
         path: http.request(method, path, params=params, json=body, headers=agent).status_code
         for method, path, params, body in routes("docs")
     }
-    assert answered.pop("/v1/graph/rebuild") == 403
+    assert answered.pop("/v1/graph/rebuild") == answered.pop("/v1/graph/prove") == 403
     assert answered.pop(NEEDS_A_SERVER) == 404
     assert set(answered.values()) == {200}
 
@@ -192,7 +200,8 @@ def test_every_route_of_the_graph_is_asked_by_a_key_above(http: TestClient) -> N
     """One that is added without a check is found here."""
     described = http.get("/openapi.json").json()["paths"]
     found = {(method.upper(), path) for path, of in described.items() for method in of if path.startswith("/v1/graph")}
-    assert found == {(method, path.replace(CART, "{node_id}")) for method, path, _, _ in routes("docs")}
+    checked = {(method, path.replace(CART, "{node_id}")) for method, path, _, _ in routes("docs")}
+    assert found == {("GET", "/v1/graph"), *checked}
 
 
 def test_nothing_is_asked_of_the_ledger_s_secrets_through_a_question(client: SluiceClient) -> None:

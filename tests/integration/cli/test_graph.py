@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
 from sluice.workers.processes.watches.graph import CypherFiles
+from sluice.workers.settings import load_settings
 from tests.support.git_checkout import git, ingests, write
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.repository import MODELS
+from tests.support.served import served
 from tests.support.valkey import Valkey
 
 JUNIT = """<?xml version="1.0"?>
@@ -27,6 +29,7 @@ JUNIT = """<?xml version="1.0"?>
 </testsuite></testsuites>
 """
 CORPUS = ("--corpus", "docs")
+FAILING = ("--by", "failing-tests")
 
 Sluice = Callable[..., Result]
 
@@ -46,7 +49,7 @@ def instance(make_instance: MakeInstance, tmp_path: Path) -> Instance:
 
 
 @pytest.fixture
-def sluice(instance: Instance, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sluice:
+def sluice(instance: Instance, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sluice]:
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -56,7 +59,8 @@ def sluice(instance: Instance, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, 
     def run(*arguments: str, stdin: str | None = None) -> Result:
         return CliRunner().invoke(app, ["graph", *arguments], prog_name="sluice", input=stdin)
 
-    return run
+    with served(load_settings()):
+        yield run
 
 
 def value(result: Result) -> Any:
@@ -65,13 +69,13 @@ def value(result: Result) -> Any:
 
 
 def test_documents_linked_to_a_failing_test_that_touches_a_module(sluice: Sluice) -> None:
-    found = value(sluice("linked", "shop.checkout", *CORPUS, "--json"))
+    found = value(sluice("near", "shop.checkout", *FAILING, *CORPUS, "--json"))
     assert "Symbol:python:repository.tests.test_checkout.test_pay" in [test["id"] for test in found["tests"]]
     assert "repository/shop/checkout.py" in [one["document"]["path"] for one in found["documents"]]
-    told = sluice("linked", "repository/shop/checkout.py", *CORPUS)
+    told = sluice("near", "repository/shop/checkout.py", *FAILING, *CORPUS)
     assert "failing tests that touch repository/shop/checkout.py" in told.stdout
     assert "REFERS_TO" in told.stdout
-    assert sluice("linked", "shop.nothing", *CORPUS).exit_code == 3
+    assert sluice("near", "shop.nothing", *FAILING, *CORPUS).exit_code == 3
 
 
 def test_the_graph_is_asked_in_cypher_from_an_argument_a_file_and_standard_input(
@@ -106,12 +110,14 @@ def test_what_is_wrong_is_refused_with_exit_code_2(sluice: Sluice, arguments: tu
 
 
 def test_neighbours_are_told_with_their_edges_and_lines(sluice: Sluice) -> None:
-    found = value(sluice("neighbours", "shop.cart.Cart", *CORPUS, "--json"))
+    found = value(sluice("near", "shop.cart.Cart", *CORPUS, "--json"))
     assert found["node"]["id"] == "Symbol:python:repository.shop.cart.Cart"
-    by = sluice("neighbours", "repository/shop/cart.py", *CORPUS, "--edge", "LINKS_TO", "--direction", "in")
+    by = sluice("near", "repository/shop/cart.py", *CORPUS, "--edge", "LINKS_TO", "--direction", "in")
     assert by.exit_code == 0
-    assert sluice("neighbours", "Symbol:python:none", *CORPUS).exit_code == 3
-    told = sluice("neighbours", "shop.cart.Cart", *CORPUS, "--limit", "1")
+    assert sluice("neighbours", "shop.cart.Cart", *CORPUS, "--json").stdout == json.dumps(found, indent=2) + "\n"
+    assert sluice("near", "Symbol:python:none", *CORPUS).exit_code == 3
+    assert "--by edges" in sluice("near", "x", *FAILING, "--edge", "LINKS_TO").output
+    told = sluice("near", "shop.cart.Cart", *CORPUS, "--limit", "1")
     assert "in all; raise --limit" in told.stdout
 
 

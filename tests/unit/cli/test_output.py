@@ -10,8 +10,8 @@ import typer
 from rich.progress import Progress
 
 from sluice.cli.agent.ingest import Skipped
+from sluice.cli.connection import goes_on
 from sluice.cli.output import fail, print_table
-from sluice.cli.session import goes_on
 from sluice.contracts.errors import NotFound, Overloaded, SluiceError, TimedOut
 
 

@@ -20,7 +20,7 @@ from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
 from sluice.workers.service.graph.desk import graphed_reader
 from sluice.workers.service.graph.server_questions import version_on_graph_server
-from sluice.workers.wiring.graph.directives import directives, nothing_but_published
+from sluice.workers.wiring.graph.directives import directives, is_graphed, nothing_but_published
 from sluice.workers.wiring.graph.documents import GraphLag, IndexedDocuments, measure_lag, published_in
 
 if TYPE_CHECKING:
@@ -74,6 +74,11 @@ class GraphUpkeep:
             server_version=version_on_graph_server(self._context, corpus),
             problem=problem or (str(missing) if missing else None if self._context.settings.graph.enabled else _OFF),
         )
+
+    def every(self, caller: Caller) -> list[GraphStatus]:
+        """How the graph of each corpus stands that the caller may see; agents' memories have none."""
+        names = [name for name in self._context.readers.names() if is_graphed(name) and caller.may_see(name)]
+        return [self.status(name, caller) for name in names]
 
     def rebuild(self, corpus: str, caller: Caller) -> RunAccepted:
         """Have every document of the corpus read anew, and the graph published. Until then the old one answers.

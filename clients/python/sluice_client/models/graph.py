@@ -20,6 +20,14 @@ class CypherResult(Model):  # Rows of a Cypher question, and the generation of t
     behind: int = 0
     duration_ms: float
 
+class GraphProof(Model):  # The graph read anew from the journal, beside the one that grew: by `sluice graph rebuild --p
+    corpus: str
+    documents: int
+    edges: int
+    grown_sha256: str
+    rebuilt_sha256: str
+    differing: list[str] = []
+
 class GraphServerHealth(Model):  # Whether the graph server answers, in the words of the decision record.
     status: Literal['healthy', 'unhealthy'] | str
     message: str
