@@ -10,8 +10,8 @@ The formula is fitted by `python -m bench.confidence` on questions whose passage
 was taken out; docs/decisions/0019-confidence.md has what was measured, and what was tried and left out (gaps to the
 following hits, standing against the candidates, BM25, agreement of the retrievers, number of words).
 
-What no labelled collection shows (trust, age, independent sources, a language model's own word) moves the log-odds by
-bounded shifts, which are chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where
+What no labelled collection shows (trust, age, independent sources) moves the log-odds by bounded shifts, which are
+chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where
 nothing is known. Each is monotone. `judge` puts all of it over a retrieval and drops passages below the floor;
 `limits` is the sentence for an answer of low confidence.
 """
@@ -57,11 +57,6 @@ BY_WORDS = Formula(bias=-1.74, cosine=0.0, coverage=4.27, chunks=0.13)
 def probability(log_odds: float) -> float:
     """The probability of log-odds, of which nothing beyond ±30 matters."""
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
-
-
-def log_odds_of(chance: float) -> float:
-    """The log-odds of a probability strictly between 0 and 1."""
-    return math.log(chance / (1.0 - chance))
 
 
 RARE_WORDS_ENOUGH = 4.0
@@ -112,9 +107,6 @@ OLDEST_FRESHNESS = 0.7
 SOURCE_SHIFT = 0.25
 """For each further registrable domain with a passage that probably answers as well."""
 MOST_SOURCES = 2
-MODEL_SHARE = 0.3
-"""How much a language model's own word counts: less than half, as models are surer than they are right."""
-_MODEL_AT_MOST = 0.95
 
 
 def shift_by_trust(trust: float) -> float:
@@ -130,14 +122,6 @@ def shift_by_age(freshness: float) -> float:
 def shift_by_sources(others: int) -> float:
     """Rises with the number of other independent sources that probably answer too, up to `MOST_SOURCES`."""
     return SOURCE_SHIFT * min(MOST_SOURCES, others)
-
-
-def weigh_model_opinion(log_odds: float, model_says: float | None) -> float:
-    """The log-odds with a language model's own confidence, in [0, 1], weighed in; unchanged for None."""
-    if model_says is None:
-        return log_odds
-    said = log_odds_of(min(_MODEL_AT_MOST, max(1.0 - _MODEL_AT_MOST, model_says)))
-    return (1.0 - MODEL_SHARE) * log_odds + MODEL_SHARE * said
 
 
 LIMITED_BELOW = 0.7
@@ -222,25 +206,19 @@ class Asked:
         return self.basis is Basis.MEANING
 
 
-def judge(found: Retrieval, asked: Asked, *, model_says: float | None = None) -> Retrieval:
-    """The retrieval with a confidence for each passage and for the whole, and the sentence on its limits.
-
-    `model_says` is a language model's own word, in [0, 1], on whether the question is answered; it is weighed into
-    every confidence (`trust.confidence`).
-    """
+def judge(found: Retrieval, asked: Asked) -> Retrieval:
+    """The retrieval with a confidence for each passage and for the whole, and the sentence on its limits."""
     if not found.chunks:
         return found
     basis = asked.basis
-    chunks = found.chunks if basis is Basis.NONE else _judge_passages(found, asked, basis, model_says)
+    chunks = found.chunks if basis is Basis.NONE else _judge_passages(found, asked, basis)
     best = max((chunk.confidence for chunk in chunks if chunk.confidence is not None), default=None)
     limits = describe_limits(best, is_by_words=basis is not Basis.MEANING)
     metadata = found.metadata.model_copy(update={"confidence": best, "limits": limits})
     return found.model_copy(update={"chunks": chunks, "metadata": metadata})
 
 
-def _judge_passages(
-    found: Retrieval, asked: Asked, basis: Basis, model_says: float | None
-) -> tuple[RetrievedChunk, ...]:
+def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[RetrievedChunk, ...]:
     """The passages with their confidence: first each by itself, then with the independent sources beside it.
 
     A passage in another language has none.
@@ -264,7 +242,7 @@ def _judge_passages(
     for chunk, site in zip(found.chunks, sites, strict=True):
         if chunk.chunk_id in odds_of:
             odds = odds_of[chunk.chunk_id] + shift_by_sources(len(probable - {site}) if site else 0)
-            chance = round(probability(weigh_model_opinion(odds, model_says)), DECIMALS)
+            chance = round(probability(odds), DECIMALS)
             judged.append(chunk.model_copy(update={"confidence": chance}))
         else:
             judged.append(chunk)

@@ -22,7 +22,6 @@ from sluice.trust.confidence import (
     describe_limits,
     judge,
     probability,
-    weigh_model_opinion,
 )
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 
@@ -171,14 +170,6 @@ def test_other_domains_that_probably_answer_too_raise_the_confidence_and_mirrors
     assert alone < two < three
     assert of(*(f"https://{name}.org/1" for name in "abcdef")) == three, "more add nothing"
     assert of("https://a.org/1", "https://b.org/1", source="submission") == alone, "a submission only claims its URL"
-
-
-def test_a_language_models_own_word_is_weighed_in_and_cannot_decide_alone() -> None:
-    assert weigh_model_opinion(1.0, None) == 1.0
-    told = [probability(weigh_model_opinion(0.0, said)) for said in (0.0, 0.3, 0.5, 0.9, 1.0)]
-    assert told == sorted(told)
-    assert told[2] == pytest.approx(0.5)
-    assert probability(weigh_model_opinion(math.log(0.05 / 0.95), 1.0)) < 0.5
 
 
 def test_an_empty_retrieval_stays_as_it_is() -> None:
