@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.memory.api import MemoryProof, RagStatus
@@ -16,7 +16,7 @@ from sluice.memory.documents import documents_of
 from sluice.memory.journal.compare import prove
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
-from sluice.memory.ports import Hit, Hits, SearchIndex
+from sluice.memory.ports import Hit, Hits
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.recall.journal_search import search_journal
 
@@ -34,9 +34,12 @@ class IndexHealth:
     problems: tuple[str, ...] = ()
 
 
-@runtime_checkable
-class FollowingIndex(SearchIndex, Protocol):
-    """An index that is filled from the state of a feature. Safe for threads."""
+class SearchIndex(Protocol):
+    """An index that is filled from the states of a project's features, a collection for each. Safe for threads."""
+
+    def search(self, collection: str, query: str, top_k: int) -> Hits:
+        """The best of one collection; empty where there is none. Raises `Unavailable` where the engine is away."""
+        ...
 
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
         """Take in what is new, as much as a question may wait for (`wholly`: all of it).
@@ -77,7 +80,7 @@ def find(
         return None, 0
     size = len(state.iterations) + len(state.learnings)
     try:
-        lacking = search.follow(state) if isinstance(search, FollowingIndex) else ()
+        lacking = search.follow(state)
         if len(lacking) > MOST_LACKING * size:
             return None, len(lacking)
         collection = collection_name(project_path, state.feature)
@@ -98,7 +101,7 @@ def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagS
     """The status over all features. Where the index is away, everything counts as not in it."""
     states = [journal.read() for journal in journals]
     health, behind = NO_INDEX, 0
-    if isinstance(search, FollowingIndex):
+    if search is not None:
         health = search.health(tuple(journal.feature for journal in journals))
         try:
             behind = sum(len(search.lacking(state)) for state in states)
@@ -129,7 +132,7 @@ def make_proof(journal: Journal, search: SearchIndex | None, project_path: str) 
     """
     proof, state = prove(journal), journal.read()
     documents = sum(1 for _ in documents_of(state, project_path))
-    missing = tuple(search.lacking(state)) if isinstance(search, FollowingIndex) else ()
+    missing = tuple(search.lacking(state)) if search is not None else ()
     return MemoryProof(
         feature=journal.feature,
         collection=collection_name(project_path, journal.feature),

@@ -37,14 +37,14 @@ from sluice.contracts.memory.learning import FeatureLearning, LearningSource, Le
 from sluice.memory.config import RagConfig
 from sluice.memory.extraction.extract import extract
 from sluice.memory.extraction.stagnation import is_stagnating
-from sluice.memory.find import FollowingIndex, find, make_proof, make_status
+from sluice.memory.find import SearchIndex, find, make_proof, make_status
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.journal.read import features_in, read_journal
 from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
-from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
+from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise
 from sluice.memory.recall.prompt import make_prompt_block
 from sluice.memory.recall.rank import cleaned, rank
 from sluice.memory.sanitise import sanitise_record
@@ -284,7 +284,7 @@ class Memory:
 
     def rebuild(self, feature: str | None = None) -> tuple[RunAccepted, ...]:
         """Fill the index. What it lacks then, as the embedding model is away, `status` and `prove` tell."""
-        if isinstance(self._search, FollowingIndex):
+        if self._search is not None:
             for name in self.features() if feature is None else [feature]:
                 self._search.follow(self.journal(name).read(), wholly=True)
         return ()
@@ -295,9 +295,7 @@ class Memory:
 
     def drop_orphans(self) -> tuple[str, ...]:
         """As `MemoryPort.drop_orphans`."""
-        if not isinstance(self._search, FollowingIndex):
-            return ()
-        return self._search.drop_orphans(tuple(self.features()))
+        return () if self._search is None else self._search.drop_orphans(tuple(self.features()))
 
     def close(self) -> None:
         """Let go of the index, and leave what is done in the background. The journals need no closing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,14 +67,6 @@ class Hits:
 
     hits: tuple[Hit, ...]
     searched: Literal["hybrid", "bm25"]
-
-
-class SearchIndex(Protocol):
-    """Searches the collection of one feature."""
-
-    def search(self, collection: str, query: str, top_k: int) -> Hits:
-        """The best of one collection; empty where there is none. Raises `Unavailable` where the engine is away."""
-        ...
 
 
 Polarity = Literal["same", "opposite", "different"]

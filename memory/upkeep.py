@@ -12,20 +12,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Generic, TypeVar
 
-from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.errors import SluiceError
 from sluice.contracts.memory.learning import FeatureLearning
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.learning.deduplication import DeduplicationResult, check_deduplication
 from sluice.memory.learning.distil import distil
-from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Polarity, Sanitise, Vectors
+from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise
 from sluice.memory.recall.weigh import weigh
 
 Step = Callable[[], bool]
@@ -139,9 +138,6 @@ def catch_up(
     return derived
 
 
-Answer = TypeVar("Answer")
-
-
 @dataclass(frozen=True, slots=True)
 class Models:
     """What may be asked; None where there is none."""
@@ -157,78 +153,35 @@ class Models:
         return check_deduplication(text, existing, embed=self.embed, judge=self.judge)
 
 
-class AskedOnce:
-    """Models for one decision that may be made twice. `close` ends the asking: from then on they only remember."""
-
-    def __init__(self, models: Models) -> None:
-        self._vectors = _Answers[Vectors]()
-        self._polarities = _Answers[Polarity | None]()
-        self._texts = _Answers[str]()
-        self.models = Models(
-            models.embed and self._embed(models.embed),
-            models.judge and self._judge(models.judge),
-            models.ask and self._ask(models.ask),
-            models.name,
-        )
-
-    def close(self) -> None:
-        """Ask nothing more."""
-        for answers in (self._vectors, self._polarities, self._texts):
-            answers.is_closed = True
-
-    def _embed(self, embed: EmbedTexts) -> EmbedTexts:
-        def embed_once(texts: Sequence[str]) -> Vectors:
-            import numpy as np
-
-            return np.stack([self._vectors.of(text, partial(_embed_one, embed, text)) for text in texts])
-
-        return embed_once
-
-    def _judge(self, judge: JudgePair) -> JudgePair:
-        return lambda one, other: self._polarities.of((one, other), lambda: judge(one, other))
-
-    def _ask(self, ask: AskModel) -> AskModel:
-        return lambda system, question, most: self._texts.of((system, question), lambda: ask(system, question, most))
+ATTEMPTS = 3
+"""Decisions that are made anew as others changed the journal meanwhile. Then rules decide, while it is locked."""
 
 
-@dataclass(slots=True)
-class _Answers(Generic[Answer]):
-    """What a model said, by what it was asked; failures too, so that none is waited for twice."""
-
-    known: dict[Hashable, Answer | SluiceError] = field(default_factory=dict)
-    is_closed: bool = False
-
-    def of(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
-        if asked not in self.known:
-            if self.is_closed:
-                raise Unavailable("no model is asked while the journal is locked")
-            try:
-                self.known[asked] = ask()
-            except SluiceError as error:
-                self.known[asked] = error
-        answer = self.known[asked]
-        if isinstance(answer, SluiceError):
-            raise answer
-        return answer
-
-
-def _embed_one(embed: EmbedTexts, text: str) -> Vectors:
-    row: Vectors = embed([text])[0]
-    return row
+class _Changed(Exception):
+    """Another process changed what was decided by."""
 
 
 def transact_with(
     models: Models, journal: Journal, decide: Callable[[FeatureMemory, Models], list[JournalEntry]]
 ) -> tuple[FeatureMemory, list[JournalEntry]]:
-    """`Journal.transact` of what takes a while to decide: it is decided before, and only again where much changed.
+    """`Journal.transact` of what takes a while to decide: it is decided before, and anew where much changed meanwhile.
 
     Iterations that were recorded meanwhile are no such change: they are looked at in their turn.
     """
-    asked = AskedOnce(models)
-    before = journal.read()
-    entries = decide(before, asked.models)
-    asked.close()
-    return journal.transact(lambda state: entries if _is_as_before(state, before) else decide(state, asked.models))
+    for _ in range(ATTEMPTS):
+        before = journal.read()
+        entries = decide(before, models)
+
+        def unless_changed(
+            state: FeatureMemory, before: FeatureMemory = before, entries: list[JournalEntry] = entries
+        ) -> list[JournalEntry]:
+            if not _is_as_before(state, before):
+                raise _Changed
+            return entries
+
+        with suppress(_Changed):
+            return journal.transact(unless_changed)
+    return journal.transact(lambda state: decide(state, Models()))
 
 
 def _is_as_before(state: FeatureMemory, before: FeatureMemory) -> bool:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from sluice.ingest.politeness.hosts import HostMemory, HostStats
     from sluice.ingest.settings import Purpose
     from sluice.ledger.known_pages import PageMemory
-    from sluice.memory.ports import AskModel, Sanitise, SearchIndex
+    from sluice.memory.find import SearchIndex
+    from sluice.memory.ports import AskModel, Sanitise
     from sluice.workers.broker.cancellation import Cancellations
     from sluice.workers.broker.transport import Transport
     from sluice.workers.runtime.backpressure import Admission

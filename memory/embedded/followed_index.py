@@ -56,7 +56,7 @@ class FollowedIndex:
         self._collections: dict[str, FollowedCollection] = {}
 
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
-        """As `FollowingIndex.follow`."""
+        """As `SearchIndex.follow`."""
         collection = self._collection(collection_name(self._project_path, state.feature))
         if not wholly:
             return self._follow(collection, state)
@@ -83,7 +83,7 @@ class FollowedIndex:
         return step
 
     def lacking(self, state: FeatureMemory) -> Collection[str]:
-        """As `FollowingIndex.lacking`."""
+        """As `SearchIndex.lacking`."""
         return self._collection(collection_name(self._project_path, state.feature)).lacking(state)
 
     def search(self, collection: str, query: str, top_k: int) -> Hits:
@@ -91,7 +91,7 @@ class FollowedIndex:
         return self._collection(collection).search(query, top_k, self._least_relevance)
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:
-        """As `FollowingIndex.health`."""
+        """As `SearchIndex.health`."""
         problems: list[str] = []
         engine_name, model = "none", None
         existing: tuple[str, ...] | None = None
@@ -117,7 +117,7 @@ class FollowedIndex:
         )
 
     def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
-        """As `FollowingIndex.drop_orphans`."""
+        """As `SearchIndex.drop_orphans`."""
         engine, _ = self._parts()
         orphans = orphan_collections(engine.collections(), self._project_path, features)
         for name in orphans:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -178,6 +178,17 @@ def count_of(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1 << 53:
         return None
     return int(value)
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """The sum of the counts that are known; None where none is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def total_of(fields: object, *names: str) -> int | None:
+    """The sum of the counts that a JSON object has under these names; None where it has none of them."""
+    return total(count_of(mapping(fields).get(name)) for name in names)
 
 
 def folder_of(value: object) -> str | None:

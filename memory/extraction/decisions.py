@@ -36,7 +36,6 @@ _LABEL = re.compile(
     (?:[\s.;,(—*-]{0,20}\b(?:rationale|reason|why)(?:\*\*)?[ ]?:(?:\*\*)?[ \t]*(?P<why>\S[^\n]*))?$""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_REASON = re.compile(r"[\s.;,(—-]*(?:\*\*)?\b(?:rationale|reason|why)(?:\*\*)?\s?:(?:\*\*)?\s*", re.IGNORECASE)
 _REASON = re.compile(
     r"""[\s,;:—(-]+(?:
         because(?:\ of)? | so\ that | due\ to | given\ that | the\ reason\ being | for\ the\ reason\ that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,27 @@ def decode(text: str, *, finite: bool = False) -> Any:
         return scrubbed(value) if _SURROGATE.search(text) else value
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error) or type(error).__name__) from error
+
+
+def decoded(value: Any) -> Any:
+    """The value of a JSON text, None for a text that is no JSON; anything else as it is."""
+    try:
+        return decode(value) if isinstance(value, str) else value
+    except NotJson:
+        return None
+
+
+def decode_lines(text: str) -> tuple[list[Any], Counter[str]]:
+    """The values of lines of JSON, and how many lines are none: `not_json`, or `half_line` for a torn last one."""
+    values: list[Any] = []
+    counted: Counter[str] = Counter()
+    every = list(lines(text))
+    for index, line in enumerate(every):
+        try:
+            values.append(decode(line))
+        except NotJson:
+            counted["half_line" if index == len(every) - 1 and not text.endswith("\n") else "not_json"] += 1
+    return values, counted
 
 
 def scrubbed(value: Any) -> Any:

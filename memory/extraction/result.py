@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -64,32 +64,12 @@ class ExtractionResult:
         Raises:
             pydantic.ValidationError: `iteration_number` is below 1.
         """
-        return IterationRecord(
-            iteration_number=iteration_number,
-            task_id=self.task_id,
-            task_title=self.task_title,
-            feature=self.feature,
-            discipline=self.discipline,
-            timestamp=self.timestamp,
-            outcome=self.outcome,
-            summary=self.summary,
-            errors=self.errors,
-            decisions=self.decisions,
-            files_touched=self.files_touched,
-            tokens_used=self.tokens_used,
-            duration_ms=self.duration_ms,
-            model_tier=self.model_tier,
-            model=self.model,
-            session_id=self.session_id,
-            source_id=self.source_id,
-            effect_sha256=self.effect_sha256,
-            stagnating=stagnating,
-            tokens_estimated=self.tokens_estimated,
-            not_kept=dict(sorted(self.not_kept.items())),
-            cut=dict(self.cut),
-        )
+        told: dict[str, Any] = {name: getattr(self, name) for name in _OF_RECORDS}
+        told["not_kept"] = dict(sorted(self.not_kept.items()))
+        return IterationRecord(**told | {"iteration_number": iteration_number, "stagnating": stagnating})
 
 
+_OF_RECORDS = {one.name for one in fields(ExtractionResult)} & IterationRecord.model_fields.keys()
 MAX_LIST_BYTES = 192 * 1024
 """Errors, decisions and files may take so much of a journal's line each, as ASCII, which is at most 1 MiB long."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import IterationContext, StreamFormat
 from sluice.memory.extraction.agent_run import mapping, objects
-from sluice.memory.extraction.json_text import NotJson, decode, lines, scrubbed, without_surrogates
+from sluice.memory.extraction.json_text import NotJson, decode, decode_lines, lines, scrubbed, without_surrogates
 from sluice.memory.extraction.readers import claude_code
 
 MAX_CHARACTERS = 64 << 20
@@ -88,7 +88,7 @@ def _of_text(text: str, format_name: StreamFormat) -> Source:
         named = _detected_in_lines(text) if format_name == "auto" else format_name
         if named == "claude-code":
             return Source(named, [], text, _hash_of_text(text))
-        values, counted = _decode_lines(text)
+        values, counted = decode_lines(text)
         if not values or named is None:
             raise InvalidInput("data", f"is no JSON: {problem}", _REMEDY) from error
         return Source(named, values, text, _hash_of_values(values), counted)
@@ -103,18 +103,6 @@ def _decode_strictly(text: str) -> Any:
         return decode(text, finite=True)
     except NotJson as error:
         raise InvalidInput("data", f"is no JSON: {error}", "write no NaN and no infinity") from error
-
-
-def _decode_lines(text: str) -> tuple[list[Any], Counter[str]]:
-    values: list[Any] = []
-    counted: Counter[str] = Counter()
-    every = list(lines(text))
-    for index, line in enumerate(every):
-        try:
-            values.append(decode(line))
-        except NotJson:
-            counted["half_line" if index == len(every) - 1 and not text.endswith("\n") else "not_json"] += 1
-    return values, counted
 
 
 def _detected_in_lines(text: str) -> StreamFormat | None:

@@ -6,29 +6,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from sluice.memory.extraction.agent_run import ToolUseEvent
+from sluice.memory.extraction.shell import known
 
 FileUseKind = Literal["write", "append", "change", "read", "delete"]
 """`write`: the file may be new; `append`: as write, or an existing one is added to; `change`: it was there."""
 
-_SHELLS = frozenset({
-    "bash", "shell", "sh", "execute_bash", "run", "run_command", "cmdrun", "terminal", "execute_command", "cmd",
-    "executebashaction", "terminalaction",
-})  # fmt: skip
-_WRITES = ("write", "write_file", "create", "create_file", "file_write", "filewriteaction")
-_CHANGES = (
-    "edit", "multiedit", "multi_edit", "edit_file", "file_edit", "fileeditaction", "insert", "replace", "str_replace",
-    "notebookedit", "notebook_edit", "edit_notebook",
-)  # fmt: skip
-_READS = ("read", "read_file", "file_read", "filereadaction", "notebookread", "view", "view_file", "open", "open_file")
-_KINDS: dict[str, FileUseKind] = {
-    **dict.fromkeys(_WRITES, "write"),
-    **dict.fromkeys(_CHANGES, "change"),
-    **dict.fromkeys(_READS, "read"),
-    **dict.fromkeys(("delete", "delete_file", "remove_file"), "delete"),
-}
 _EDITORS = re.compile(
     r"str_replace_based_edit_tool|str_replace_editor|(?:planning_)?file_?editor(?:action)?|text_editor|edit_anthropic"
 )
@@ -59,7 +45,7 @@ class FileUse:
 
 def command_of(call: ToolUseEvent) -> str | None:
     """The shell command of a call; None where it is another tool's."""
-    if _bare(call.name) not in _SHELLS:
+    if _bare(call.name) not in known("tools_shell"):
         return None
     command = call.input.get("command", call.input.get("cmd"))
     if isinstance(command, list):
@@ -75,7 +61,7 @@ def runs_something(call: ToolUseEvent) -> bool:
 def is_file_tool(call: ToolUseEvent) -> bool:
     """Whether a call is one of an agent's own tools that read or write a file."""
     name = _bare(call.name)
-    return name in _KINDS or _EDITORS.fullmatch(name) is not None or name == "apply_patch"
+    return name in _kinds() or _EDITORS.fullmatch(name) is not None or name == "apply_patch"
 
 
 def file_uses(call: ToolUseEvent) -> Iterator[FileUse]:
@@ -91,7 +77,7 @@ def file_uses(call: ToolUseEvent) -> Iterator[FileUse]:
             return
         kind = _EDITOR_KINDS.get(command if isinstance(command, str) else "")
     else:
-        kind = _KINDS.get(name)
+        kind = _kinds().get(name)
     path = path_of(call)
     if kind and path:
         yield FileUse(path, kind, "" if kind == "read" else _written(call.input))
@@ -103,6 +89,18 @@ def path_of(call: ToolUseEvent) -> str | None:
         if isinstance(value := call.input.get(key), str) and value.strip():
             return value
     return call.open_file
+
+
+@cache
+def _kinds() -> dict[str, FileUseKind]:
+    """What each of the agents' file tools does."""
+    named: dict[FileUseKind, frozenset[str]] = {
+        "write": known("tools_write"),
+        "change": known("tools_change"),
+        "read": known("tools_read"),
+        "delete": frozenset(("delete", "delete_file", "remove_file")),
+    }
+    return {name: kind for kind, names in named.items() for name in names}
 
 
 def _bare(name: str) -> str:

@@ -8,27 +8,8 @@ from collections.abc import Sequence
 
 from sluice.contracts.memory.model import ErrorEntry, IterationRecord
 from sluice.memory.journal.feature_memory import RecordedIteration
-from sluice.memory.learning.wording import should_exclude_from_auto_accumulation
+from sluice.memory.learning.wording import excluded, should_exclude_from_auto_accumulation
 from sluice.memory.sanitise.record import WITHHELD
-
-_AGENTS_TOOLS = frozenset(
-    (
-        "Edit",
-        "MultiEdit",
-        "Write",
-        "NotebookEdit",
-        "Read",
-        "Glob",
-        "file_editor",
-        "str_replace_editor",
-        "str_replace_based_edit_tool",
-        "edit",
-        "open",
-        "think",
-        "finish",
-    )
-)
-"""What they report is that the agent misquoted a file, or gave an argument too few: nothing of the code base."""
 
 
 class History:
@@ -58,7 +39,7 @@ def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
     errors: dict[Fingerprint, ErrorEntry] = {}
     for error in record.errors:
         path = error.file_path
-        if error.tool in _AGENTS_TOOLS:
+        if error.tool in excluded("agents_tools"):
             continue
         if error.message != WITHHELD and not (path and should_exclude_from_auto_accumulation(path)):
             errors.setdefault(fingerprint(error), error)

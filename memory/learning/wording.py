@@ -6,8 +6,10 @@ One sentence or two, understandable alone, with the files' names.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 from sluice.contracts.memory.learning import MAX_LEARNING_CHARACTERS
 from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationRecord
@@ -75,32 +77,19 @@ def fit(text: str) -> str:
     return one_line(text, MAX_LEARNING_CHARACTERS)
 
 
-_FOLDERS = frozenset((
-    "node_modules", "bower_components", "jspm_packages", "vendor", "vendored", "third_party", "third-party", "thirdparty", "external", "pods",
-    ".git", ".hg", ".svn", ".jj", ".ralph", ".claude", ".cursor", ".aider", ".openhands", ".idea", ".vscode", ".vs", ".fleet", ".history",
-    ".venv", "venv", "virtualenv", "site-packages", ".tox", ".nox", ".eggs", "__pypackages__", ".pixi", ".conda",
-    "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints", ".import_linter_cache",
-    ".cache", ".parcel-cache", ".turbo", ".nx", ".eslintcache", ".sass-cache", ".gradle", ".m2", ".terraform", ".serverless", ".yarn", ".pnpm-store", ".npm", ".bundle", ".dart_tool",
-    "dist", "build", "out", "target", "_build", "bazel-out", "bazel-bin", "cmake-build-debug", "cmake-build-release", ".next", ".nuxt", ".svelte-kit", ".output", ".vercel", ".netlify", ".docusaurus",
-    "htmlcov", "coverage", ".nyc_output", "test-results", "playwright-report", "logs", "log", "tmp", "temp", ".tmp",
-    "generated", "__generated__", "gen", "autogen", "__snapshots__", "deriveddata", ".build",
-))  # fmt: skip
-_NAMES = frozenset((
-    "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-lock.yml", "bun.lockb", "bun.lock", "deno.lock",
-    "poetry.lock", "pipfile.lock", "uv.lock", "pdm.lock", "pixi.lock", "conda-lock.yml", "cargo.lock", "gemfile.lock", "composer.lock",
-    "go.sum", "go.work.sum", "mix.lock", "pubspec.lock", "podfile.lock", "package.resolved", "packages.lock.json", "flake.lock", "gradle.lockfile", "cartfile.resolved", "buf.lock", ".terraform.lock.hcl", "paket.lock",
-    ".ds_store", "thumbs.db", "desktop.ini", ".env", ".netrc", ".npmrc", ".pypirc", ".coverage", "coverage.xml", "lcov.info", "junit.xml", "npm-debug.log", "nohup.out", "tags", ".eslintcache", ".tsbuildinfo",
-    "rag_config.json", "nul", ".gitkeep", ".keep",
-))  # fmt: skip
-_ENDINGS = re.compile(
-    r"(?:\.min\.(?:js|css|mjs|html)|\.bundle\.(?:js|css)|\.chunk\.(?:js|css)|\.(?:js|css|mjs|ts)\.map|-lock\.(?:json|ya?ml)|\.lock|\.lockb|"
-    r"\.pyc|\.pyo|\.pyd|\.class|\.o|\.obj|\.a|\.so(?:\.\d+)*|\.dylib|\.dll|\.exe|\.wasm|\.jar|\.war|\.whl|\.egg|\.rlib|\.rmeta|\.d|\.gcda|\.gcno|\.tsbuildinfo|"
-    r"\.log(?:\.\d+)?|\.tmp|\.temp|\.bak|\.orig|\.rej|\.swp|\.swo|~|\.pid|\.seed|\.cache|\.snap|\.prof|\.dmp|\.coverage|"
-    r"\.sqlite3?(?:-(?:wal|shm|journal))?|\.db(?:-(?:wal|shm|journal))?|\.png|\.jpe?g|\.gif|\.ico|\.webp|\.pdf|\.zip|\.tar|\.t?gz|\.bz2|\.xz|\.7z|\.woff2?|\.ttf|\.eot|\.mp[34]|\.bin|\.pt|\.onnx|\.parquet|"
-    r"_pb2(?:_grpc)?\.pyi?|\.pb\.(?:go|cc|h|rs)|\.g\.dart|\.freezed\.dart|\.generated\.\w+|_generated\.\w+|\.gen\.\w+|\.g\.cs|\.designer\.cs|\.pem|\.key|\.p12|\.crt|\.egg-info)$"
-)  # fmt: skip
+@cache
+def excluded(kind: str) -> tuple[str, ...]:
+    """A list of `excluded.toml`."""
+    with Path(__file__).with_name("excluded.toml").open("rb") as file:
+        return tuple(str(tomllib.load(file)[kind]).split())
+
+
+@cache
+def _endings() -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(excluded('endings'))})$")
+
+
 _ENVIRONMENT = re.compile(r"\.env(?:\.(?!example$|sample$|template$|dist$|defaults$)[\w.-]+)?$")
-_FOLDER_ENDINGS = (".egg-info", ".dist-info", ".xcodeproj", ".xcworkspace", ".app", ".framework")
 
 
 def should_exclude_from_auto_accumulation(path: str) -> bool:
@@ -112,8 +101,8 @@ def should_exclude_from_auto_accumulation(path: str) -> bool:
     if not parts:
         return True
     *folders, name = parts
-    if any(folder in _FOLDERS or folder.endswith(_FOLDER_ENDINGS) for folder in folders):
+    if any(folder in excluded("folders") or folder.endswith(excluded("folder_endings")) for folder in folders):
         return True
-    if name in _NAMES or name in (".git", "node_modules", "__pycache__"):
+    if name in excluded("names") or name in (".git", "node_modules", "__pycache__"):
         return True
-    return bool(_ENDINGS.search(name)) or bool(_ENVIRONMENT.fullmatch(str(PurePosixPath(name))))
+    return bool(_endings().search(name)) or bool(_ENVIRONMENT.fullmatch(str(PurePosixPath(name))))

@@ -25,8 +25,10 @@ from sluice.memory.extraction.agent_run import (
     name_of,
     objects,
     text_of,
+    total,
+    total_of,
 )
-from sluice.memory.extraction.json_text import NotJson, decode, lines
+from sluice.memory.extraction.json_text import decode_lines
 
 OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))
@@ -57,30 +59,17 @@ def read_text(text: str) -> AgentRun:
     Raises:
         InvalidInput: it has lines, and none of them is a JSON object.
     """
-    events: list[Mapping[str, Any]] = []
-    not_json = half_lines = 0
-    whole = text.endswith("\n")
-    every = list(lines(text))
-    for index, line in enumerate(every):
-        try:
-            event = decode(line)
-        except NotJson:
-            half_lines += not whole and index == len(every) - 1
-            not_json += whole or index < len(every) - 1
-            continue
-        if isinstance(event, dict):
-            events.append(event)
-        elif isinstance(event, list):
-            events.extend(objects(event))
-        else:
-            not_json += 1
-    if every and not events:
+    values, counted = decode_lines(text)
+    read = values + [None] * counted.total()
+    events = [one for value in values for one in objects(value if isinstance(value, list) else [value])]
+    counted["not_json"] += sum(not isinstance(value, dict | list) for value in values)
+    if read and not events:
         raise InvalidInput(
             "data",
-            f"none of its {len(every)} lines is a JSON object",
+            f"none of its {len(read)} lines is a JSON object",
             "run claude with -p --output-format stream-json --verbose",
         )
-    return read_events(events, {"not_json": not_json, "half_line": half_lines})
+    return read_events(events, counted)
 
 
 def read_events(events: Iterable[Mapping[str, Any]], counted: Mapping[str, int] | None = None) -> AgentRun:
@@ -131,7 +120,7 @@ class _Reader:
         self.rate_limited |= event.get("error") == "rate_limit"
         if not sub_agent and message.get("model") != "<synthetic>":
             self.model = self.model or name_of(message.get("model"))
-        if (usage := _tokens(message.get("usage"))) is not None:
+        if (usage := total_of(message.get("usage"), *_USAGE)) is not None:
             self.usage[str(message.get("id") or event.get("uuid") or len(self.usage))] = usage
         content = message.get("content")
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else objects(content):
@@ -208,7 +197,7 @@ class _Reader:
         result = self.run.clean(event.get("result")).strip()
         self.rate_limited |= event.get("api_error_status") == 429 or bool(is_error and _LIMIT.search(result[:1_000]))
         errors = event.get("errors")
-        tokens = _tokens(event.get("usage"))
+        tokens = total_of(event.get("usage"), *_USAGE)
         self.results.append(
             ResultEvent(
                 subtype=name_of(event.get("subtype")) or "",
@@ -233,8 +222,7 @@ class _Reader:
                 self.run.counts[f"overflow_{name}"] += count
 
     def finish(self) -> AgentRun:
-        told = [result.tokens for result in self.results if result.tokens is not None]
-        durations = [result.duration_ms for result in self.results if result.duration_ms is not None]
+        told = total(result.tokens for result in self.results)
         return self.run.build(
             "claude-code",
             results=tuple(self.results),
@@ -242,9 +230,9 @@ class _Reader:
             root=self.root,
             session_id=self.session_id,
             model=self.model,
-            tokens=sum(told) if told else sum(self.usage.values()) if self.usage else None,
-            tokens_estimated=not told and bool(self.usage),
-            duration_ms=sum(durations) if durations else None,
+            tokens=total(self.usage.values()) if told is None else told,
+            tokens_estimated=told is None and bool(self.usage),
+            duration_ms=total(result.duration_ms for result in self.results),
         )
 
 
@@ -254,13 +242,4 @@ def _is_sub_agent(event: Mapping[str, Any]) -> bool:
 
 def _tokens_of_models(usage: object) -> int | None:
     """The sum over models, for results that have no usage of their own; None where there is none either."""
-    counts = [_tokens(one, _MODEL_USAGE) for one in mapping(usage).values()]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def _tokens(usage: object, names: tuple[str, ...] = _USAGE) -> int | None:
-    """All tokens of a usage; None where it has none of its fields."""
-    counts = [count_of(mapping(usage).get(name)) for name in names]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    return total(total_of(one, *_MODEL_USAGE) for one in mapping(usage).values())

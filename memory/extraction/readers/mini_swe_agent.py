@@ -16,14 +16,15 @@ from sluice.memory.extraction.agent_run import (
     CallStatus,
     RunBuilder,
     ToolUseEvent,
-    count_of,
     folder_of,
     mapping,
     name_of,
     objects,
     text_of,
+    total,
+    total_of,
 )
-from sluice.memory.extraction.json_text import NotJson, decode
+from sluice.memory.extraction.json_text import decoded
 
 _FENCE = re.compile(r"```(?:mswea_bash_command|bash|sh)[ \t]*\n")
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d{1,6})\s*</returncode>")
@@ -39,7 +40,7 @@ def read_trajectory(value: object) -> AgentRun:
     directory = folder_of(mapping(config.get("environment")).get("cwd")) or "."
     exit_status = name_of(info.get("exit_status"))
     run = RunBuilder()
-    tokens: list[int] = []
+    tokens: list[int | None] = []
     pending: deque[str] = deque()
     for message in objects(document.get("messages")):
         role = message.get("role")
@@ -47,7 +48,7 @@ def read_trajectory(value: object) -> AgentRun:
             content = text_of(message.get("content"))
             start, _, end = _block(content)
             run.say((content[:start] + content[end:]).strip().removeprefix("THOUGHT:"))
-            tokens.extend(_tokens(message))
+            tokens.append(_tokens(message))
             for command, given_id in _commands(message):
                 call_id = given_id or f"command {run.next_number}"
                 pending.append(call_id)
@@ -66,7 +67,7 @@ def read_trajectory(value: object) -> AgentRun:
         rate_limited="ratelimit" in (exit_status or "").casefold(),
         root=directory if directory.startswith("/") else None,
         patch=run.clean(info.get("submission")),
-        tokens=sum(tokens) if tokens else None,
+        tokens=total(tokens),
         duration_ms=_duration_ms(objects(document.get("messages"))),
         model=name_of(mapping(config.get("model")).get("model_name")),
     )
@@ -96,10 +97,8 @@ def _block(content: str) -> tuple[int, str, int]:
 
 def _command_of(call: Mapping[str, Any]) -> object:
     given = mapping(call.get("function")).get("arguments")
-    try:
-        return mapping(decode(given) if isinstance(given, str) else given).get("command")
-    except NotJson:
-        return given
+    value = decoded(given)
+    return given if value is None else mapping(value).get("command")
 
 
 def _answer(run: RunBuilder, call_id: str, message: Mapping[str, Any]) -> None:
@@ -125,11 +124,8 @@ def _duration_ms(messages: Iterable[Mapping[str, Any]]) -> int | None:
     return int((max(known) - min(known)) * 1_000) if len(known) > 1 else None
 
 
-def _tokens(message: Mapping[str, Any]) -> Iterator[int]:
+def _tokens(message: Mapping[str, Any]) -> int | None:
     """All tokens of the request that this message answers; each is another request."""
-    usage = mapping(mapping(mapping(message.get("extra")).get("response")).get("usage"))
-    total = count_of(usage.get("total_tokens"))
-    parts = [count_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
-    known = [part for part in parts if part is not None]
-    if total is not None or known:
-        yield total if total is not None else sum(known)
+    usage = mapping(mapping(message.get("extra")).get("response")).get("usage")
+    all_of_them = total_of(usage, "total_tokens")
+    return total_of(usage, "prompt_tokens", "completion_tokens") if all_of_them is None else all_of_them

@@ -18,26 +18,16 @@ from sluice.memory.extraction.agent_run import (
     CallStatus,
     RunBuilder,
     ToolUseEvent,
-    count_of,
     folder_of,
     mapping,
     name_of,
     text_of,
+    total,
+    total_of,
 )
+from sluice.memory.extraction.shell import known
 from sluice.memory.extraction.shell_files import directory_before
 from sluice.memory.extraction.tools import command_of
-
-_NO_CALLS = frozenset({
-    "message", "system", "change_agent_state", "recall", "finish", "null", "condensation", "condensation_request",
-    "think", "reject", "pause", "resume", "loop_recovery", "stop", "start", "task_tracking",
-})  # fmt: skip
-_SILENT = frozenset(("null", "agent_state_changed", "recall", "system", "think", "condense", "success"))
-_KNOWN_KINDS = frozenset({
-    "SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent",
-    "UserRejectObservation", "ConversationErrorEvent", "ConversationStateUpdateEvent", "PauseEvent", "Condensation",
-    "CondensationRequest", "CondensationSummaryEvent", "TokenEvent", "LLMCompletionLogEvent", "HookExecutionEvent",
-    "StreamingDeltaEvent", "ACPToolCallEvent", "InterruptEvent",
-})  # fmt: skip
 
 
 def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:
@@ -99,7 +89,7 @@ class _Reader:
             self.state_name = "rejected"
         elif action == "message" and by_agent:
             self.run.say(args.get("content"))
-        elif action not in _NO_CALLS:
+        elif action not in known("openhands_no_calls"):
             kept = {name: value for name, value in args.items() if name not in ("thought", "security_risk")}
             editor = action == "edit" and isinstance(args.get("command"), str) and args["command"]
             self.run.call(
@@ -122,7 +112,7 @@ class _Reader:
         call_id = _v0_id(event.get("cause"))
         call = self.run.find(call_id)
         if call is None:
-            if observation not in _SILENT and observation != "error":
+            if observation not in known("openhands_silent") and observation != "error":
                 self.run.counts["result_without_call"] += 1
             return
         metadata = mapping(extras.get("metadata"))
@@ -156,7 +146,7 @@ class _Reader:
             self._failed(f"{event.get('code')} {str(event.get('detail'))[:300]}")
         elif kind == "ConversationStateUpdateEvent":
             self._update(event.get("key"), event.get("value"))
-        elif not isinstance(kind, str) or kind not in _KNOWN_KINDS:
+        elif not isinstance(kind, str) or kind not in known("openhands_kinds"):
             self.run.unknown("unknown_event", event)
 
     def state(self, state: Mapping[str, Any]) -> None:
@@ -210,9 +200,8 @@ class _Reader:
             self.state_name = value.casefold()
         elif key == "stats":
             usages = mapping(mapping(value).get("usage_to_metrics"))
-            counts = [_tokens_of(mapping(one).get("accumulated_token_usage")) for one in usages.values()]
-            known = [count for count in counts if count is not None]
-            self.tokens = sum(known) if known else self.tokens
+            count = total(map(_tokens_of, usages.values()))
+            self.tokens = self.tokens if count is None else count
         elif key == "full_state":
             self.state(mapping(value))
 
@@ -251,7 +240,7 @@ class _Reader:
         self.rate_limited |= "ratelimit" in reason.casefold().replace("_", "").replace(" ", "")
 
     def _metrics(self, metrics: object) -> None:
-        count = _tokens_of(mapping(metrics).get("accumulated_token_usage"))
+        count = _tokens_of(metrics)
         self.tokens = count if count is not None else self.tokens
 
     def finish(self, events: Iterable[Mapping[str, Any]]) -> AgentRun:
@@ -295,10 +284,8 @@ def _exit_code(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value != -1 else None
 
 
-def _tokens_of(usage: object) -> int | None:
-    counts = [count_of(mapping(usage).get(name)) for name in ("prompt_tokens", "completion_tokens")]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+def _tokens_of(metrics: object) -> int | None:
+    return total_of(mapping(metrics).get("accumulated_token_usage"), "prompt_tokens", "completion_tokens")
 
 
 def _duration_ms(events: Iterable[Mapping[str, Any]]) -> int | None:

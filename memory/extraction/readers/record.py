@@ -29,7 +29,7 @@ _TEXTS_OF_ENTRIES = {
     "errors": {"message": MAX_MESSAGE_CHARACTERS, "tool": 100},
     "decisions": {"description": MAX_DECISION_CHARACTERS, "rationale": MAX_DECISION_CHARACTERS},
 }
-_TAKEN_AS_THEY_ARE = ("outcome", "summary", "tokens_used", "tokens_estimated", "model", "cut")
+_NAMED_BY_CONTEXT = ("timestamp", "task_title", "discipline", "model_tier", "session_id")
 
 
 def extract_record(source: Source, *, feature: str, context: IterationContext, now: datetime) -> ExtractionResult:
@@ -49,26 +49,19 @@ def extract_record(source: Source, *, feature: str, context: IterationContext, n
     number = context.iteration_number or (record.iteration_number if "iteration_number" in told else None)
     hashed = json.dumps({name: value for name, value in told.items() if name != "timestamp"}, sort_keys=True)
     apart = "" if number else record.timestamp.isoformat()
-    same = {name: getattr(record, name) for name in _TAKEN_AS_THEY_ARE}
-    return ExtractionResult(
-        format="record",
-        feature=feature,
-        timestamp=context.timestamp or record.timestamp,
-        source_id=record.source_id or source_id(hashlib.sha256(hashed.encode()).hexdigest(), context, apart=apart),
-        iteration_number=number,
-        task_id=record.task_id if context.task_id is None else context.task_id,
-        task_title=context.task_title or record.task_title,
-        discipline=context.discipline or record.discipline,
-        errors=fit(record.errors, "errors", not_kept),
-        decisions=fit(record.decisions, "decisions", not_kept),
-        files_touched=fit(record.files_touched, "files", not_kept),
-        duration_ms=record.duration_ms if context.duration_ms is None else context.duration_ms,
-        model_tier=context.model_tier or record.model_tier,
-        session_id=context.session_id or record.session_id,
-        effect_sha256=record.effect_sha256 or effect_of_record(record),
-        not_kept=not_kept + Counter(record.not_kept),
-        **same,
-    )
+    kept = {name: getattr(record, name) for name in IterationRecord.model_fields if name != "stagnating"}
+    named = {name: getattr(context, name) or kept[name] for name in _NAMED_BY_CONTEXT}
+    counted = context.model_dump(include={"task_id", "duration_ms"}, exclude_none=True)
+    changed = {
+        "source_id": record.source_id or source_id(hashlib.sha256(hashed.encode()).hexdigest(), context, apart=apart),
+        "iteration_number": number,
+        "effect_sha256": record.effect_sha256 or effect_of_record(record),
+        "errors": fit(record.errors, "errors", not_kept),
+        "decisions": fit(record.decisions, "decisions", not_kept),
+        "files_touched": fit(record.files_touched, "files", not_kept),
+        "not_kept": not_kept + Counter(record.not_kept),
+    }
+    return ExtractionResult(format="record", **kept | named | counted | changed)
 
 
 def _read(told: Mapping[str, Any], *, feature: str, now: datetime, not_kept: Counter[str]) -> IterationRecord:

@@ -23,22 +23,17 @@ from sluice.memory.extraction.agent_run import (
     CallStatus,
     RunBuilder,
     ToolUseEvent,
-    count_of,
     folder_of,
     mapping,
     name_of,
     objects,
     text_of,
+    total_of,
 )
-from sluice.memory.extraction.json_text import NotJson, decode
+from sluice.memory.extraction.json_text import NotJson, decode, decoded
+from sluice.memory.extraction.shell import known
 
 _FILE_TOOLS = frozenset(("open", "create", "edit", "insert"))
-_OWN_TOOLS = frozenset({
-    "goto", "scroll_up", "scroll_down", "find_file", "search_dir", "search_file", "set_cursors", "submit",
-    "exit_forfeit", "exit_cost", "exit_context", "decompile", "disassemble", "connect_start", "connect_sendline",
-    "connect_exec", "connect_stop", "view_image", "filemap", "debug_start", "debug_add_breakpoint",
-    "debug_continue", "debug_step", "debug_exec", "debug_stop",
-})  # fmt: skip
 _EDITORS = frozenset(("str_replace_editor", "edit_anthropic"))
 _HEAD = re.compile(r"^\[File: (.+?) \(\d+ lines total\)\]", re.MULTILINE)
 _LONGEST_PROMPT = 2_000
@@ -55,16 +50,12 @@ _SHELL_FAILED = re.compile(
     r"\s*(?:/bin/)?(?:ba)?(?:[\w.-]{1,40}): (?:line \d+: )?.{0,300}"
     r"(?:No such file or directory|cannot |[Pp]ermission denied|command not found|not permitted|Is a directory)"
 )
-_SYSTEM_FOLDERS = frozenset({
-    "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt", "proc", "root", "run", "sbin",
-    "srv", "sys", "tmp", "usr", "var", "Users",
-})  # fmt: skip
 
 
 def read_trajectory(value: object) -> AgentRun:
     """The run of a trajectory, a document with a history, or a list of a history's messages."""
     document = mapping(value)
-    info = mapping(document.get("info"))
+    info, config = mapping(document.get("info")), mapping(decoded(document.get("replay_config")))
     reader = _Reader()
     steps = document.get("trajectory")
     if isinstance(steps, list) and steps:
@@ -72,15 +63,12 @@ def read_trajectory(value: object) -> AgentRun:
     else:
         history = value if isinstance(value, list) else document.get("history")
         reader.history(history if isinstance(history, list) else [])
-    statistics = mapping(info.get("model_stats"))
-    counts = [count_of(statistics.get(name)) for name in ("tokens_sent", "tokens_received")]
-    known = [count for count in counts if count is not None]
     return reader.finish(
         "swe-agent",
         exit_status=name_of(info.get("exit_status")),
         patch=reader.run.clean(info.get("submission")) or reader.submitted,
-        tokens=sum(known) if known else None,
-        model=_model(document.get("replay_config")),
+        tokens=total_of(info.get("model_stats"), "tokens_sent", "tokens_received"),
+        model=name_of(mapping(mapping(config.get("agent")).get("model")).get("name")),
     )
 
 
@@ -208,16 +196,12 @@ class _Reader:
 
     def _stand(self, state: object) -> None:
         """Where the agent stands after a step."""
-        if isinstance(state, str):
-            try:
-                state = decode(state)
-            except NotJson:
-                return
-        directory = folder_of(mapping(state).get("working_dir"))
+        told = mapping(decoded(state))
+        directory = folder_of(told.get("working_dir"))
         if directory and directory.startswith("/"):
             self.directory = directory
             self.directories.append(directory)
-        opened = mapping(state).get("open_file")
+        opened = told.get("open_file")
         if isinstance(opened, str) and opened not in ("", "n/a"):
             self.open_file = opened
 
@@ -233,7 +217,7 @@ def _tool_of(action: str) -> tuple[str, dict[str, Any]]:
         if word in ("open", "create"):
             return word, {"path": words[0]}
         return word, {"text": f"{arguments}\n{rest}".strip()}
-    if word in _OWN_TOOLS:
+    if word in known("tools_of_swe_agent"):
         return word, {"arguments": f"{arguments}\n{rest}".strip()}
     return "bash", {"command": action.strip()}
 
@@ -259,16 +243,8 @@ def _root(directories: Sequence[str], files: Sequence[str]) -> str | None:
     SWE-agent keeps a repository in a folder below `/`, as `/owner__name` or `/testbed`.
     """
     for paths in (directories, [file for file in files if file.startswith("/")]):
-        tops = [path.split("/")[1] for path in paths if len(path) > 1 and path.split("/")[1] not in _SYSTEM_FOLDERS]
+        names = (path.split("/")[1] for path in paths if len(path) > 1)
+        tops = [name for name in names if name not in known("system_folders")]
         if tops:
             return f"/{tops[0]}"
     return posixpath.commonpath(directories) if directories else None
-
-
-def _model(config: object) -> str | None:
-    if isinstance(config, str):
-        try:
-            config = decode(config)
-        except NotJson:
-            return None
-    return name_of(mapping(mapping(mapping(config).get("agent")).get("model")).get("name"))

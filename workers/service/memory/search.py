@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class InstanceIndex(IndexSearch):
-    """The index of one project, which workers fill: a `FollowingIndex` that takes in nothing itself."""
+    """The index of one project, which workers fill: a `SearchIndex` that takes in nothing itself."""
 
     def __init__(self, context: Context, project: str) -> None:
         super().__init__(self._ask_pool)

@@ -20,11 +20,12 @@ import structlog
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import BudgetExhausted, Conflict, Corrupted, NotFound, Unavailable
 from sluice.disk.durable import replace_file
-from sluice.memory.ports import AskModel, Sanitise, SearchIndex
+from sluice.memory.ports import AskModel, Sanitise
 
 if TYPE_CHECKING:
     from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
     from sluice.ledger.ledger import Ledger
+    from sluice.memory.find import SearchIndex
     from sluice.memory.memory import Memory
     from sluice.workers.settings import Settings
 

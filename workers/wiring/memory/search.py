@@ -24,7 +24,7 @@ MOST_FOUND = 200
 
 
 class IndexSearch:
-    """A `SearchIndex` of memory over whatever answers queries of the index."""
+    """Searches of memory's collections by whatever answers queries of the index."""
 
     def __init__(self, ask: Callable[[Query], Retrieval]) -> None:
         """`ask` raises what a direct query raises."""
