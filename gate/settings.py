@@ -70,8 +70,6 @@ class DefenceSettings(Value):
     enabled: bool = True
     """Step back to the configuration before where answers get worse, by one plan where crawling gets slow, and to the
     corpus alone where a day's budget is nearly used up. Without feedback nothing is known of answers."""
-    p95_seconds: Annotated[float | None, FIXED] = None
-    """What 19 of 20 crawling runs should end within; by default 1.2 times what the profile's first 500 took."""
     trickle_share: Annotated[float, FIXED] = 0.05
     """Share of the runs that ignore a step back, so that it can be seen whether it is still needed."""
     trickle_runs_per_day: Annotated[int, FIXED] = 50

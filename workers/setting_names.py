@@ -74,6 +74,7 @@ REMOVED = frozenset(
         "delivery.reconcile_seconds",
         "delivery.republish_after_seconds",
         "telemetry.span_retention_hours",
+        "defence.p95_seconds",
         "evaluation",
         "evaluation.window_runs",
         "evaluation.window_hours",

@@ -16,7 +16,7 @@ from sluice.contracts.learning.control import Defence, DefenceName
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.defence.verdicts import FULL, Window
-from sluice.evaluation.defence.watch import Change, DefenceState, Limits, heal, trip, watch
+from sluice.evaluation.defence.watch import Change, DefenceState, heal, trip, watch
 from sluice.evaluation.evaluator import Evaluator, Windowing
 from sluice.workers.runtime.standing_defences import draw
 
@@ -34,7 +34,7 @@ OUTSIDE = {NEW: 0.6, BEFORE: 0.15}
 CORPUS_ALONE = 0.78
 """How often an answer of the corpus alone does well."""
 OUTSIDE_USD = 0.01
-LIMITS = Limits(stale_seconds=30 * DAY)
+STALE_SECONDS = 30 * DAY
 NAMES: tuple[DefenceName, ...] = ("satisfaction", "freshness", "latency")
 
 
@@ -122,7 +122,7 @@ class _Quarter:
         if not self._defended:
             return
         for name in NAMES:
-            state, change = watch(name, self._states[name], run, LIMITS)
+            state, change = watch(name, self._states[name], run, STALE_SECONDS)
             if change:
                 self._told.changes.append((day, name, change, self._windows_since(state, day)))
             if change == "trip":
@@ -167,7 +167,7 @@ def _quiet(satisfaction: float, generator: random.Random) -> Iterator[bool]:
         window = Window(began_at=BEGAN, values=values, ages=(0.0,) * len(values))
         state = state.model_copy(update={"window": window})
         run = well if generator.random() < satisfaction else badly
-        state, change = watch("satisfaction", state, run, LIMITS)
+        state, change = watch("satisfaction", state, run, STALE_SECONDS)
         yield change == "trip"
         if change == "trip":
             return

@@ -50,15 +50,6 @@ REMEMBERED = 8
 Change = Literal["trip", "heal"]
 
 
-class Limits(Value):
-    """What a defence is held to, of the settings."""
-
-    stale_seconds: float
-    """Cited text younger than this is fresh: crawling need gain nothing."""
-    p95_ms: float | None = None
-    """Milliseconds of the slowest run in twenty; None: by the profile's first windows."""
-
-
 class DefenceState(Value):
     """All that the next look needs to know of the looks before: bounded, JSON, kept in the ledger.
 
@@ -84,12 +75,13 @@ class DefenceState(Value):
 
 
 def watch(
-    name: DefenceName, state: DefenceState, run: RunOutcome, limits: Limits
+    name: DefenceName, state: DefenceState, run: RunOutcome, stale_seconds: float
 ) -> tuple[DefenceState, Change | None]:
     """The state with one run more, and whether its window, closing, trips or heals the defence.
 
     Some runs in a row of another configuration begin everything anew: what is measured of one says nothing of the
-    other. Where the gate steps back from the one before, that ends with it.
+    other. Where the gate steps back from the one before, that ends with it. Cited text younger than `stale_seconds` is
+    fresh: crawling need gain nothing.
     """
     at, configuration = run.decided_at.timestamp(), configuration_of(run)
     if run.is_stepped_back or run.arm == "canary":
@@ -99,18 +91,18 @@ def watch(
         if state.configuration is not None and state.others < TO_SWITCH:
             return state, None
         was_tripped, state = state.tripped is not None, begin_anew(state, configuration)
-        state, _ = watch(name, state, run, limits)
+        state, _ = watch(name, state, run, stale_seconds)
         return state, "heal" if was_tripped else None
     state = state if state.others == 0 else state.model_copy(update={"other": None, "others": 0})
     measured = measure(name, run)
     if measured is None:
         return state, None
     if spans_too_long(state.window, at):
-        state, change = _close(name, state, at, limits)
+        state, change = _close(name, state, at, stale_seconds)
         return _with_window(state, add(state.window, measured, at)), change
     state = _with_window(state, add(state.window, measured, at))
     full = LEAST if state.tripped else FULL
-    return _close(name, state, at, limits) if len(state.window.values) >= full else (state, None)
+    return _close(name, state, at, stale_seconds) if len(state.window.values) >= full else (state, None)
 
 
 def configuration_of(run: RunOutcome) -> str:
@@ -152,8 +144,10 @@ def _heard_of(configuration: str, state: DefenceState) -> DefenceState:
     return state.model_copy(update={"other": configuration, "others": others})
 
 
-def _close(name: DefenceName, state: DefenceState, at: float, limits: Limits) -> tuple[DefenceState, Change | None]:
-    state, closed = _judged(name, state, at, limits)
+def _close(
+    name: DefenceName, state: DefenceState, at: float, stale_seconds: float
+) -> tuple[DefenceState, Change | None]:
+    state, closed = _judged(name, state, at, stale_seconds)
     if closed.verdict == "void":
         return _with_window(state, EMPTY), None
     bad = state.bad + 1 if closed.verdict == "bad" else 0
@@ -166,13 +160,11 @@ def _close(name: DefenceName, state: DefenceState, at: float, limits: Limits) ->
     return state, "heal" if good >= IN_A_ROW else None
 
 
-def _judged(name: DefenceName, state: DefenceState, at: float, limits: Limits) -> tuple[DefenceState, Closed]:
+def _judged(name: DefenceName, state: DefenceState, at: float, stale_seconds: float) -> tuple[DefenceState, Closed]:
     match name:
         case "freshness":
-            return state, judge_freshness(state.window, at, state.before, limits.stale_seconds)
+            return state, judge_freshness(state.window, at, state.before, stale_seconds)
         case "latency":
-            if limits.p95_ms is not None:
-                return state, judge_latency(state.window, at, limits.p95_ms)
             if len(state.window.values) >= LEAST and len(state.baseline_ms) < BASELINE_WINDOWS:
                 baseline = (*state.baseline_ms, percentile_95(state.window.values))
                 state = state.model_copy(update={"baseline_ms": baseline})

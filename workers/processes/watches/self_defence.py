@@ -19,7 +19,7 @@ import structlog
 from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
 from sluice.evaluation.defence.verdicts import FAR, FLOOR, HEAL_MARGIN, LONGEST_SECONDS, judge_cost
-from sluice.evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
+from sluice.evaluation.defence.watch import IN_A_ROW, DefenceState, configuration_of, heal, trip, watch
 from sluice.evaluation.evaluator import GRACE_SECONDS
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
@@ -110,11 +110,11 @@ class SelfDefence:
             metrics.SELF_DEFENCE_ACTIVE.labels(name, profile).set(state.tripped is not None)
 
     def _read(self, run: RunOutcome, look: _Look) -> None:
-        limits = self._limits(run.profile)
+        stale_seconds = self._stale_seconds(run.profile)
         for name in _BY_RUNS:
             key = (name, run.profile)
             before = look.states.get(key, DefenceState())
-            state, change = watch(name, before, run, limits)
+            state, change = watch(name, before, run, stale_seconds)
             if state.configuration is not None and state.configuration != before.configuration:
                 moment = run.decided_at.timestamp()
                 self._ledger.configurations.record(run.profile, state.configuration, moment)
@@ -195,10 +195,9 @@ class SelfDefence:
         healed = DefenceHealed.model_validate({"name": name, "profile": profile, "by": by, "why": why})
         look.changes.append(ControlChange((healed,), "defence_heal", f"defence:{name}:{profile}", note=why))
 
-    def _limits(self, profile: str) -> Limits:
-        freshness, seconds = self._settings.freshness, self._settings.defence.p95_seconds
-        days = freshness.target_age_days.get(profile, freshness.half_life_days)
-        return Limits(stale_seconds=days * 86_400, p95_ms=None if seconds is None else seconds * 1_000)
+    def _stale_seconds(self, profile: str) -> float:
+        freshness = self._settings.freshness
+        return 86_400 * freshness.target_age_days.get(profile, freshness.half_life_days)
 
 
 _HEALED_BY: dict[DefenceName, str] = {
