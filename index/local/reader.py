@@ -26,7 +26,7 @@ from sluice.index.search.fusion import RankedCandidates
 from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader, utc_now
 from sluice.index.search.rerank.base import Reranker
-from sluice.index.search.retrievers import Search, retrieve_candidates
+from sluice.index.search.retrievers import LatestCandidates, Search, retrieve_candidates
 from sluice.index.settings import QuerySettings
 
 
@@ -71,6 +71,7 @@ class IndexReader(CorpusReader[View]):
         super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds)
         self._graph = graph
         self._masks = FilterMasks()
+        self._latest_candidates = LatestCandidates()
         self._layout = CorpusLayout(root, corpus)
         self._follower = Follower(self._layout, verify_on_open, on_fallback, settings.max_recent_chunks)
 
@@ -91,12 +92,14 @@ class IndexReader(CorpusReader[View]):
 
     def reload(self) -> str | None:
         """Read the pointer now and serve what it names; returns the name of the generation served."""
+        self._latest_candidates.clear()
         if self._pinned is None:
             self._follower.reload()
         return self.generation
 
     def close(self) -> None:
         """Unpin the served generation. Searches must have ended."""
+        self._latest_candidates.clear()
         if self._pinned is None:
             self._follower.close()
 
@@ -110,7 +113,11 @@ class IndexReader(CorpusReader[View]):
         self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, SegmentChunkSource]:
         search = self._search(view, text, vector, strategy, filters)
-        return retrieve_candidates(view, search, depth, self._settings), SegmentChunkSource(view)
+        candidates = self._latest_candidates.take(view, search, depth)
+        if candidates is None:
+            candidates = retrieve_candidates(view, search, depth, self._settings)
+            self._latest_candidates.keep(view, search, depth, candidates)
+        return candidates, SegmentChunkSource(view)
 
     def _reach(
         self, view: View, query: Query, vector: Vectors | None, found: RankedCandidates, known: Expanded | None

@@ -7,6 +7,8 @@ they are few) or searches deeper until it has enough or there is no more.
 from __future__ import annotations
 
 import math
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,8 @@ from sluice.index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
 
 _FEW_CHUNKS = 2_000
 """Up to this many passing chunks are listed to the term index, which is cheaper than searching deeper."""
+_MOST_KEPT = 16
+"""Searches whose candidates are kept: an equal one comes within milliseconds, or never."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +54,42 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
     scores = view.terms.score(search.text, USUAL_BOOSTS, numbers) if is_mixed else None
     results = combine_results(dense, lexical, cosines, scores)
     return RankedCandidates(results, fuse_scores(results, search.strategy, settings), view.chunk_id)
+
+
+class LatestCandidates:
+    """The candidates of a reader's latest searches: the gate's probe and the answer ask the same. Safe for threads.
+
+    A search gets them only where it would retrieve the very same: by the same text, vector, strategy and depth, without
+    a filter, from the same view. They are given once; what nobody fetches goes with the next searches.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], tuple[View, RankedCandidates]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, view: View, search: Search, depth: int, candidates: RankedCandidates) -> None:
+        """Keep what an unfiltered search retrieved from `view`."""
+        if search.is_filtered:
+            return
+        with self._lock:
+            self._kept[_asked(search, depth)] = view, candidates
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+
+    def take(self, view: View, search: Search, depth: int) -> RankedCandidates | None:
+        """What was retrieved for an equal search; None where nothing is kept for it."""
+        with self._lock:
+            kept = None if search.is_filtered else self._kept.pop(_asked(search, depth), None)
+        return kept[1] if kept and kept[0] is view else None
+
+    def clear(self) -> None:
+        """Let go of everything, and with it of the views."""
+        with self._lock:
+            self._kept.clear()
+
+
+def _asked(search: Search, depth: int) -> tuple[object, ...]:
+    return search.text, search.strategy, depth, None if search.vector is None else search.vector.tobytes()
 
 
 def retrieve_by_terms(view: View, search: Search, limit: int, boosts: Boosts) -> list[Hit]:

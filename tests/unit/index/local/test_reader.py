@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavailable
-from sluice.contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
+from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
 from sluice.index.generations.publish import list_generations, rollback
+from sluice.index.generations.view import View
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.write_policy import WritePolicy
 from sluice.index.local.writer import IndexWriter
+from sluice.index.search.fusion import RankedCandidates
+from sluice.index.search.retrievers import Search, retrieve_candidates
 from sluice.index.settings import QuerySettings
 from sluice.trust.source_trust import SourceTrust
 
@@ -90,6 +93,72 @@ def test_dense_search_is_exact_over_all_segments_without_the_dead(make, writer, 
     expected = sorted(chunks, key=lambda chunk: -float(make.vector(chunk.text) @ vector))[:25]
     found = reader.search(Query(query="q", strategy=Strategy.VECTOR, top_k=25), vector)
     assert [chunk.chunk_id for chunk in found.chunks] == [chunk.chunk_id for chunk in expected]
+
+
+def _comparable(found: Retrieval) -> dict[str, object]:
+    return found.model_dump(exclude={"metadata": {"duration_ms"}})
+
+
+def _count_retrievals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    retrieved: list[str] = []
+
+    def retrieve(view: View, search: Search, depth: int, settings: QuerySettings) -> RankedCandidates:
+        retrieved.append(search.text)
+        return retrieve_candidates(view, search, depth, settings)
+
+    monkeypatch.setattr("sluice.index.local.reader.retrieve_candidates", retrieve)
+    return retrieved
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"top_k": 3, "neighbours": 1, "diversity": 0.5},
+        {"top_k": 60},
+        {"strategy": Strategy.VECTOR},
+        {"filters": Filters(url_prefix="https://x.org/1")},
+        {"trust_threshold": 0.2},
+    ],
+)
+def test_a_search_after_its_probe_finds_what_it_finds_alone(make, writer, reader, tmp_path, options) -> None:
+    writer.append(
+        *make.batch([make.document(f"d{i}", f"ferrets sleep {i}", url=f"https://x.org/{i}") for i in range(70)])
+    )
+    writer.publish()
+    query, vector = Query(query="sleep 7", **options), make.vector("ferrets sleep 7")
+    alone = IndexReader(tmp_path, "c", QUERIES)
+    expected = [_comparable(alone.search(query, vector)) for _ in range(2)]
+    alone.close()
+    reader.probe(query.query, vector, 10)
+    assert [_comparable(reader.search(query, vector)) for _ in range(2)] == expected
+
+
+def test_a_search_retrieves_nothing_that_its_probe_has_retrieved(make, writer, reader, monkeypatch) -> None:
+    writer.append(*make.batch(make.many(20)))
+    writer.publish()
+    retrieved, vector = _count_retrievals(monkeypatch), make.vector("a question")
+    reader.probe("a question", vector, 10)
+    reader.search(Query(query="a question"), vector)
+    assert retrieved == ["a question"]
+    reader.search(Query(query="a question"), vector)  # what was probed is given once
+    assert retrieved == ["a question"] * 2
+
+
+def test_what_was_probed_in_another_generation_or_by_another_vector_is_retrieved_anew(
+    make, writer, reader, monkeypatch
+) -> None:
+    writer.append(*make.batch(make.many(20)))
+    writer.publish()
+    retrieved, vector = _count_retrievals(monkeypatch), make.vector("a question")
+    reader.probe("a question", vector, 10)
+    reader.search(Query(query="a question"), make.vector("another"))
+    assert retrieved == ["a question"] * 2
+    writer.append(*make.batch([make.document("new", "a question")]))
+    writer.publish()
+    found = reader.search(Query(query="a question"), vector)
+    assert retrieved == ["a question"] * 3
+    assert "new" in _ids(found.chunks)
 
 
 def test_equal_scores_are_ordered_by_chunk_id(make, writer, reader) -> None:
