@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from sluice.contracts.api import RunKind, RunStatus, RunView, StageView
+from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView, StageView
 from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event, Queue
@@ -38,6 +38,15 @@ class LedgerReader:
         """
         with self.database.reading() as connection:
             return queries.view(connection, run_id)
+
+    def ended_run(self, run_id: str) -> RunView | None:
+        """Everything about a run, once it has ended.
+
+        Raises:
+            NotFound: there is no such run.
+        """
+        with self.database.reading() as connection:
+            return queries.view(connection, run_id) if queries.status_of(connection, run_id) in ENDED else None
 
     def runs(
         self,

@@ -269,11 +269,8 @@ def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker)
 
 
 def _send(emitted: Sequence[Event], context: Context, wake_ups: Sequence[WakeUp]) -> None:
-    if wake_ups:
-        context.transport.publish_wake_ups(wake_ups)
-    if emitted:
-        count_events(emitted)
-        context.transport.announce(emitted)
+    count_events(emitted)
+    context.transport.publish_wake_ups(wake_ups, emitted)
 
 
 def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> Handled:

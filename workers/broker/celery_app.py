@@ -58,14 +58,11 @@ CONNECT_RETRIES = {"max_retries": 1, "interval_start": 0.05}
 SOCKET_TIMEOUT_SECONDS = 10.0
 
 
-def make_app(settings: Settings, publish_patience_seconds: float | None = None, worker: str = "") -> Celery:
+def make_app(settings: Settings, worker: str = "") -> Celery:
     """A Celery app bound to the broker of `settings`. Opens no connection.
 
-    `publish_patience_seconds` is for a process that publishes and consumes nothing: one try, no longer than that.
     `worker` is the name of a process that consumes, under which the broker records what it has taken.
     """
-    socket_timeout_seconds = publish_patience_seconds or SOCKET_TIMEOUT_SECONDS
-    retries = {"max_retries": 0} if publish_patience_seconds else CONNECT_RETRIES
     app = Celery("sluice", set_as_current=False, fixups=())  # the only one there is looks for Django
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
@@ -85,10 +82,10 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
             "unacked_restore_throttle": 1,
             "unacked_mutex_expire": 30,
             "priority_steps": [0],
-            "socket_timeout": socket_timeout_seconds,
-            "socket_connect_timeout": min(5.0, socket_timeout_seconds),
+            "socket_timeout": SOCKET_TIMEOUT_SECONDS,
+            "socket_connect_timeout": min(5.0, SOCKET_TIMEOUT_SECONDS),
             "health_check_interval": 10,
-            **retries,
+            **CONNECT_RETRIES,
         },
         task_queues=[KombuQueue(stage, exchange, routing_key=f"{stage}.#", durable=True) for stage in QUEUES],
         task_default_queue="query",

@@ -10,17 +10,19 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import cached_property
 from typing import TypeVar, cast
 
 import redis
 import structlog
 from celery import Celery
-from kombu import Producer, uuid
 from kombu.exceptions import ChannelError, KombuError
 from kombu.exceptions import ConnectionError as KombuConnectionError
 from pydantic import ValidationError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, Unavailable
@@ -28,10 +30,9 @@ from sluice.contracts.event import QUEUES, Event, Queue
 from sluice.contracts.outcome import DeadLetterReason
 from sluice.contracts.retrieval import Query
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
-from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
+from sluice.workers.broker.celery_app import SOCKET_TIMEOUT_SECONDS, make_app
 from sluice.workers.broker.keys import (
     EMBEDDER_DOWN_TTL_SECONDS,
-    EXCHANGE,
     PARKING_TTL_SECONDS,
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
@@ -48,7 +49,7 @@ from sluice.workers.broker.keys import (
     takers_key,
 )
 from sluice.workers.broker.redis_channel import set_misplaced_aside
-from sluice.workers.broker.wake_up import reason_of, wake_up_in
+from sluice.workers.broker.wake_up import make_wake_up, reason_of, wake_up_in
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -56,7 +57,7 @@ log = structlog.get_logger(__name__)
 LONGEST_BLOCK_SECONDS = 4.0
 """Below the socket's own time limit, so that an empty wait is not taken for a dead broker."""
 PUBLISHERS = 10
-"""Threads of a process that publish at once: as many as kombu keeps connections, for which it waits without limit."""
+"""Threads of a process that publish at once, each over a connection of its own."""
 PUBLISHER_WAIT_SECONDS = 5.0
 """How long the next one waits for its turn, when all are busy with a broker that does not answer."""
 SHORT_BLOCK_SECONDS = 1.0
@@ -122,79 +123,67 @@ class ReadRequest(Value):
 class Transport:
     """The broker as the rest of Sluice sees it. Safe across threads; make one per process."""
 
-    def __init__(
-        self, settings: Settings, app: Celery | None = None, *, publish_patience_seconds: float | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
         """With `publish_patience_seconds` a publish is tried once, and no longer than that."""
-        self._instance = settings.instance
-        self._app = app or make_app(settings, publish_patience_seconds)
+        self._settings, self._instance = settings, settings.instance
         self._tries = 2 if publish_patience_seconds is None else 1
-        self.publishers = threading.BoundedSemaphore(PUBLISHERS)
+        patience_seconds = publish_patience_seconds or SOCKET_TIMEOUT_SECONDS
+        self.publishers = redis.BlockingConnectionPool.from_url(
+            settings.broker_location,
+            max_connections=PUBLISHERS,
+            timeout=PUBLISHER_WAIT_SECONDS,
+            socket_timeout=patience_seconds,
+            socket_connect_timeout=min(5.0, patience_seconds),
+            health_check_interval=10,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._publishing = redis.Redis(connection_pool=self.publishers)
         self._redis = redis.Redis.from_url(
             settings.broker_location, socket_timeout=5, socket_connect_timeout=2, health_check_interval=10
         )
 
-    @property
+    @cached_property
     def app(self) -> Celery:
-        """The Celery app that messages are sent with."""
-        return self._app
+        """A Celery app of the same broker."""
+        return make_app(self._settings)
 
-    def publish(self, events: Iterable[Event]) -> int:
-        """Put a wake-up for each event that has a queue on it; how many the broker took."""
-        return self.publish_wake_ups(wake_ups_of(list(events)))
+    def publish(self, events: Sequence[Event]) -> int:
+        """Put a wake-up for each event that has a queue on it, and announce all; how many wake-ups the broker took."""
+        return self.publish_wake_ups(wake_ups_of(events), events)
 
-    def publish_wake_ups(self, wake_ups: Sequence[WakeUp]) -> int:
+    def publish_wake_ups(self, wake_ups: Sequence[WakeUp], recorded: Sequence[Event] = ()) -> int:
         """Put wake-ups on their queues; how many the broker surely took. The reconciler sends the rest later.
 
-        Where a batch failed half-way it is sent again as a whole: a wake-up too many finds nothing to do.
+        With the last of them whoever listens is told that the events `recorded` are there; nothing is lost with such an
+        announcement. Where a batch failed half-way it is sent again as a whole: a wake-up too many finds nothing to do.
         """
-        if not wake_ups:
-            return 0
-        if not self.publishers.acquire(timeout=PUBLISHER_WAIT_SECONDS):
-            log.warning("publish_failed", sent=0, unsent=len(wake_ups), error="the broker keeps every publisher busy")
-            return 0
-        try:
-            return self._send(wake_ups)
-        finally:
-            self.publishers.release()
-
-    def _send(self, wake_ups: Sequence[WakeUp]) -> int:
-        sent = 0
-        for failures in range(self._tries):
+        batches = [wake_ups[at : at + BATCH_WAKE_UPS] for at in range(0, len(wake_ups), BATCH_WAKE_UPS)]
+        batches = batches or ([()] if recorded else [])
+        sent = failures = 0
+        while batches and failures < self._tries:
             try:
-                with self._app.producer_pool.acquire(block=True) as producer:
-                    while sent < len(wake_ups):
-                        batch = wake_ups[sent : sent + BATCH_WAKE_UPS]
-                        self._send_batch(batch, producer)
-                        sent += len(batch)
-                return sent
+                self._send(batches[0], recorded if len(batches) == 1 else ())
+                sent += len(batches.pop(0))
             except BROKER_ERRORS as error:
                 # The first failure may only show that the broker was restarted since this connection was used.
-                if failures + 1 == self._tries:
+                failures += 1
+                if failures == self._tries:
                     log.warning("publish_failed", sent=sent, unsent=len(wake_ups) - sent, error=repr(error))
         return sent
 
-    def _send_batch(self, wake_ups: Sequence[WakeUp], producer: Producer) -> None:
-        with producer.batch(BATCH_WAKE_UPS):
-            for stage, event_id in wake_ups:
-                producer.publish(
-                    [[event_id], {}, {}],
-                    exchange=EXCHANGE,
-                    routing_key=f"{stage}.permit",
-                    declare=[self._app.amqp.queues[stage]],
-                    headers={"lang": "py", "task": HANDLE_TASK, "id": uuid(), "ignore_result": True},
-                )
+    def _send(self, wake_ups: Sequence[WakeUp], recorded: Sequence[Event]) -> None:
+        """One round trip."""
+        pipe = self._publishing.pipeline(transaction=False)
+        for stage, event_id in wake_ups:
+            pipe.lpush(queue_key(self._instance, stage), make_wake_up(event_id, stage))
+        for event in recorded:
+            notice = {name: getattr(event, name) for name in NOTICE_FIELDS}
+            pipe.publish(announced_channel(self._instance), json.dumps(notice))
+        pipe.execute()
 
     def announce(self, events: Sequence[Event]) -> None:
         """Tell whoever listens that these events were recorded. A lost announcement loses nothing."""
-        try:
-            pipe = self._redis.pipeline(transaction=False)
-            for event in events:
-                notice = {name: getattr(event, name) for name in NOTICE_FIELDS}
-                pipe.publish(announced_channel(self._instance), json.dumps(notice))
-            pipe.execute()
-        except BROKER_ERRORS as error:
-            log.debug("announce_failed", error=repr(error))
+        self.publish_wake_ups((), events)
 
     def listen(self) -> redis.client.PubSub:
         """A subscription to announcements; whoever asked for it closes it."""
@@ -298,8 +287,8 @@ class Transport:
         """
         if self._bindings() >= len(QUEUES):
             return
-        with self._app.connection_for_write() as connection, connection.channel() as channel:
-            for queue in self._app.conf.task_queues:
+        with self.app.connection_for_write() as connection, connection.channel() as channel:
+            for queue in self.app.conf.task_queues:
                 queue(channel).declare()
 
     def _bindings(self) -> int:
@@ -412,7 +401,10 @@ class Transport:
     def close(self) -> None:
         """Close every connection."""
         self._redis.close()
-        self._app.close()
+        self._publishing.close()
+        self.publishers.disconnect()
+        if "app" in vars(self):
+            self.app.close()
 
 
 def _read_request(item: bytes) -> ReadRequest | None:

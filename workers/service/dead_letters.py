@@ -66,7 +66,6 @@ class DeadLetterDesk:
         self.one(letter_id, caller)
         event = self._letters.replay(letter_id, caller.owner, force=force, note=note)
         self._context.transport.publish([event])
-        self._context.transport.announce([event])
         return Replayed(dead_letter_id=letter_id, event_id=event.id, run_id=event.run_id)
 
     def purge(self, letter_id: str, caller: Caller, note: str) -> Purged:

@@ -70,7 +70,6 @@ class ForgetDesk:
         first = [Entry(self._service.event_of(Next(body), run))]
         created = self._forgotten.forget(run, first, entries, caller.owner, request.note)
         self._context.transport.publish(created.events)
-        self._context.transport.announce(created.events)
         links = {"run": f"/v1/runs/{created.run_id}", "events": f"/v1/runs/{created.run_id}/events"}
         return RunAccepted(run_id=created.run_id, status=created.status, links=links)
 

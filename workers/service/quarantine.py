@@ -73,7 +73,6 @@ class QuarantineDesk:
         created = self._held.release(held_id, caller.owner, note, run, [Entry(first, reserve=reserve)])
         if created is not None:
             self._context.transport.publish(created.events)
-            self._context.transport.announce(created.events)
         return Released(id=held_id, run_id=run.run_id)
 
     def purge(self, held_id: str, caller: Caller, note: str) -> QuarantinedText:

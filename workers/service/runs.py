@@ -60,7 +60,7 @@ class Runs:
 
     def ended(self, run_id: str) -> RunView | None:
         """The run, once it has ended."""
-        return self._ledger.run(run_id) if self.has_ended(run_id) else None
+        return self._ledger.ended_run(run_id)
 
     def has_ended(self, run_id: str) -> bool:
         """Whether no event of the run can come any more but feedback: the cheapest question about it."""

@@ -231,7 +231,6 @@ class Service:
             dedupe_key += f":{request.signal}"
         if ledger.add_event(event, dedupe_key=dedupe_key):
             self._context.transport.publish([event])
-            self._context.transport.announce([event])
             return True
         if ledger.keyed_event(run.run_id, dedupe_key).body != body:
             raise Conflict(f"other feedback on run {run.run_id} was recorded: it is given once and stays")
@@ -293,7 +292,6 @@ class Service:
         with suppress(InvalidSetting):  # no broker is known yet
             if created.created:
                 self._context.transport.publish(created.events)
-                self._context.transport.announce(created.events)
         return RunAccepted(
             run_id=created.run_id,
             status=created.status,

@@ -114,10 +114,11 @@ def test_publishing_to_a_broker_that_is_away_ends_soon_and_raises_nothing(transp
 def test_publishing_while_every_publisher_is_busy_raises_nothing(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport_module, "PUBLISHER_WAIT_SECONDS", 0.1)
-    busy = [transport.publishers.acquire() for _ in range(transport_module.PUBLISHERS)]
+    monkeypatch.setattr(transport.publishers, "timeout", 0.1)
+    busy = [transport.publishers.get_connection() for _ in range(transport_module.PUBLISHERS)]
     assert transport.publish([event()]) == 0
-    transport.publishers.release(len(busy))
+    for connection in busy:
+        transport.publishers.release(connection)
     assert transport.publish([event()]) == 1
 
 

@@ -86,7 +86,6 @@ class FlagDesk:
             announce_control(self._context, change.run)
             with suppress(InvalidSetting):  # no broker is known; the reconciler finds what is ready
                 self._context.transport.publish(change.emitted)
-                self._context.transport.announce(change.emitted)
         return FlagResult(state=change.state, run_id=change.run.run_id if change.run else None, purged=change.purged)
 
 
