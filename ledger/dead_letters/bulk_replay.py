@@ -13,13 +13,17 @@ so many are under way that a bad one is found out early.
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
-from sqlalchemy import bindparam, insert, select
+import structlog
+from sqlalchemy import ColumnElement, bindparam, insert, or_, select, update
 
-from sluice.contracts.errors import InvalidInput
+from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, NotFound
+from sluice.contracts.event import Event
 from sluice.contracts.ids import new_event_id
 from sluice.contracts.operations.dead_letters import (
     MOST_AT_ONCE,
@@ -31,21 +35,56 @@ from sluice.contracts.operations.dead_letters import (
     ReplayView,
     SkipReason,
 )
+from sluice.ledger.database import Database
 from sluice.ledger.dead_letters import query as letters
-from sluice.ledger.dead_letters.advance_replays import ReplayAdvance
-from sluice.ledger.dead_letters.audit import actions_on, record
-from sluice.ledger.dead_letters.replay import CASE, can_be_read, judge
-from sluice.ledger.dead_letters.replay_rows import change, find, own_letters, view_of
+from sluice.ledger.dead_letters.audit import SLUICE, actions_on, record
+from sluice.ledger.dead_letters.replay import CASE, Orders, bring_back, can_be_read, judge, replay_span
+from sluice.ledger.dead_letters.replay_progress import Pace, Progress, progress_of, view_of
+from sluice.ledger.events.outbox import WakeUp, wake_ups_of
 from sluice.ledger.schema.tables import AnyRow, dead_letters, replays
+from sluice.ledger.transaction import Transaction
 
+log = structlog.get_logger(__name__)
+
+_IS_REPLAY = replays.c.id == bindparam("of_replay")
 _PLAN_PAGE = 500
 
 _NEWEST = select(replays).order_by(replays.c.id.desc()).limit(bindparam("most"))
 _OLDER = _NEWEST.where(replays.c.id < bindparam("before"))
+_MOST_PER_TICK = 250
+"""Letters that one call of `advance` looks at, so that the reconciler's other work goes on."""
+
+_RUNNING = select(replays).where(replays.c.status == "running").order_by(replays.c.created_at, replays.c.id).limit(100)
+_MOVE_ON = (
+    update(replays)
+    .where(_IS_REPLAY, replays.c.status == "running", replays.c.position < bindparam("to_letter"))
+    .values(position=bindparam("to_letter"), updated_at=bindparam("moment"))
+    .returning(replays.c.id, replays.c.skips)
+)
+_COUNT = update(replays).where(_IS_REPLAY).values(replayed=replays.c.replayed + 1)
+_SKIPS = update(replays).where(_IS_REPLAY).values(skips=bindparam("counted"))
+_REPLAY = select(replays).where(_IS_REPLAY)
+_CHANGE = (
+    update(replays)
+    .where(_IS_REPLAY, or_(replays.c.status == bindparam("either"), replays.c.status == bindparam("or_else")))
+    .values(status=bindparam("becomes"), why=bindparam("because"), updated_at=bindparam("moment"))
+    .returning(*replays.c)
+)
+_Action = Literal["pause", "resume", "abort"]
+_ACTIONS: dict[_Action, tuple[tuple[str, ...], str]] = {
+    "pause": (("running",), "paused"),
+    "resume": (("paused",), "running"),
+    "abort": (("running", "paused"), "aborted"),
+}
+"""What operators do with a replay: of which statuses it must have one, and which it gets."""
 
 
-class Replays(ReplayAdvance):
-    """Bulk replays: what operators do with them; what the reconciler does is inherited."""
+class Replays:
+    """Bulk replays: what operators do with them, and what one reconciler at a time does (`advance`)."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
 
     def plan(self, wanted: DeadLetterFilter, *, force: bool = False) -> ReplayPlan:
         """What a replay would bring back and what it would leave out, by fingerprint, the largest group first.
@@ -71,12 +110,22 @@ class Replays(ReplayAdvance):
         """
         _check(request.filter)
         now = self._clock()
-        row = _row_of(request, operator, now)
+        row: dict[str, Any] = {
+            "id": "replay_" + new_event_id().removeprefix("evt_"),
+            "filter": request.filter.model_dump_json(),
+            "per_second": request.per_second,
+            "force": int(request.force),
+            "status": "running",
+            "operator": operator,
+            "note": request.note,
+            "created_at": now,
+            "updated_at": now,
+        }
         with self._database.writing() as connection:
-            row["total"] = letters.count(connection, own_letters(request.filter, now))
+            row["total"] = letters.count(connection, _own_letters(request.filter, now))
             connection.insert(insert(replays), row)
             record(connection, now, operator, "replay many", [row["id"]], request.note)
-            return view_of(connection, find(connection, row["id"]))
+            return view_of(connection, _find(connection, row["id"]))
 
     def show(self, replay_id: str) -> ReplayView:
         """How far a replay is.
@@ -85,7 +134,7 @@ class Replays(ReplayAdvance):
             NotFound: there is no such replay.
         """
         with self._database.reading() as connection:
-            return view_of(connection, find(connection, replay_id))
+            return view_of(connection, _find(connection, replay_id))
 
     def latest(self, limit: int = 50, before: str | None = None) -> Sequence[ReplayView]:
         """Replays, the newest first; `before` is the last id of the page before."""
@@ -106,7 +155,7 @@ class Replays(ReplayAdvance):
             NotFound: there is no such replay.
             Conflict: it is not running.
         """
-        return self._change(replay_id, ("running",), "paused", operator, "pause", note)
+        return self._change(replay_id, operator, "pause", note)
 
     def resume(self, replay_id: str, operator: str, note: str = "") -> ReplayView:
         """Go on.
@@ -115,7 +164,7 @@ class Replays(ReplayAdvance):
             NotFound: there is no such replay.
             Conflict: it is not paused.
         """
-        return self._change(replay_id, ("paused",), "running", operator, "resume", note)
+        return self._change(replay_id, operator, "resume", note)
 
     def abort(self, replay_id: str, operator: str, note: str = "") -> ReplayView:
         """Bring back no more letters, for good. Those under way go on.
@@ -124,13 +173,26 @@ class Replays(ReplayAdvance):
             NotFound: there is no such replay.
             Conflict: it has ended.
         """
-        return self._change(replay_id, ("running", "paused"), "aborted", operator, "abort", note)
+        return self._change(replay_id, operator, "abort", note)
 
     def _change(
-        self, replay_id: str, among: tuple[str, ...], becomes: str, operator: str, action: str, note: str
+        self, replay_id: str, operator: str, action: _Action, note: str, among: tuple[str, ...] | None = None
     ) -> ReplayView:
+        """Take a replay from one status to another, and record who did. It must be in one of `among`, or of the usual.
+
+        Raises:
+            NotFound: there is no such replay.
+            Conflict: it has another status.
+        """
+        usual, becomes = _ACTIONS[action]
+        among = among or usual
         with self._database.writing() as connection:
-            row = change(connection, replay_id, among, becomes, operator, action, note, self._clock())
+            _find(connection, replay_id)
+            row = _become(connection, replay_id, among, becomes, self._clock(), note)
+            if row is None:
+                status = _find(connection, replay_id).status
+                raise Conflict(f"replay {replay_id} is {status}, not {' or '.join(among)}")
+            record(connection, self._clock(), operator, action, [replay_id], note)
             return view_of(connection, row)
 
     def _cases(self, wanted: DeadLetterFilter, last: str) -> Sequence[AnyRow]:
@@ -138,24 +200,68 @@ class Replays(ReplayAdvance):
         with self._database.reading() as connection:
             return connection.execute(query.order_by(dead_letters.c.id).limit(_PLAN_PAGE)).all()
 
+    def advance(self, now: float | None = None) -> tuple[WakeUp, ...]:
+        """Bring back the letters of running replays that are due; what is to be published. One commit per letter."""
+        with self._database.reading() as connection:
+            running = connection.execute(_RUNNING).all()
+        wake_ups: list[WakeUp] = []
+        for replay in running:
+            moment = self._clock() if now is None else now
+            wake_ups += self._advance(replay, moment, max(1, _MOST_PER_TICK // len(running)))
+        return tuple(wake_ups)
+
+    def _advance(self, replay: AnyRow, now: float, most: int) -> list[WakeUp]:
+        with self._database.reading() as connection:
+            progress = progress_of(connection, replay.id)
+            pace = Pace.of(replay, now)
+            wanted = min(pace.due, progress.room, most)
+            found = [] if progress.is_bad else _next(connection, replay, wanted)
+        if progress.is_bad:
+            self._abort_itself(replay, progress)
+            return []
+        wake_ups: list[WakeUp] = []
+        for taken, letter in enumerate(found, start=1):
+            brought_back = self._take(replay, letter, now, pace.used_up(taken))
+            if brought_back is None:
+                return wake_ups
+            wake_ups += brought_back
+        if len(found) < wanted:
+            self._finish(replay, now)
+        return wake_ups
+
+    def _take(self, replay: AnyRow, letter: AnyRow, now: float, used_up: float) -> list[WakeUp] | None:
+        """Look at one letter; None when the replay was stopped meanwhile."""
+        orders = Orders(replay.operator, replay.note, bool(replay.force), replay.id)
+        try:
+            with replay_span(letter, orders), self._database.writing() as connection:
+                return _bring_back(connection, replay, letter.id, orders, now, used_up)
+        except (BudgetExhausted, NotFound) as error:
+            why: SkipReason = "budget_exhausted" if isinstance(error, BudgetExhausted) else "run_gone"
+            with self._database.writing() as connection:
+                return _leave_out(connection, _move_on(connection, replay, letter.id, used_up), why)
+
+    def _finish(self, replay: AnyRow, now: float) -> None:
+        """Every letter was looked at; those that are not accounted for were no longer parked when it was their turn."""
+        with self._database.writing() as connection:
+            row = _become(connection, replay.id, ("running",), "done", now)
+            if row is None:
+                return
+            looked_at = row.replayed + sum(json.loads(row.skips).values())
+            _leave_out(connection, row, "not_parked", row.total - looked_at)
+        log.info("replay_done", replay_id=row.id, total=row.total, replayed=row.replayed)
+
+    def _abort_itself(self, replay: AnyRow, progress: Progress) -> None:
+        why = f"{progress.parked_again} of {progress.ended} letters failed again"
+        try:
+            self._change(replay.id, SLUICE, "abort", why, among=("running",))
+        except Conflict:  # an operator was faster
+            return
+        log.error("replay_aborted", replay_id=replay.id, why=why)
+
 
 def _check(wanted: DeadLetterFilter) -> None:
     if wanted.status != "parked":
         raise InvalidInput("filter.status", f"{wanted.status} letters cannot be replayed", "leave it out, or parked")
-
-
-def _row_of(request: ReplayRequest, operator: str, now: float) -> dict[str, Any]:
-    return {
-        "id": "replay_" + new_event_id().removeprefix("evt_"),
-        "filter": request.filter.model_dump_json(),
-        "per_second": request.per_second,
-        "force": int(request.force),
-        "status": "running",
-        "operator": operator,
-        "note": request.note,
-        "created_at": now,
-        "updated_at": now,
-    }
 
 
 def _plan_of(told: dict[str, Counter[SkipReason | None]]) -> ReplayPlan:
@@ -169,3 +275,63 @@ def _plan_of(told: dict[str, Counter[SkipReason | None]]) -> ReplayPlan:
     return ReplayPlan(
         total=replayable + skips.total(), replayable=replayable, skips=dict(skips), groups=tuple(groups[:MOST_AT_ONCE])
     )
+
+
+def _bring_back(
+    connection: Transaction, replay: AnyRow, letter_id: str, orders: Orders, now: float, used_up: float
+) -> list[WakeUp] | None:
+    moved = _move_on(connection, replay, letter_id, used_up)
+    if moved is None:
+        return None
+    outcome = bring_back(connection, letter_id, orders, now)
+    if isinstance(outcome, Event):
+        connection.execute(_COUNT, {"of_replay": replay.id})
+        return wake_ups_of([outcome])
+    return _leave_out(connection, moved, outcome)
+
+
+def _move_on(connection: Transaction, replay: AnyRow, letter_id: str, used_up: float) -> AnyRow | None:
+    """Take the replay's row and say that this letter was looked at; None when it was, or the replay was stopped."""
+    facts = {"of_replay": replay.id, "to_letter": letter_id, "moment": used_up}
+    return connection.execute(_MOVE_ON, facts).first()
+
+
+def _leave_out(connection: Transaction, moved: AnyRow | None, why: SkipReason, many: int = 1) -> list[WakeUp] | None:
+    if moved is None:
+        return None
+    skips = Counter(json.loads(moved.skips)) + Counter({why: many})
+    connection.execute(_SKIPS, {"of_replay": moved.id, "counted": json.dumps(skips)})
+    return []
+
+
+def _next(connection: Transaction, replay: AnyRow, most: int) -> Sequence[AnyRow]:
+    """The next letters, as `replay_span` asks for them."""
+    own = _own_letters(DeadLetterFilter.model_validate_json(replay.filter), replay.created_at)
+    has = dead_letters.c
+    query = select(has.id, has.run_id, has.event_id, has.traceparent).where(*own, has.id > replay.position)
+    return connection.execute(query.order_by(has.id).limit(most)).all() if most else []
+
+
+def _become(
+    connection: Transaction, replay_id: str, among: Sequence[str], becomes: str, now: float, why: str = ""
+) -> AnyRow | None:
+    """Take a replay from one of the statuses `among` to another; its row, or None where it has none of them."""
+    facts = {"of_replay": replay_id, "either": among[0], "or_else": among[-1], "becomes": becomes}
+    return connection.execute(_CHANGE, facts | {"because": why or None, "moment": now}).first()
+
+
+def _own_letters(wanted: DeadLetterFilter, begun: float) -> list[ColumnElement[bool]]:
+    """The letters of a replay: what was parked since, again or for the first time, is another's."""
+    return [*letters.conditions(wanted), dead_letters.c.last_seen <= begun]
+
+
+def _find(connection: Transaction, replay_id: str) -> AnyRow:
+    """The row of a replay.
+
+    Raises:
+        NotFound: there is no such replay.
+    """
+    row = connection.execute(_REPLAY, {"of_replay": replay_id}).first()
+    if row is None:
+        raise NotFound(f"no replay {replay_id}")
+    return row

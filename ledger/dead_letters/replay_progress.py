@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, ReplayView
 from sluice.ledger.schema.tables import AnyRow, dead_letters, events
 from sluice.ledger.transaction import Transaction
 
@@ -88,4 +91,24 @@ def progress_of(connection: Transaction, replay_id: str) -> Progress:
         succeeded=found.get("settled", 0) + found.get(None, 0),  # without a row: its run was handled and pruned
         parked_again=found.get("dead", 0),
         cancelled=found.get("cancelled", 0),
+    )
+
+
+def view_of(connection: Transaction, row: AnyRow) -> ReplayView:
+    """A replay as operators see it."""
+    return ReplayView(
+        id=row.id,
+        status=row.status,
+        why=row.why,
+        filter=DeadLetterFilter.model_validate_json(row.filter),
+        per_second=row.per_second,
+        force=bool(row.force),
+        operator=row.operator,
+        note=row.note,
+        created_at=datetime.fromtimestamp(row.created_at, UTC),
+        updated_at=datetime.fromtimestamp(row.updated_at, UTC),
+        total=row.total,
+        replayed=row.replayed,
+        skips=json.loads(row.skips),
+        **progress_of(connection, row.id)._asdict(),
     )
