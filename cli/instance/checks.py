@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from sluice.contracts.errors import InvalidSetting, NotInstalled, SluiceError, Unavailable
 from sluice.index.disk.layout import list_corpora
-from sluice.index.qdrant.open import require_url
+from sluice.index.qdrant.server import require_url
 from sluice.workers.runtime.private_files import is_shared, open_to_others
 from sluice.workers.settings import Settings
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from sluice.contracts.errors import TimedOut, Unavailable
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import WriterLock
-
-_LOOK_SECONDS = 0.02
 
 
 def is_handover_requested(layout: CorpusLayout) -> bool:
@@ -47,7 +44,11 @@ def take_over(layout: CorpusLayout, patience_seconds: float) -> Iterator[WriterL
         asking = os.open(layout.handover.name, os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
         try:
             fcntl.flock(asking, fcntl.LOCK_EX)
-            lock = _await_lock(layout, patience_seconds)
+            try:
+                lock = WriterLock(layout, patience_seconds)
+            except Unavailable as error:
+                problem = f"the writer of corpus {layout.corpus} has not closed within {patience_seconds:g} s"
+                raise TimedOut(problem) from error
             try:
                 yield lock
             finally:
@@ -58,15 +59,3 @@ def take_over(layout: CorpusLayout, patience_seconds: float) -> Iterator[WriterL
             os.close(asking)
     finally:
         os.close(folder)
-
-
-def _await_lock(layout: CorpusLayout, patience_seconds: float) -> WriterLock:
-    deadline = time.monotonic() + patience_seconds
-    while True:
-        try:
-            return WriterLock(layout)
-        except Unavailable as error:
-            if time.monotonic() >= deadline:
-                problem = f"the writer of corpus {layout.corpus} has not closed within {patience_seconds:g} s"
-                raise TimedOut(problem) from error
-        time.sleep(_LOOK_SECONDS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from filelock import FileLock, Timeout
-
 from sluice.contracts.errors import Corrupted, Fenced, NotFound, Unavailable
 from sluice.disk.durable import is_shortage, replace_file
+from sluice.disk.locks import lock_file
 from sluice.index.disk.layout import CorpusLayout
 
 
@@ -21,14 +21,13 @@ class WriterLock:
     deleted lock file, a file system whose locks expire). Raises `Unavailable` when another writer holds it.
     """
 
-    def __init__(self, layout: CorpusLayout) -> None:
+    def __init__(self, layout: CorpusLayout, patience_seconds: float = 0.0) -> None:
+        """Wait at most `patience_seconds` for another writer to release it."""
         layout.folder.mkdir(parents=True, exist_ok=True)
         self._layout = layout
-        self._lock = FileLock(layout.lock, timeout=0, thread_local=False)
-        try:
-            self._lock.acquire()
-        except Timeout as error:
-            raise Unavailable(f"another writer holds corpus {layout.corpus}") from error
+        self._held = ExitStack()
+        refusal = Unavailable(f"another writer holds corpus {layout.corpus}")
+        self._held.enter_context(lock_file(layout.lock, refusal, timeout_seconds=patience_seconds, poll_seconds=0.02))
         self.epoch = _read_epoch(layout.epoch) + 1
         replace_file(layout.epoch, f"{self.epoch}\n".encode())
 
@@ -40,7 +39,7 @@ class WriterLock:
 
     def release(self) -> None:
         """Release the lock, so that another writer can open the corpus."""
-        self._lock.release()
+        self._held.close()
 
 
 class Pin:

@@ -15,6 +15,7 @@ from sluice.contracts.document import TrustScorer
 from sluice.contracts.graph.retrieval import GraphArm
 from sluice.contracts.retrieval import Filters, Query, Strategy
 from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.view import View
 from sluice.index.journal.records import Vectors
@@ -24,7 +25,7 @@ from sluice.index.search.chunk_source import SegmentChunkSource
 from sluice.index.search.filters import FilterMasks, has_conditions
 from sluice.index.search.fusion import RankedCandidates
 from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
-from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader, utc_now
+from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.rerank.base import Reranker
 from sluice.index.search.retrievers import LatestCandidates, Search, retrieve_candidates
 from sluice.index.settings import QuerySettings

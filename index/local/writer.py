@@ -14,18 +14,17 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from sluice.contracts.document import ChunkBatch
+import numpy as np
+from numpy.typing import NDArray
+
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import FLUSHING_THREADS, replace_pointer
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import WriterLock
+from sluice.index.generations.corpus_writer import CorpusWriter, Recorded, utc_now
 from sluice.index.generations.manifest import (
     FileEntry,
     Manifest,
@@ -36,9 +35,11 @@ from sluice.index.generations.manifest import (
 from sluice.index.generations.publish import (
     Generation,
     Rebuild,
+    collect,
     describe_generation,
     drop_others,
     list_generation_names,
+    list_generations,
     publish,
     read_current_name,
     read_rollback_offset,
@@ -46,25 +47,17 @@ from sluice.index.generations.publish import (
 )
 from sluice.index.generations.recovery import find_base, self_test
 from sluice.index.journal.compaction import compact
-from sluice.index.journal.document_facts import DocumentFacts, is_recorded, make_facts
+from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.files import read_journal, read_pinned_model
-from sluice.index.journal.journal import Journal
-from sluice.index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
-from sluice.index.local.background_collector import BackgroundCollector
+from sluice.index.journal.records import Record, decode_record, encode_record
 from sluice.index.local.working_set import WorkingSet
 from sluice.index.local.write_policy import USUAL_POLICY, WritePolicy
-from sluice.index.segments.batch_checks import check_model, check_vectors
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-class IndexWriter:
-    """Appends to a corpus and publishes its generations. Safe for threads; one per corpus and machine.
+class IndexWriter(CorpusWriter):
+    """Appends to a corpus and publishes its generations.
 
     `on_fallback` is called with the problem when a generation is damaged and another one is used in its place.
-    Raises `Unavailable` when another writer holds the corpus and `Corrupted` when the journal is damaged.
     """
 
     def __init__(
@@ -72,33 +65,23 @@ class IndexWriter:
         root: Path,
         corpus: str,
         policy: WritePolicy = USUAL_POLICY,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = utc_now,
         on_fallback: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._layout = CorpusLayout(root, corpus)
         self._policy = policy
         self._clock = clock
         self._on_fallback = on_fallback
-        self._mutex = threading.RLock()
-        self._lock = WriterLock(self._layout)
-        self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
         self._open_view: WorkingSet | None = None
         self._threads = ThreadPoolExecutor(FLUSHING_THREADS, thread_name_prefix="publish")
-        self._collector = BackgroundCollector(self._layout, policy.keep_generations, self._mutex, on_fallback)
-        try:
-            self._journal = Journal(self._layout.journal, policy.journal_segment_bytes)
-            sweep(self._layout)
-            self._base = self._find_base()
-            self._point_to_base()
-            self._view()
-        except BaseException:
-            self._lock.release()
-            raise
+        self._collecting: threading.Thread | None = None
+        super().__init__(root, corpus, policy.journal_segment_bytes)
 
-    @property
-    def journal_offset(self) -> int:
-        """The offset of the last record in the journal."""
-        return self._journal.last_offset
+    def _begin(self) -> None:
+        self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
+        sweep(self._layout)
+        self._base = self._find_base()
+        self._point_to_base()
+        self._view()
 
     @property
     def published_offset(self) -> int:
@@ -111,33 +94,6 @@ class IndexWriter:
         """The model fingerprint and dimension that the corpus is bound to, once it has a vector."""
         with self._mutex:
             return self._view().model
-
-    def append(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> int:
-        """Record the documents' versions and return the journal offset that covers them.
-
-        `vectors` is float32 (n, d), L2-normalised, row i for chunk i in the order of the batch. A version
-        that is recorded already is not recorded again. Raises `InvalidInput` for vectors that do not fit
-        the batch and `Conflict` for those of another model.
-        """
-        with self._mutex:
-            self._lock.check()
-            check_vectors(batch, vectors)
-            check_model(self._layout.corpus, self._view().model, fingerprint, vectors)
-            own = vectors.copy()  # kept until they are published, while the caller may reuse its array
-            covered, records = self._unrecorded(batch, own, fingerprint)
-            return self._record(records) if records else covered
-
-    def remove(self, document_ids: Sequence[str]) -> int:
-        """Record the removal of the documents; unknown ones are ignored. Returns the covering journal offset."""
-        with self._mutex:
-            self._lock.check()
-            known = [name for name in dict.fromkeys(document_ids) if self._view().newest(name)]
-            return self._record([Removal(name) for name in known])
-
-    def select(self, is_wanted: Callable[[DocumentFacts], bool]) -> list[DocumentFacts]:
-        """The facts of the documents in the journal, published or not, that are wanted."""
-        with self._mutex:
-            return [facts for facts in self._view().all_facts() if is_wanted(facts)]
 
     def erase(self) -> Generation:
         """Publish a generation, and leave nothing on disk of documents and versions that are not in it.
@@ -154,7 +110,7 @@ class IndexWriter:
             generation = self._publish()
             live_offsets, model = self._view().live_offsets(), self._view().model
             self._journal.begin_segment()
-        self._collector.wait()  # without the mutex, which it needs
+        self.wait_for_collector()  # without the mutex, which it needs
         with self._mutex:
             self._lock.check()
             try:
@@ -223,20 +179,10 @@ class IndexWriter:
             self._base = base
             return Rebuild(current, hash_before, hash_after)
 
-    def has_document(self, document_id: str) -> bool:
-        """Whether the journal holds the document, published or not."""
-        with self._mutex:
-            return self._view().newest(document_id) is not None
-
-    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that the journal holds, published or not."""
-        with self._mutex:
-            found = ((name, self._view().newest(name)) for name in document_ids)
-            return {name: newest[1] for name, newest in found if newest is not None}
-
     def wait_for_collector(self) -> None:
         """Wait until the background collection that the last publish started has ended."""
-        self._collector.wait()
+        if self._collecting is not None:
+            self._collecting.join()
 
     def close(self) -> None:
         """Release the corpus for another writer. Appended records are in the journal; they need not be published."""
@@ -244,31 +190,14 @@ class IndexWriter:
         with self._mutex:
             self._close_view()
             self._threads.shutdown()
-            self._journal.close()
-            self._lock.release()
+            super().close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _recorded(self, document_ids: Iterable[str]) -> Recorded:
+        found = ((name, self._view().newest(name)) for name in document_ids)
+        return {name: newest for name, newest in found if newest is not None}
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _unrecorded(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> tuple[int, list[Record]]:
-        """The versions to record, and the journal offset that covers the rest of the batch."""
-        records: list[Record] = []
-        covered, row = 0, 0
-        taken: set[str] = set()
-        for document in batch.documents:
-            rows = slice(row, row := row + len(document.chunks))
-            newest = self._view().newest(document.document_id)
-            if document.document_id not in taken and newest and is_recorded(newest[1], make_facts(document)):
-                covered = max(covered, newest[0])
-            else:
-                taken.add(document.document_id)
-                records.append(Upsert.of(document, vectors[rows], fingerprint))
-        return covered, records
+    def _all_facts(self) -> Iterator[DocumentFacts]:
+        return self._view().all_facts()
 
     def _record(self, records: Sequence[Record]) -> int:
         """Append to the journal and, while the disk flushes that, to the working set. Returns the last offset."""
@@ -297,8 +226,26 @@ class IndexWriter:
             self._layout.held.unlink(missing_ok=True)
             view.remember(manifest)
             self._base = (self._layout.generations / name, manifest)
-            self._collector.start(view.offset, view.live_offsets(), view.model)
+            self._start_collecting(view)
         return describe_generation(name, manifest)
+
+    def _start_collecting(self, view: WorkingSet) -> None:
+        """Remove old generations and compact the journal in the background, unless that is going on."""
+        if self._collecting is None or not self._collecting.is_alive():
+            known = (view.offset, view.live_offsets(), view.model)
+            self._collecting = threading.Thread(target=self._collect, args=known, name="collect", daemon=True)
+            self._collecting.start()
+
+    def _collect(self, offset: int, live_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
+        """`live_offsets` are those of the live versions at `offset`. Journal files are swapped under the mutex."""
+        layout = self._layout
+        with contextlib.suppress(OSError):  # a full disk: the next publish tries again
+            collect(layout, self._policy.keep_generations)
+            covered = [generation.journal_offset for generation in list_generations(layout.root, layout.corpus)]
+            try:
+                compact(layout.journal, min([offset, *covered]), live_offsets, model, lambda: self._mutex)
+            except Corrupted as error:  # the generations are intact; a rebuild would report it again
+                self._on_fallback(f"the journal of corpus {layout.corpus} is not compacted: {error}")
 
     def _describe(self, view: WorkingSet, number: int, entries: dict[str, FileEntry]) -> Manifest:
         return Manifest(

@@ -1,14 +1,14 @@
-"""What this project asks of Qdrant: points, conditions, searches, and the Protocol of a collection.
+"""What this project sends to Qdrant and gets from it: points, conditions, searches.
 
 A corpus is one collection with two vectors, `dense` (inner product of vectors of length 1) and `terms` (sparse, with
-the `idf` modifier). `index.qdrant.server` implements it over HTTP.
+the `idf` modifier). `index.qdrant.server` sends them over HTTP.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from sluice.index.qdrant.sparse_bm25 import Weights
 
@@ -81,55 +81,3 @@ class SearchRequest:
     """Fields of the payload to bring."""
     with_terms: bool = False
     """Whether to bring the sparse vector."""
-
-
-class Collection(Protocol):
-    """The collection of one corpus. Safe for threads.
-
-    Every method raises `Unavailable` when the engine fails or does not answer in time. What a writing method has stored
-    is found by every call after it has returned.
-    """
-
-    def exists(self) -> bool:
-        """Whether the collection exists."""
-        ...
-
-    def create(self, dimension: int) -> None:
-        """Create the collection for dense vectors of `dimension`; an existing one is dropped with all of its points."""
-        ...
-
-    def upsert(self, points: Sequence[Point]) -> None:
-        """Store the points, replacing those of the same ids."""
-        ...
-
-    def mark(self, where: Condition, payload: Payload) -> None:
-        """Set these fields in the payloads of all points that meet `where`."""
-        ...
-
-    def unmark(self, where: Condition, field: str) -> None:
-        """Take a field out of the payloads of all points that meet `where`."""
-        ...
-
-    def delete(self, where: Condition) -> None:
-        """Remove all points that meet `where`."""
-        ...
-
-    def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
-        """The best hits of each search, best first. Dense scores are inner products, others BM25."""
-        ...
-
-    def points(self, where: Condition, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
-        """All points that meet `where`, in no order."""
-        ...
-
-    def payload(self, point_id: str) -> Payload | None:
-        """The payload of one point, or None when there is no such point or no collection."""
-        ...
-
-    def count(self, where: Condition) -> int:
-        """How many points meet `where`, exactly."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...

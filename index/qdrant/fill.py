@@ -8,7 +8,7 @@ from itertools import islice
 from sluice.index.generations.manifest import IdSet
 from sluice.index.journal.document_facts import document_key
 from sluice.index.journal.records import Record, Removal, Upsert
-from sluice.index.qdrant.collection import Collection, Condition, Point
+from sluice.index.qdrant.collection import Condition, Point
 from sluice.index.qdrant.payload import (
     DOCUMENT_FIELDS,
     CollectionState,
@@ -19,6 +19,7 @@ from sluice.index.qdrant.payload import (
     where_document_is,
     where_live,
 )
+from sluice.index.qdrant.server import ServerCollection
 from sluice.index.terms.analysis import ENGLISH, analysis_language
 
 _POINTS_AT_ONCE = 500
@@ -33,7 +34,9 @@ class CollectionUpdate:
     Replaced points are marked as dead from this generation on, and stay for searches in earlier ones.
     """
 
-    def __init__(self, collection: Collection, number: int, base: CollectionState | None, batch_documents: int) -> None:
+    def __init__(
+        self, collection: ServerCollection, number: int, base: CollectionState | None, batch_documents: int
+    ) -> None:
         self._collection = collection
         self._number = number
         self._batch_documents = batch_documents
@@ -88,20 +91,22 @@ class CollectionUpdate:
             yield from make_points(self._number, offset, record)
 
 
-def read_live_documents(collection: Collection, number: int, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
+def read_live_documents(
+    collection: ServerCollection, number: int, document_ids: Sequence[str]
+) -> dict[str, StoredDocument]:
     """Read those of the documents that are live in the generation `number`, by id."""
     found = collection.points(where_live(number, "document") & where_document_is(document_ids), DOCUMENT_FIELDS)
     documents = (read_document(hit.payload) for hit in found)
     return {document.facts.document_id: document for document in documents}
 
 
-def undo_failed_publish(collection: Collection, number: int) -> None:
+def undo_failed_publish(collection: ServerCollection, number: int) -> None:
     """Remove and unmark what a failed publish has stored after the generation `number`."""
     collection.delete(Condition(above=(("since", number),)))
     collection.unmark(Condition(above=(("until", number),)), "until")
 
 
-def delete_dead(collection: Collection, number: int) -> None:
+def delete_dead(collection: ServerCollection, number: int) -> None:
     """Delete the points that are dead in the generation `number`."""
     collection.delete(Condition(above=(("until", 0),), at_most=(("until", number),)))
 

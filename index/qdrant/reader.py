@@ -15,12 +15,13 @@ from datetime import datetime
 from sluice.contracts.document import TrustScorer
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.retrieval import Filters, Strategy
+from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.journal.records import Vectors
-from sluice.index.qdrant.collection import Collection
 from sluice.index.qdrant.payload import STATE_ID, parse_state
+from sluice.index.qdrant.server import ServerCollection
 from sluice.index.qdrant.view import QdrantChunkSource, QdrantView
 from sluice.index.search.fusion import RankedCandidates
-from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader, utc_now
+from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.rerank.base import Reranker
 from sluice.index.settings import QuerySettings
 
@@ -39,7 +40,7 @@ class QdrantReader(CorpusReader[QdrantView]):
 
     def __init__(
         self,
-        collection: Collection,
+        collection: ServerCollection,
         corpus: str,
         settings: QuerySettings,
         reranker: Reranker | None = None,

@@ -38,8 +38,10 @@ class Hnsw(NamedTuple):
 
 
 class ServerCollection:
-    """The collection `name` of a server. Safe for threads. Nothing is asked of the server before its first use.
+    """The collection `name` of a server. Safe for threads. Sends nothing to the server before its first use.
 
+    Every method raises `Unavailable` when the engine fails or does not answer in time. What a writing method has stored
+    is found by every call after it has returned.
     `client` belongs to it from now on and is closed with it. Without `hnsw` the server builds graphs as it is set to.
     """
 
@@ -57,7 +59,7 @@ class ServerCollection:
             return bool(self._client.collection_exists(self._name))
 
     def create(self, dimension: int) -> None:
-        """Create the collection; an existing one is dropped."""
+        """Create it for dense vectors of `dimension`; an existing one is dropped with all of its points."""
         from qdrant_client import models
 
         with _failures():
@@ -81,7 +83,7 @@ class ServerCollection:
         self._is_there = False
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Store the points."""
+        """Store the points, replacing those of the same ids."""
         from qdrant_client import models
 
         stored = [
@@ -114,7 +116,7 @@ class ServerCollection:
             self._client.delete(self._name, selector, wait=True, timeout=self._write_seconds)
 
     def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
-        """The best hits of each search, in one round trip."""
+        """The best hits of each search, best first, in one round trip. Dense scores are inner products, others BM25."""
         from qdrant_client import models
 
         requests = [
@@ -133,7 +135,7 @@ class ServerCollection:
         return [[_hit(one, one.score) for one in answer.points] for answer in found]
 
     def points(self, where: Condition, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
-        """All points that meet `where`."""
+        """All points that meet `where`, in no order."""
         found: list[Hit] = []
         offset: Any = None
         with _failures():
@@ -152,7 +154,7 @@ class ServerCollection:
                     return found
 
     def payload(self, point_id: str) -> Payload | None:
-        """The payload of one point."""
+        """The payload of one point, or None when there is no such point or no collection."""
         from qdrant_client.http.exceptions import UnexpectedResponse
 
         if not self._is_there:
@@ -170,13 +172,36 @@ class ServerCollection:
         return dict(found[0].payload or {}) if found else None
 
     def count(self, where: Condition) -> int:
-        """How many points meet `where`."""
+        """How many points meet `where`, exactly."""
         with _failures():
             return self._client.count(self._name, _filter(where), exact=True, timeout=self._seconds).count
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+
+def open_collection(corpus: str, settings: QdrantSettings) -> ServerCollection:
+    """The collection of a corpus on the server of the settings. The caller closes it.
+
+    Raises `InvalidSetting` when there is no URL or it is none, or when the library for it is not installed.
+    """
+    require_url(settings)
+    return ServerCollection(server_client(settings), collection_name(corpus, settings), settings)
+
+
+def require_url(settings: QdrantSettings) -> None:
+    """Raise `InvalidSetting` unless the settings name a server."""
+    if settings.url is None:
+        raise InvalidSetting("qdrant.url", "not set, and index.engine is qdrant", "give the URL of a Qdrant server")
+    if settings.url == "embedded":
+        problem = "the embedded Qdrant, which one process alone could open, was removed"
+        raise InvalidSetting("qdrant.url", problem, "give the URL of a Qdrant server, or set index.engine to local")
+
+
+def collection_name(corpus: str, settings: QdrantSettings) -> str:
+    """The name of a corpus's collection on a server."""
+    return f"{settings.collection_prefix}_{corpus}"
 
 
 def server_client(settings: QdrantSettings) -> QdrantClient:

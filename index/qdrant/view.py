@@ -17,7 +17,7 @@ from sluice.index.generations.ranked import Floats, Numbers, Ranked
 from sluice.index.generations.view import Coverage
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
-from sluice.index.qdrant.collection import Collection, Condition, Hit, SearchRequest
+from sluice.index.qdrant.collection import Condition, Hit, SearchRequest
 from sluice.index.qdrant.fill import read_live_documents
 from sluice.index.qdrant.payload import (
     CHUNK_FIELDS,
@@ -30,6 +30,7 @@ from sluice.index.qdrant.payload import (
     where_live,
     where_matches,
 )
+from sluice.index.qdrant.server import ServerCollection
 from sluice.index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
 from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from sluice.index.settings import QuerySettings
@@ -41,7 +42,7 @@ _MOST_HITS = 10_000
 class QdrantView:
     """One generation of a corpus. Safe for threads."""
 
-    def __init__(self, collection: Collection, state: CollectionState, settings: QuerySettings) -> None:
+    def __init__(self, collection: ServerCollection, state: CollectionState, settings: QuerySettings) -> None:
         self._collection = collection
         self._settings = settings
         self.state = state
@@ -179,7 +180,7 @@ class QdrantView:
 class QdrantChunkSource:
     """The chunks that one search has found, numbered in the order of their arrival."""
 
-    def __init__(self, collection: Collection, generation: int) -> None:
+    def __init__(self, collection: ServerCollection, generation: int) -> None:
         self._collection = collection
         self._generation = generation
         self._hits: list[Hit] = []

@@ -11,27 +11,22 @@ of it before, and all of it afterwards. After a kill the next publish removes wh
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
-from sluice.contracts.document import ChunkBatch
 from sluice.contracts.errors import Corrupted, Unavailable
 from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import WriterLock
+from sluice.index.generations.corpus_writer import CorpusWriter, Recorded, utc_now
 from sluice.index.generations.publish import Generation, Rebuild
 from sluice.index.journal.compaction import compact
-from sluice.index.journal.document_facts import DocumentFacts, is_recorded, make_facts
+from sluice.index.journal.document_facts import DocumentFacts, make_facts
 from sluice.index.journal.files import list_files, read_journal, read_pinned_model
-from sluice.index.journal.journal import Journal
-from sluice.index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
-from sluice.index.qdrant.collection import Collection, Hit
+from sluice.index.journal.records import Record, Removal, Upsert, decode_record, encode_record
+from sluice.index.qdrant.collection import Hit
 from sluice.index.qdrant.fill import (
     BATCH_DOCUMENTS,
     CollectionUpdate,
@@ -48,7 +43,7 @@ from sluice.index.qdrant.payload import (
     read_document,
     where_live,
 )
-from sluice.index.segments.batch_checks import check_model, check_vectors
+from sluice.index.qdrant.server import ServerCollection
 
 KEEP_REPLACED_SECONDS = 60.0
 """How long replaced and removed chunks stay for searches that began before; longer than any search may take."""
@@ -56,50 +51,36 @@ MOST_RECORDS = 2_000
 """Journal records of one generation: at most this many are sent again when a publish fails."""
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+class QdrantWriter(CorpusWriter):
+    """Appends to a corpus and publishes it to its collection, which stays open when the writer is closed.
 
-
-class QdrantWriter:
-    """Appends to a corpus and publishes it to its collection. Safe for threads; one per corpus.
-
-    Raises `Unavailable` when another writer holds the corpus or the engine does not answer, and `Corrupted` when the
-    journal is damaged or lacks what the collection covers. `collection` stays open when the writer is closed.
+    Raises `Unavailable` when the engine does not answer, and `Corrupted` when the journal lacks what the collection
+    covers.
     """
 
     def __init__(
         self,
         root: Path,
         corpus: str,
-        collection: Collection,
-        clock: Callable[[], datetime] = _utc_now,
+        collection: ServerCollection,
+        clock: Callable[[], datetime] = utc_now,
         monotonic: Callable[[], float] = time.monotonic,
         keep_replaced_seconds: float = KEEP_REPLACED_SECONDS,
         batch_documents: int = BATCH_DOCUMENTS,
     ) -> None:
-        self._layout = CorpusLayout(root, corpus)
         self._keep_replaced_seconds, self._batch_documents = keep_replaced_seconds, batch_documents
         self._collection = collection
         self._clock, self._monotonic = clock, monotonic
-        self._mutex = threading.RLock()
-        self._lock = WriterLock(self._layout)
         self._newest: dict[str, tuple[int, DocumentFacts | None]] = {}
         """The records since the last publish, by document: offset and facts (None: removed)."""
         self._is_clean = False
-        try:
-            self._journal = Journal(self._layout.journal)
-            self._state = self._read_state()
-            self._model = self._model_of_state() or read_pinned_model(self._layout.journal)
-            self._published = [(self._state.number, monotonic())] if self._state else []
-            self._catch_up()
-        except BaseException:
-            self._lock.release()
-            raise
+        super().__init__(root, corpus)
 
-    @property
-    def journal_offset(self) -> int:
-        """The offset of the last record in the journal."""
-        return self._journal.last_offset
+    def _begin(self) -> None:
+        self._state = self._read_state()
+        self._model = self._model_of_state() or read_pinned_model(self._layout.journal)
+        self._published = [(self._state.number, self._monotonic())] if self._state else []
+        self._catch_up()
 
     @property
     def published_offset(self) -> int:
@@ -110,34 +91,6 @@ class QdrantWriter:
     def model(self) -> tuple[str, int] | None:
         """The model fingerprint and dimension that the corpus is bound to, once it has a vector."""
         return self._model
-
-    def append(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> int:
-        """Record the documents' versions and return the journal offset that covers them.
-
-        `vectors` is float32 (n, d), L2-normalised, row i for chunk i in the order of the batch. A version that is
-        recorded already is not recorded again. Raises `InvalidInput` for vectors that do not fit the batch, `Conflict`
-        for those of another model, and `Unavailable` when the engine cannot say what it has.
-        """
-        with self._mutex:
-            self._lock.check()
-            check_vectors(batch, vectors)
-            check_model(self._layout.corpus, self._model, fingerprint, vectors)
-            covered, records = self._unrecorded(batch, vectors, fingerprint)
-            return self._record(records) if records else covered
-
-    def remove(self, document_ids: Sequence[str]) -> int:
-        """Record the removal of the documents; unknown ones are ignored. Returns the covering journal offset."""
-        with self._mutex:
-            self._lock.check()
-            known = self._recorded(document_ids)
-            return self._record([Removal(name) for name in dict.fromkeys(document_ids) if name in known])
-
-    def select(self, is_wanted: Callable[[DocumentFacts], bool]) -> list[DocumentFacts]:
-        """The facts of the documents in the journal, published or not, that are wanted."""
-        with self._mutex:
-            self._catch_up()
-            stored = (read_document(hit.payload) for hit in self._live_documents())
-            return [document.facts for document in stored if is_wanted(document.facts)]
 
     def erase(self) -> Generation:
         """Publish, and leave nothing of documents and versions that are not live: neither points nor records.
@@ -183,29 +136,9 @@ class QdrantWriter:
             generation = self.publish()
             return Rebuild(generation, hash_before or "", self._state.id_set_hash if self._state else "")
 
-    def has_document(self, document_id: str) -> bool:
-        """Whether the journal holds the document, published or not."""
-        with self._mutex:
-            return document_id in self._recorded([document_id])
-
-    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that the journal holds, published or not."""
-        with self._mutex:
-            return {name: facts for name, (_, facts) in self._recorded(document_ids).items()}
-
-    def close(self) -> None:
-        """Release the corpus for another writer. Appended records are in the journal; they need not be published."""
-        with self._mutex:
-            self._journal.close()
-            self._lock.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _all_facts(self) -> Iterator[DocumentFacts]:
+        self._catch_up()
+        return (read_document(hit.payload).facts for hit in self._live_documents())
 
     def _live_documents(self) -> list[Hit]:
         number = self._state.number if self._state else 0
@@ -272,21 +205,6 @@ class QdrantWriter:
     def _dimension(self) -> int | None:
         return self._model[1] if self._model else None
 
-    def _unrecorded(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> tuple[int, list[Record]]:
-        """The versions to record, and the offset that covers the rest of the batch."""
-        known = self._recorded([document.document_id for document in batch.documents])
-        records: list[Record] = []
-        covered, row = 0, 0
-        for document in batch.documents:
-            rows = slice(row, row := row + len(document.chunks))
-            newest = known.get(document.document_id)
-            if newest and is_recorded(newest[1], make_facts(document)):
-                covered = max(covered, newest[0])
-            else:
-                known.pop(document.document_id, None)
-                records.append(Upsert.of(document, vectors[rows], fingerprint))
-        return covered, records
-
     def _record(self, records: Sequence[Record]) -> int:
         first = self._journal.last_offset + 1
         last = self._journal.append([encode_record(record) for record in records])
@@ -303,14 +221,14 @@ class QdrantWriter:
                     if len(vectors):
                         self._model = self._model or (fingerprint, vectors.shape[1])
 
-    def _recorded(self, document_ids: Sequence[str]) -> dict[str, tuple[int, DocumentFacts]]:
-        """The offset and facts of the newest version of each of these documents that is there."""
-        elsewhere = [name for name in document_ids if name not in self._newest]
+    def _recorded(self, document_ids: Iterable[str]) -> Recorded:
+        names = list(document_ids)
+        elsewhere = [name for name in names if name not in self._newest]
         stored: dict[str, StoredDocument] = {}
         if elsewhere and self._state:
             stored = read_live_documents(self._collection, self._state.number, elsewhere)
         found = {name: (one.journal_offset, one.facts) for name, one in stored.items()}
-        for name in document_ids:
+        for name in names:
             offset, facts = self._newest.get(name, (0, None))
             if facts is not None:
                 found[name] = (offset, facts)

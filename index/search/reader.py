@@ -10,13 +10,14 @@ import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from sluice.contracts.document import Chunk, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
 from sluice.contracts.graph.retrieval import GraphUse
 from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievalStats, Strategy
+from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.view import Coverage
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
@@ -69,11 +70,6 @@ class ServedView(Protocol):
 
 
 SomeView = TypeVar("SomeView", bound=ServedView)
-
-
-def utc_now() -> datetime:
-    """The time by this machine's clock."""
-    return datetime.now(UTC)
 
 
 class CorpusReader(ABC, Generic[SomeView]):

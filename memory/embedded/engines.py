@@ -109,8 +109,7 @@ class QdrantEngine:
 
     def _collection(self, name: str) -> ServerCollection:
         if name not in self._open:
-            from sluice.index.qdrant.open import collection_name
-            from sluice.index.qdrant.server import Hnsw, ServerCollection, server_client
+            from sluice.index.qdrant.server import Hnsw, ServerCollection, collection_name, server_client
 
             graph = Hnsw(self._config.hnsw_m, self._config.ef_construct)
             client = server_client(self._settings)

@@ -29,7 +29,7 @@ from pathlib import Path
 import structlog
 
 from sluice.contracts.errors import SluiceError, Unavailable
-from sluice.index.qdrant.open import require_url
+from sluice.index.qdrant.server import require_url
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import migrate

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sluice.contracts.retrieval import RetrievalPort
     from sluice.index.local.reader import IndexReader
     from sluice.index.local.writer import IndexWriter
-    from sluice.index.qdrant.collection import Collection
     from sluice.index.qdrant.reader import QdrantReader
+    from sluice.index.qdrant.server import ServerCollection
     from sluice.index.qdrant.writer import QdrantWriter
     from sluice.index.search.rerank.base import Reranker
 
@@ -38,11 +38,11 @@ class QdrantCollections:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.RLock()
-        self._open: dict[str, Collection] = {}
+        self._open: dict[str, ServerCollection] = {}
 
-    def collection(self, corpus: str) -> Collection:
+    def collection(self, corpus: str) -> ServerCollection:
         """The collection of a corpus, opened if need be."""
-        from sluice.index.qdrant.open import open_collection
+        from sluice.index.qdrant.server import open_collection
 
         with self._lock:
             if corpus not in self._open:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.retrieval import Filters, Query, Strategy
-from sluice.index.qdrant.collection import Collection
 from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory

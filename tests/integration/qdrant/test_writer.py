@@ -17,9 +17,10 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.journal.files import list_files
 from sluice.index.local.write_policy import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.qdrant.collection import Collection, Condition, Point
+from sluice.index.qdrant.collection import Condition, Point
 from sluice.index.qdrant.payload import STATE_ID, CollectionState
 from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory

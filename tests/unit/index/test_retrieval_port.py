@@ -18,8 +18,8 @@ from sluice.contracts.trust import Inspection, Verdict
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.write_policy import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.qdrant.collection import Collection
 from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.search.fusion import break_ties
 from sluice.index.settings import QuerySettings
