@@ -20,10 +20,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sluice.contracts.document import Chunk
-from sluice.index.terms.analysis import ENGLISH, STOP_WORDS, analyse, analyse_question, detect_language
+from sluice.index.terms.analysis import (
+    ENGLISH,
+    STOP_WORDS,
+    analyse,
+    analyse_question,
+    detect_language,
+    extract_query_identifiers,
+)
 from sluice.index.terms.bm25 import PROSE_FIELDS, USUAL_BOOSTS, Boosts, weigh_repeats
 from sluice.index.terms.chunk_terms import extract_chunk_terms
-from sluice.index.terms.identifiers import extract_query_identifiers
 from sluice.text.bm25 import saturation
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}

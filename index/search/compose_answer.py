@@ -207,3 +207,20 @@ def _frame(number: int, chunk: RetrievedChunk, match: float) -> str:
     heading = " > ".join(dict.fromkeys(part for part in (chunk.title, *chunk.section_path, chunk.symbol_path) if part))
     reference = f"[{number}] {format_source(chunk)} ({round(100 * match)}% match)"
     return " · ".join(part for part in (reference, _origin_mark(chunk), heading) if part)
+
+
+def hide_nosnippet_texts(found: Retrieval) -> Retrieval:
+    """Copy the result without the text of chunks whose site asks that none be shown: these are ranked by their text and
+    cited by title and address alone. To be applied last, after ranking, duplicates and reranking have used the text.
+
+    Headings and symbol names are removed with it, as they are text of the page too.
+    """
+    if not any(chunk.provenance.nosnippet for chunk in found.chunks):
+        return found
+    return found.model_copy(update={"chunks": tuple(map(_hide_text, found.chunks))})
+
+
+def _hide_text(chunk: RetrievedChunk) -> RetrievedChunk:
+    if not chunk.provenance.nosnippet:
+        return chunk
+    return chunk.model_copy(update={"text": "", "section_path": (), "symbol_path": None, "token_estimate": 0})

@@ -11,6 +11,7 @@ from collections import OrderedDict
 import numpy as np
 
 from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.operations.forget import Selection
 from sluice.contracts.retrieval import Filters
 from sluice.index.generations.view import Masks, Part, View
 from sluice.index.journal.document_facts import DocumentFacts, document_key
@@ -102,3 +103,19 @@ def _rows_of_documents(segment: Segment, document_ids: tuple[str, ...]) -> Mask:
             rows = segment.rows_of(document)
             allowed[rows.start : rows.stop] = True
     return allowed
+
+
+def is_selected(facts: DocumentFacts, selection: Selection) -> bool:
+    """Whether the document is among those that the selection means."""
+    provenance = facts.provenance
+    if selection.filters is not None:
+        languages = [language.lower() for language in selection.filters.languages]
+        speaks = not languages or (facts.language or "").lower() in languages
+        return speaks and matches(facts, selection.filters)
+    return (
+        (selection.url is not None and facts.url == selection.url)
+        or (selection.url_prefix is not None and (facts.url or "").startswith(selection.url_prefix))
+        or (selection.document_id is not None and facts.document_id == selection.document_id)
+        or (selection.run_id is not None and provenance.run_id == selection.run_id)
+        or (selection.submitted_by is not None and provenance.submitted_by == selection.submitted_by)
+    )

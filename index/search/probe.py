@@ -9,10 +9,9 @@ from itertools import islice
 
 from sluice.contracts.document import Chunk
 from sluice.index.journal.document_facts import DocumentFacts
-from sluice.index.search.candidates import is_blocked
+from sluice.index.search.candidates import Ranking, is_blocked
 from sluice.index.search.chunk_source import ChunkSource
 from sluice.index.search.fusion import Candidate
-from sluice.index.search.ranking_options import Ranking
 from sluice.index.terms.analysis import analysis_language, detect_language, is_function_word, passage_terms
 
 

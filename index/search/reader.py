@@ -21,12 +21,11 @@ from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.view import Coverage
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
-from sluice.index.search.candidates import DEEPER, select_candidates
+from sluice.index.search.candidates import DEEPER, Ranking, select_candidates
 from sluice.index.search.chunk_source import ChunkSource
 from sluice.index.search.fusion import CANDIDATES, RankedCandidates
 from sluice.index.search.graph_reach import Expanded
 from sluice.index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
-from sluice.index.search.ranking_options import Ranking
 from sluice.index.search.rerank.base import Reranker
 from sluice.index.search.select import NOTHING, Selection, make_metadata, select_results
 from sluice.index.settings import QuerySettings

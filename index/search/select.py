@@ -21,16 +21,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.document import Chunk
 from sluice.contracts.graph.retrieval import GraphUse
 from sluice.contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
 from sluice.contracts.trust import TrustScore
-from sluice.index.search.candidates import CandidateSelection, SelectedCandidate, is_blocked
+from sluice.index.journal.records import Vectors
+from sluice.index.search.candidates import CandidateSelection, Ranking, SelectedCandidate, is_blocked
 from sluice.index.search.chunk_source import ChunkSource
-from sluice.index.search.mmr import diversify
 from sluice.index.search.neighbours import make_passage, merge_overlapping, render_passage
-from sluice.index.search.ranking_options import Ranking
 from sluice.index.search.rerank.base import NotReranked
 from sluice.index.settings import QuerySettings
 
@@ -245,3 +247,34 @@ _RESULT_FIELDS = set(RetrievedChunk.model_fields)
 
 def _at_rank(chunk: RetrievedChunk, rank: int) -> RetrievedChunk:
     return chunk if chunk.rank == rank else chunk.model_copy(update={"rank": rank})
+
+
+def diversify(scores: Sequence[float], vectors: Vectors, diversity: float, top_k: int) -> list[int]:
+    """The positions of `top_k` candidates (or of all there are), in the order of their choice.
+
+    Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998, equation 1): each place goes to the candidate with
+    the highest λ · relevance − (1 − λ) · cosine to the most similar one chosen before, where relevance is the score,
+    brought to [0, 1] over these candidates, and λ = 1 − diversity.
+
+    `scores` (n,) in any unit, higher is better; `vectors` (n, d) of length 1; `diversity` in [0, 1]: 0 keeps the order
+    of the scores, 1 chooses by difference alone after the first. Equal candidates keep their order.
+    """
+    relevance = _unit_range(np.asarray(scores, dtype=np.float64))
+    likeness = np.full(len(relevance), -np.inf)
+    chosen: list[int] = []
+    marginal = relevance
+    for _ in range(min(top_k, len(relevance))):
+        best = int(np.argmax(marginal))
+        chosen.append(best)
+        likeness = np.maximum(likeness, vectors @ vectors[best])
+        marginal = (1.0 - diversity) * relevance - diversity * likeness
+        marginal[chosen] = -np.inf
+    return chosen
+
+
+def _unit_range(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scores between 0 (the lowest) and 1 (the highest); all 1 where they do not differ."""
+    if len(scores) == 0:
+        return scores
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.ones_like(scores)

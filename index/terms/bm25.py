@@ -12,8 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from sluice.index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, analyse_question
-from sluice.index.terms.identifiers import extract_query_identifiers
+from sluice.index.terms.analysis import (
+    ENGLISH,
+    LANGUAGES,
+    STOP_WORDS,
+    analyse,
+    analyse_question,
+    extract_query_identifiers,
+)
 from sluice.text.bm25 import inverse_document_frequency
 
 PROSE_FIELDS = ("text", "title", "headings")

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from sluice.contracts.document import Chunk
-from sluice.index.terms.analysis import ENGLISH, LONGEST_TERM_BYTES, analyse, analysis_language
+from sluice.index.terms.analysis import ENGLISH, LONGEST_TERM_BYTES, analyse, analysis_language, split_identifiers
 from sluice.index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS
-from sluice.index.terms.identifiers import split_identifiers
 
 FIELDS = (*PROSE_FIELDS, "code", LANGUAGE_FIELD)
 ChunkTerms = Mapping[str, str]

@@ -31,7 +31,7 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
 from sluice.index.journal.document_facts import DocumentFacts, make_facts
 from sluice.index.local.traces import Found, find_in_generations, find_in_journal
-from sluice.index.search.selection import is_selected
+from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller

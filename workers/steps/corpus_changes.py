@@ -14,7 +14,7 @@ import numpy as np
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, document_id_for
 from sluice.contracts.event import Gap
 from sluice.contracts.operations.forget import ForgottenKind, Selection
-from sluice.index.search.selection import is_selected
+from sluice.index.search.filters import is_selected
 from sluice.trust.source_trust import refusal_to_replace, submission_id_for
 from sluice.workers.runtime.heartbeat import check_cancelled
 

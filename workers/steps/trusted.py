@@ -15,8 +15,8 @@ from sluice.contracts.graph.retrieval import GraphPath
 from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalStats, RetrievedChunk, Strategy
 from sluice.contracts.trust import Finding, Inspection, TrustScore, Verdict
 from sluice.gate.probe import question_terms
+from sluice.index.search.compose_answer import hide_nosnippet_texts
 from sluice.index.search.filters import has_conditions
-from sluice.index.search.nosnippet import hide_nosnippet_texts
 from sluice.index.terms.analysis import (
     ENGLISH,
     LANGUAGES,

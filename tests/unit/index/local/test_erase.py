@@ -21,7 +21,7 @@ from sluice.index.local.writer import IndexWriter
 from sluice.index.qdrant.collection import Condition
 from sluice.index.qdrant.payload import STATE_ID
 from sluice.index.qdrant.writer import QdrantWriter
-from sluice.index.search.selection import is_selected
+from sluice.index.search.filters import is_selected
 from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 

@@ -14,8 +14,13 @@ from sluice.contracts.index import Answer
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from sluice.contracts.trust import Finding, Inspection, Verdict
-from sluice.index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens, smooth_matches
-from sluice.index.search.nosnippet import hide_nosnippet_texts
+from sluice.index.search.compose_answer import (
+    NO_TEXT,
+    compose_answer,
+    estimate_tokens,
+    hide_nosnippet_texts,
+    smooth_matches,
+)
 from sluice.trust.settings import TrustSettings
 from sluice.workers.steps.trusted import apply_trust
 from tests.support.retrieved import retrieval_of, retrieved

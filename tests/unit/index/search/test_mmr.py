@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.index.search.mmr import diversify
+from sluice.index.search.select import diversify
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
 

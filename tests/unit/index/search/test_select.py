@@ -15,9 +15,8 @@ from sluice.contracts.trust import Inspection, Verdict
 from sluice.index.journal.document_facts import DocumentFacts, make_facts
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.candidates import select_candidates
+from sluice.index.search.candidates import Ranking, select_candidates
 from sluice.index.search.fusion import Candidate
-from sluice.index.search.ranking_options import Ranking
 from sluice.index.search.rerank.base import NotReranked
 from sluice.index.search.select import Selection, select_results
 from sluice.index.settings import QuerySettings

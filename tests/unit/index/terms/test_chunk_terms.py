@@ -9,9 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sluice.index.terms import chunk_terms as module
-from sluice.index.terms.analysis import ENGLISH, LANGUAGES, analyse
+from sluice.index.terms.analysis import ENGLISH, LANGUAGES, analyse, split_identifiers
 from sluice.index.terms.chunk_terms import FIELDS, extract_chunk_terms, extract_code_terms, extract_prose_terms
-from sluice.index.terms.identifiers import split_identifiers
 
 _SURROGATES = range(0xD800, 0xE000)
 """What is no character: no JSON can hold it."""

@@ -16,8 +16,9 @@ from sluice.index.terms.analysis import (
     analyse,
     analyse_question,
     analysis_language,
+    extract_query_identifiers,
+    split_identifiers,
 )
-from sluice.index.terms.identifiers import extract_query_identifiers, split_identifiers
 
 
 @pytest.mark.parametrize(
