@@ -7,8 +7,7 @@ from typing import Any
 
 from sluice.graph.cypher.dialects import FUNCTIONS, WRITTEN_OUT, Dialect
 from sluice.graph.cypher.parse import refuse_at, shown
-from sluice.graph.cypher.patterns import Patterns
-from sluice.graph.cypher.walk import listed, one_of, only_child, rule_of
+from sluice.graph.cypher.walk import Patterns, listed, one_of, only_child, rule_of
 from sluice.graph.schema import PROPERTIES
 
 MAX_RANGE = 10_000

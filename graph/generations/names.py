@@ -22,9 +22,11 @@ from sluice.graph.generations.definitions import (
     Found,
     How,
     by_source,
+    folder_of,
     is_unknown,
+    linearise,
+    nearest,
 )
-from sluice.graph.generations.order import folder_of, linearise, nearest
 
 
 class Names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -75,14 +76,7 @@ class Texts(Sequence[str]):
 
     def place(self, wanted: bytes, first: int, end: int) -> int:
         """Where bytes stand or would stand between two places, where entries ascend by their bytes."""
-        low, high = first, end
-        while low < high:
-            middle = (low + high) // 2
-            if self.raw(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return first + bisect_left(range(first, end), wanted, key=self.raw)
 
     def find(self, text: str, first: int, end: int) -> int | None:
         """The place of a text between two places, where entries ascend; None: it is not there."""

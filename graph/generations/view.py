@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -185,20 +187,10 @@ class GraphView:
 
     def named(self, name: str, most: int) -> list[int]:
         """Nodes of symbols and tools whose last segment is `name`, at most `most`."""
-        order = self._arrays["nodes_by_name"]
+        order: Numbers = self._arrays["nodes_by_name"]
         wanted = name.encode(errors="replace")
-        low, high = 0, len(order)
-        while low < high:
-            middle = (low + high) // 2
-            if self._called(int(order[middle])) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        found: list[int] = []
-        while low < len(order) and len(found) < most and self._called(int(order[low])) == wanted:
-            found.append(int(order[low]))
-            low += 1
-        return found
+        first = bisect_left(order, wanted, key=self._called)
+        return [int(node) for node in takewhile(lambda node: self._called(node) == wanted, order[first : first + most])]
 
     def steps(self, vertex: int) -> Iterator[Step]:
         """The steps from a vertex, the likeliest first."""
@@ -248,7 +240,7 @@ class GraphView:
         return int(np.searchsorted(self.step_offsets, number, side="right")) - 1
 
     def _called(self, node: int) -> bytes:
-        label, key = self.node(node)
+        label, key = self.node(int(node))
         return name_of(label, key).encode(errors="replace")
 
 

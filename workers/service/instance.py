@@ -16,8 +16,7 @@ from sluice.workers.context import Context
 from sluice.workers.service.api_keys import ApiKeys
 from sluice.workers.service.dead_letters import DeadLetterDesk, ReplayDesk
 from sluice.workers.service.forget import ForgetDesk
-from sluice.workers.service.graph.desk import GraphDesk
-from sluice.workers.service.graph.server_questions import check_graph_server
+from sluice.workers.service.graph.desk import GraphDesk, check_graph_server
 from sluice.workers.service.graph.upkeep import GraphUpkeep
 from sluice.workers.service.health import check_health
 from sluice.workers.service.learning.control import FlagDesk, lift_defence, list_defences

@@ -25,9 +25,9 @@ from sluice.contracts.graph.model import (
     symbol,
     unknown,
 )
+from sluice.graph.extract.python.annotations import Kind, Meanings
 from sluice.graph.extract.python.expressions import choices
 from sluice.graph.extract.python.inference import KEPT_BY, PROPERTIES, Inference
-from sluice.graph.extract.python.meanings import Kind, Meanings
 from sluice.graph.extract.python.scopes import (
     Binding,
     Defined,
@@ -180,7 +180,6 @@ def _defined(source: Node, target: Node, lines: tuple[int, ...], kind: str) -> E
     return Edge(EdgeType.DEFINED_IN, source, target, Origin.DEFINITION, lines, kind)
 
 
-_LANGUAGE = "python"
 _KEEPING = KEPT_BY | {"abstractmethod", "overload", "setter", "getter", "deleter", "wraps", "contextmanager"}
 """Decorators that put nothing of their own in a function's place, or nothing that leads anywhere."""
 _MOST_RETURNED = 8
@@ -205,7 +204,7 @@ def wrapping_edges(document: GraphDocument, reading: Reading, inference: Inferen
         for name, origin in _decorators(expression, scope, inference):
             yield _alias(f"{function.name}.{DECORATED}", f"{name}.{RESULT}", origin)
             if is_made:
-                yield Edge(EdgeType.REFERS_TO, source, symbol(_LANGUAGE, name), origin, (line(decorator),))
+                yield Edge(EdgeType.REFERS_TO, source, symbol(LANGUAGE, name), origin, (line(decorator),))
 
 
 def _returned(function: Scope, inference: Inference, depth: int) -> Iterator[str]:
@@ -245,4 +244,4 @@ def _decorators(expression: SyntaxNode, scope: Scope, inference: Inference) -> I
 
 
 def _alias(name: str, of: str, origin: Origin) -> Edge:
-    return Edge(EdgeType.ALIAS_OF, symbol(_LANGUAGE, name), symbol(_LANGUAGE, of), origin)
+    return Edge(EdgeType.ALIAS_OF, symbol(LANGUAGE, name), symbol(LANGUAGE, of), origin)

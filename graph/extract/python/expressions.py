@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import ANY, Origin
+from sluice.graph.extract.python.annotations import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
 from sluice.graph.extract.python.inference import Inference
-from sluice.graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
 from sluice.graph.extract.python.scopes import Scope, ScopeKind, string_content, text
 
 if TYPE_CHECKING:

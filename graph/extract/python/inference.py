@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import ANY, Origin
-from sluice.graph.extract.python.annotations import Annotations
-from sluice.graph.extract.python.meanings import (
+from sluice.graph.extract.python.annotations import (
     BUILTINS,
     EXCEPTIONS,
     NOTHING,
     SCALARS,
     UNKNOWN,
+    Annotations,
     Kind,
     Meaning,
     Meanings,
@@ -49,7 +49,6 @@ class Inference:
 
     def __init__(self, reading: Reading) -> None:
         self._named: dict[str, Scope] = {scope.name: scope for scope in reading.scopes if scope.node.type in _NAMED}
-        self._by_node = {scope.node.id: scope for scope in reading.scopes}
         self._known: dict[int, Meanings] = {}
         self._results: dict[Scope, Meanings] = {}
         self._names: dict[tuple[Scope, str], Meanings] = {}
@@ -71,10 +70,6 @@ class Inference:
     def own(self, of: Meaning) -> Scope | None:
         """The function or class of the file that is meant, or that it is an instance of."""
         return self._named.get(of.name)
-
-    def opened_by(self, node: Node) -> Scope | None:
-        """The scope that the node opens."""
-        return self._by_node.get(node.id)
 
     def of(self, node: Node, scope: Scope, depth: int = 0) -> Meanings:
         """What the expression means; none where that is not known."""

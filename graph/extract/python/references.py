@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
+from sluice.graph.extract.python.annotations import BUILTINS, OF_EVERY_OBJECT, UNKNOWN, Kind, Meanings, one_of
 from sluice.graph.extract.python.definitions import LANGUAGE
 from sluice.graph.extract.python.expressions import choices, last_name
 from sluice.graph.extract.python.inference import Inference
-from sluice.graph.extract.python.meanings import BUILTINS, OF_EVERY_OBJECT, UNKNOWN, Kind, Meanings, one_of
 from sluice.graph.extract.python.scopes import (
     Binding,
     Defined,

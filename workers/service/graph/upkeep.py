@@ -18,8 +18,7 @@ from sluice.graph.extract.extract import parser_version, what_is_missing
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
-from sluice.workers.service.graph.desk import graphed_reader
-from sluice.workers.service.graph.server_questions import version_on_graph_server
+from sluice.workers.service.graph.desk import graphed_reader, version_on_graph_server
 from sluice.workers.wiring.graph.directives import directives, is_graphed, nothing_but_published
 from sluice.workers.wiring.graph.documents import GraphLag, IndexedDocuments, measure_lag, published_in
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.graph.generations.order import linearise
+from sluice.graph.generations.definitions import linearise
 from sluice.graph.generations.resolution import Resolver
 from tests.support.graph_rows import File, rows
 

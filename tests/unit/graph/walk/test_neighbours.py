@@ -7,7 +7,7 @@ import pytest
 from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.model import EdgeType, Origin
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.neighbours import neighbours
+from sluice.graph.walk.nodes import neighbours
 from tests.support.graph_rows import File, view_of
 
 
