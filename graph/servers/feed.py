@@ -93,9 +93,4 @@ def edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
 
 def ends(source: Node, target: Node) -> dict[str, Any]:
     """Between which nodes an edge is, and what their ids say."""
-    return {
-        "source": source.key,
-        "target": target.key,
-        "source_named": named(source),
-        "target_named": named(target),
-    }
+    return {"source": source.key, "target": target.key, "source_named": named(source), "target_named": named(target)}

@@ -134,9 +134,7 @@ class MemorySegments:
     def _count(self, documents: int, chunks: int) -> None:
         coverage = self._coverage
         self._coverage = replace(
-            coverage,
-            document_count=coverage.document_count + documents,
-            chunk_count=coverage.chunk_count + chunks,
+            coverage, document_count=coverage.document_count + documents, chunk_count=coverage.chunk_count + chunks
         )
 
     def _base_part(self, position: int) -> Part:

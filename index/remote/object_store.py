@@ -135,10 +135,7 @@ def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
     return {
         "config": _s3_options(settings) if scheme in ("s3", "s3a") else {},
         "client_options": {**client, "allow_http": endpoint.startswith("http://")},
-        "retry_config": {
-            "max_retries": settings.max_retries,
-            "retry_timeout": seconds * (settings.max_retries + 1),
-        },
+        "retry_config": {"max_retries": settings.max_retries, "retry_timeout": seconds * (settings.max_retries + 1)},
     }
 
 

@@ -86,11 +86,7 @@ def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -
 
 
 def pull(
-    root: Path,
-    corpus: str,
-    store: ObjectStore,
-    name: str | None = None,
-    keep: int = IndexSettings().keep_generations,
+    root: Path, corpus: str, store: ObjectStore, name: str | None = None, keep: int = IndexSettings().keep_generations
 ) -> Transfer:
     """Load a generation (without `name`, the store's current one) and make it current here; keep the newest `keep`.
 

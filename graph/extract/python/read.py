@@ -275,13 +275,7 @@ _DEFINITIONS: dict[str, Handler] = {
 }
 
 
-_HANDLERS: dict[str, Handler] = {
-    **USES,
-    **_DEFINITIONS,
-    **_BINDINGS,
-    **PATTERN_HANDLERS,
-    **IMPORTS,
-}
+_HANDLERS: dict[str, Handler] = {**USES, **_DEFINITIONS, **_BINDINGS, **PATTERN_HANDLERS, **IMPORTS}
 
 
 def read(reader: Reader) -> Reading:
