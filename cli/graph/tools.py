@@ -18,7 +18,7 @@ from sluice_client.errors import Unavailable
 
 if TYPE_CHECKING:
     from sluice.contracts.errors import SluiceError
-    from sluice.graph.tools.servers import ToolServer
+    from sluice.graph.tools.ask import ToolServer
 
 MOST_CONFIGURATION_BYTES = 1_000_000
 ANSWER_SECONDS = 30.0
@@ -66,7 +66,7 @@ def tools(
 
 
 def _given(commands: list[str], urls: list[str], name: str | None) -> Iterator[ToolServer]:
-    from sluice.graph.tools.servers import ToolServer
+    from sluice.graph.tools.ask import ToolServer
 
     if name is not None and len(commands) + len(urls) != 1:
         raise wrong("--name", "names one server", "give one --command or one --url with it")
@@ -83,7 +83,7 @@ def _given(commands: list[str], urls: list[str], name: str | None) -> Iterator[T
 
 
 def _configured(paths: list[Path], *, run: bool) -> Iterator[ToolServer]:
-    from sluice.graph.tools.servers import read_configuration
+    from sluice.graph.tools.ask import read_configuration
 
     for path in paths:
         try:

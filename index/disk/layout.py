@@ -7,7 +7,7 @@
     HELD                                 the generation of a rollback, and the offset that it leaves out
     working/                             the writer's working set; disposable
     writer.lock  epoch                   one writer, and the fencing token that makes an older one fail
-    handover                             locked by a process that needs the writer to close (`index.disk.handover`)
+    handover                             locked by a process that needs the writer to close (`index.disk.locks`)
 <root>/.reindex-<corpus>/<corpus>/       the corpus being reindexed with another model (`index.local.reindex`)
 
 Folders below the root whose names begin with a dot are not corpora.

@@ -14,7 +14,6 @@ import numpy as np
 from sluice.contracts.document import Chunk
 from sluice.contracts.errors import Conflict, Corrupted
 from sluice.index.generations.manifest import IdSet
-from sluice.index.generations.ranked import NOTHING_FOUND, Floats, Numbers, Ranked
 from sluice.index.journal.document_facts import DocumentFacts, document_key
 from sluice.index.journal.records import Vectors
 from sluice.index.segments.segment import Mask, Rows, Segment
@@ -224,3 +223,23 @@ class View:
     @cached_property
     def _with_rows(self) -> list[Part]:
         return [part for part in self.parts if len(part.segment.numbers)]
+
+
+Floats = list[float]
+Numbers = list[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """The result of one retriever, best first: `numbers` of chunks and their `scores`, of equal length."""
+
+    numbers: Numbers
+    scores: Floats
+
+    @classmethod
+    def of(cls, hits: Sequence[tuple[int, float]]) -> Ranked:
+        """Make a result of pairs of a number and a score."""
+        return cls([number for number, _ in hits], [score for _, score in hits])
+
+
+NOTHING_FOUND = Ranked.of(())

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.disk.durable import fsync_path
-from sluice.index.journal.files import JournalFile, list_files, read_file
-from sluice.index.journal.frames import encode_frame
+from sluice.index.journal.files import JournalFile, encode_frame, list_files, read_file
 from sluice.index.journal.records import Kind, encode_end, encode_pin
 
 LEAST_DEAD_SHARE = 0.5

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from sluice.contracts.errors import Unavailable
 from sluice.disk.durable import fsync_path
-from sluice.index.journal.files import create_segment, remove_leftovers, repair_segment
-from sluice.index.journal.frames import encode_frame
+from sluice.index.journal.files import create_segment, encode_frame, remove_leftovers, repair_segment
 from sluice.index.journal.records import Kind
 
 OFFSET = struct.Struct("<Q")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.errors import Corrupted
-from sluice.index.journal.files import OPEN_END, list_files, read_journal
-from sluice.index.journal.frames import Frame
+from sluice.index.journal.files import OPEN_END, Frame, list_files, read_journal
 from sluice.index.journal.records import Upsert, decode_record
 
 _READ_AGAIN_SECONDS = 0.02

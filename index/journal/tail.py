@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sluice.contracts.errors import Corrupted
-from sluice.index.journal.files import list_segments, parse_first_offset
-from sluice.index.journal.frames import Frame, read_frame, skip_frames
+from sluice.index.journal.files import Frame, list_segments, parse_first_offset, read_frame, skip_frames
 from sluice.index.journal.journal import DURABLE, OFFSET
 
 

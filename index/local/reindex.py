@@ -2,7 +2,7 @@
 
 1. *Build.* The live documents are read from the journal, embedded again and appended to the build alias
    (`index.local.build_alias`). What the corpus records meanwhile follows in further rounds, each shorter than the last.
-2. *Take over.* Once little is left, the corpus's writer is asked to close (`index.disk.handover`). The rest is
+2. *Take over.* Once little is left, the corpus's writer is asked to close (`index.disk.locks`). The rest is
    appended, and the build alias publishes a generation that covers everything.
 3. *Swap.* The two folders swap names in one step (`index.disk.swap`): readers follow the pointer into the new one,
    writers open the new one, and the old one is removed or kept.
@@ -25,9 +25,8 @@ import numpy as np
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
 from sluice.contracts.errors import Conflict, Corrupted, NotFound, Unavailable
 from sluice.disk.swap import require_swap, swap
-from sluice.index.disk.handover import take_over
 from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import WriterLock
+from sluice.index.disk.locks import WriterLock, take_over
 from sluice.index.generations.publish import Generation
 from sluice.index.journal.files import OPEN_END, read_pinned_model
 from sluice.index.journal.journal import Journal

@@ -13,8 +13,7 @@ import numpy as np
 from sluice.contracts.document import Chunk
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters, Strategy
-from sluice.index.generations.ranked import Floats, Numbers, Ranked
-from sluice.index.generations.view import Coverage
+from sluice.index.generations.view import Coverage, Floats, Numbers, Ranked
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
 from sluice.index.qdrant.collection import Condition, Hit, SearchRequest

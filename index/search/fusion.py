@@ -27,7 +27,7 @@ from typing import NamedTuple, overload
 
 from sluice.contracts.graph.retrieval import GraphPath
 from sluice.contracts.retrieval import Strategy
-from sluice.index.generations.ranked import Floats, Numbers, Ranked
+from sluice.index.generations.view import Floats, Numbers, Ranked
 from sluice.index.settings import QuerySettings
 
 NameOf = Callable[[int], str]

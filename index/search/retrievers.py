@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.contracts.retrieval import Strategy
-from sluice.index.generations.ranked import NOTHING_FOUND, Ranked
-from sluice.index.generations.view import Masks, View
+from sluice.index.generations.view import NOTHING_FOUND, Masks, Ranked, View
 from sluice.index.journal.records import Vectors
 from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from sluice.index.settings import QuerySettings

@@ -240,8 +240,8 @@ def _raw_pages(context: Context, corpus: str, ids: frozenset[str], selection: Se
 
 def _object_store(context: Context, layout: CorpusLayout) -> Trace:
     """Generations that were sent away: those that are on disk here were looked into."""
-    from sluice.index.remote.layout import list_stored_generations
     from sluice.index.remote.object_store import open_store
+    from sluice.index.remote.snapshots import list_stored_generations
 
     store = open_store(context.settings.index.object_store_url or "", context.settings.object_store)
     stored, here = list_stored_generations(store, layout.corpus), set(list_generation_names(layout))

@@ -204,8 +204,8 @@ class CorpusWriters:
 
     def _is_wanted(self, corpus: str) -> bool:
         """Whether another process waits to write to the corpus."""
-        from sluice.index.disk.handover import is_handover_requested
         from sluice.index.disk.layout import CorpusLayout
+        from sluice.index.disk.locks import is_handover_requested
 
         return is_handover_requested(CorpusLayout(self._settings.index_root, corpus))
 

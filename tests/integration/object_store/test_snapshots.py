@@ -20,9 +20,8 @@ from sluice.index.generations.publish import list_generation_names, read_current
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.write_policy import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.remote.layout import list_stored_generations, read_stored_current
 from sluice.index.remote.object_store import ObjectStore, open_store
-from sluice.index.remote.snapshots import prune, pull, push
+from sluice.index.remote.snapshots import list_stored_generations, prune, pull, push, read_stored_current
 from sluice.index.settings import ObjectStoreSettings, QuerySettings
 from tests.support.loopback_s3 import LoopbackS3, serving
 

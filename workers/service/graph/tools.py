@@ -7,8 +7,7 @@ from datetime import datetime
 
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.errors import SluiceError
-from sluice.graph.tools.ask import list_tools, tools_text, tools_title
-from sluice.graph.tools.servers import ToolServer
+from sluice.graph.tools.ask import ToolServer, list_tools, tools_text, tools_title
 from sluice.trust.source_trust import submission_id_for
 from sluice.workers.context import Context
 

@@ -16,8 +16,7 @@ from sluice.contracts.errors import PolicyRefused, TimedOut, Unavailable
 from sluice.contracts.graph.model import GraphDocument, NodeLabel
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.tools import ask
-from sluice.graph.tools.ask import list_tools, tools_text
-from sluice.graph.tools.servers import ToolServer
+from sluice.graph.tools.ask import ToolServer, list_tools, tools_text
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.settings import EgressSettings
 from tests.support.repository import REPOSITORY

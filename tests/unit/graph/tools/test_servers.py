@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sluice.contracts.errors import InvalidInput
-from sluice.graph.tools.servers import ToolServer, read_configuration
+from sluice.graph.tools.ask import ToolServer, read_configuration
 
 
 def read(content: object, **environment: str) -> list[ToolServer]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.retrieval import Strategy
-from sluice.index.generations.ranked import NOTHING_FOUND, Ranked
+from sluice.index.generations.view import NOTHING_FOUND, Ranked
 from sluice.index.search.fusion import (
     FusionInput,
     RankedCandidates,

@@ -14,9 +14,8 @@ from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.outcome import Done
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import read_current_name
-from sluice.index.remote.layout import list_stored_generations, read_stored_current
 from sluice.index.remote.object_store import ObjectStore, open_store
-from sluice.index.remote.snapshots import pull
+from sluice.index.remote.snapshots import list_stored_generations, pull, read_stored_current
 from sluice.index.settings import ObjectStoreSettings
 from sluice.otel import metrics
 from sluice.workers.context import Context
