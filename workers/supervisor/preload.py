@@ -37,7 +37,6 @@ SHARED = (
     "celery.worker.consumer.delayed_delivery",
     "celery.worker.strategy",
     "sluice.index.local.reader",
-    "sluice.index.local.retrieval_port",
     "sluice.index.local.writer",
     "sluice.ingest.embed.embed",
     "kombu.pidbox",
