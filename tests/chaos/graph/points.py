@@ -32,7 +32,7 @@ SEAMS = (
     "sluice.ledger.graph.store:Graphs.carry_out",
     "sluice.graph.generations.publish:write_arrays",
     "sluice.graph.generations.publish:write_durably",
-    "sluice.graph.generations.publish:swap_pointer",
+    "sluice.graph.generations.publish:replace_pointer",
     "sluice.graph.generations.publish:_collect",
     "sluice.workers.steps.graph.publish:publish",
     "sluice.ledger.ledger:Ledger.settle",
