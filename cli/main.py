@@ -135,6 +135,8 @@ FORMER_NAMES = {
     "graph neighbours": ("graph", "near"),
     "graph linked": ("graph", "near", "--by", "failing-tests"),
     "graph nearest": ("graph", "near", "--by", "meaning"),
+    "memory prune": ("memory", "review", "--prune"),
+    "memory export": ("memory", "recall"),
     "prompts list": ("prompts",),
     "prompts show": ("prompts",),
 }

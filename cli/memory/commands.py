@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from sluice.cli.memory.learnings import learn, prune, review
-from sluice.cli.memory.reading import export, prompt, recall, status
+from sluice.cli.memory.learnings import learn, review
+from sluice.cli.memory.reading import prompt, recall, status
 from sluice.cli.memory.rebuild import rebuild
 from sluice.cli.memory.record import record
 
@@ -14,5 +14,5 @@ memory = typer.Typer(
     no_args_is_help=True,
 )
 
-for command in (record, recall, learn, review, prompt, status, rebuild, prune, export):
+for command in (record, recall, learn, review, prompt, status, rebuild):
     memory.command(command.__name__)(command)

@@ -1,4 +1,4 @@
-"""`sluice memory learn`, `review` and `prune`: what was learned, and what people say of it."""
+"""`sluice memory learn` and `review`: what was learned, and what people say of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 
 from sluice.cli.memory.opened import Feature, Folder, Local, Project, TaskId, opened
-from sluice.cli.output import AsJson, console, marked, print_json, print_table
+from sluice.cli.output import AsJson, console, marked, print_json, print_report, print_table
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.memory.api import LearningPatch, LearningRequest, Learnings
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
@@ -74,14 +74,24 @@ def review(
     undo: Annotated[
         str | None, typer.Option(metavar="ENTRY", help="A text was counted as saying the same, and does not.")
     ] = None,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Put aside those found by rule, seen once, reviewed by nobody, long ago."),
+    ] = False,
     source: Annotated[LearningSource, typer.Option("--as", help="Who says so.")] = LearningSource.HUMAN,
     note: Annotated[str, typer.Option(help="In words, for the journal.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """List the learnings of a feature, or change one: nothing is replaced in bulk, and nothing is lost."""
     with opened(project, folder, local, as_json=as_json) as memory:
+        if prune and learning_id is not None:
+            raise InvalidInput("prune", f"names no learning, and {learning_id} is one", "--reject puts one aside")
         if undo is not None:
             memory.undo(feature, undo)
+        if prune:
+            pruned = list(memory.prune(feature))
+            print_report(pruned, lambda found: _print_learnings(found, title="pruned"), as_json=as_json)
+            return
         if learning_id is None:
             _list(memory, feature, task_id, as_json=as_json)
             return
@@ -101,18 +111,6 @@ def review(
             print_json(changed)
         else:
             _print_learnings([changed])
-
-
-def prune(
-    feature: Feature, project: Project = ".", folder: Folder = None, local: Local = None, as_json: AsJson = False
-) -> None:
-    """Put aside what nothing came of: found by rule, seen once, reviewed by nobody, long ago. It can be taken back."""
-    with opened(project, folder, local, as_json=as_json) as memory:
-        pruned = list(memory.prune(feature))
-        if as_json:
-            print_json(pruned)
-        else:
-            _print_learnings(pruned, title="pruned")
 
 
 def _list(memory: MemoryPort, feature: str, task_id: int | None, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`sluice memory recall`, `prompt`, `status` and `export`: what is remembered, as agents and people read it."""
+"""`sluice memory recall`, `prompt` and `status`: what is remembered, as agents and people read it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from sluice.cli.output import AsJson, error_console, plain_text, print_json, pri
 
 
 def recall(
-    query: Annotated[str, typer.Argument(help="What is asked.")],
     feature: Feature,
+    query: Annotated[
+        str | None, typer.Argument(help="What is asked; without it the whole journal, a JSON object a line.")
+    ] = None,
     project: Project = ".",
     folder: Folder = None,
     local: Local = None,
@@ -23,6 +25,10 @@ def recall(
 ) -> None:
     """What memory holds on a question, of this feature alone, the best first."""
     with opened(project, folder, local, as_json=as_json) as memory:
+        if query is None:
+            for line in memory.export(feature):
+                sys.stdout.write(line + "\n")
+            return
         found = memory.recall(feature, query, top_k, task_id)
         if as_json:
             print_json(found)
@@ -75,10 +81,3 @@ def status(project: Project = ".", folder: Folder = None, local: Local = None, a
             return
         rows = [(name, getattr(found, name)) for name in type(found).model_fields]
         print_table(f"memory of {memory.project_path} in {memory.where}", ("what", "is"), rows)
-
-
-def export(feature: Feature, project: Project = ".", folder: Folder = None, local: Local = None) -> None:
-    """Everything in a feature's journal, a JSON object a line, the oldest first."""
-    with opened(project, folder, local) as memory:
-        for line in memory.export(feature):
-            sys.stdout.write(line + "\n")

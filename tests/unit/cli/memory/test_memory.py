@@ -119,6 +119,8 @@ def test_errors_name_field_and_remedy(elsewhere: Path) -> None:
     Path("run.jsonl").write_text("no output of any agent")
     assert sluice("record", "--feature", "auth", "run.jsonl", code=2)["field"] == "data"
     assert sluice("record", "--feature", "No Name", "run.jsonl", code=2)["field"] == "feature"
+    assert sluice("review", "--feature", "auth", "lrn_" + "0" * 24, "--prune", code=2)["field"] == "prune"
+    assert sluice("review", "--feature", "auth", "--prune") == []
     assert sluice("record", "--feature", "auth", "absent.jsonl", code=2)["field"] == "file"
     missing = sluice("review", "--feature", "auth", "lrn_" + "0" * 24, "--reject", code=3)
     assert missing["error"] == "not_found"
@@ -130,7 +132,7 @@ def test_the_proof_says_that_the_index_is_what_the_journal_says() -> None:
     [proof] = sluice("rebuild", "--prove")["proofs"]
     assert proof["is_equal"]
     assert proof["indexed"] == proof["documents"] >= 1
-    exported = CliRunner().invoke(app, ["memory", "export", "--feature", "auth"]).stdout
+    exported = CliRunner().invoke(app, ["memory", "recall", "--feature", "auth"]).stdout
     assert len(exported.splitlines()) == proof["entries"]
 
 
