@@ -106,8 +106,6 @@ class SearchSettings(Value):
     """The published price of the Developer plan: 75 USD per 5,000 calls."""
     tavily_usd_per_call: Annotated[float, FIXED] = 0.008
     """The published pay-as-you-go price of one credit, which is one basic search."""
-    merge_providers: Annotated[int, FIXED] = 1
-    """How many providers' answers are put together for one question; 1 asks the next only where one fails."""
 
 
 class CrawlSettings(Value):

@@ -20,6 +20,7 @@ REMOVED = frozenset(
         "search.searxng_usd_per_call",
         "search.ddgs_usd_per_call",
         "search.empty_seconds",
+        "search.merge_providers",
         "search.breaker_reset_seconds",
         "crawl.max_redirects",
         "crawl.max_crawl_delay_seconds",

@@ -95,28 +95,10 @@ class Breaking:
     """A provider behind its circuit breaker."""
 
     def __init__(self, provider: SearchProvider, breaker: Breaker) -> None:
+        self.name, self.cost_usd_per_call = provider.name, provider.cost_usd_per_call
+        self.page_results, self.max_pages = provider.page_results, provider.max_pages
         self._provider = provider
         self._breaker = breaker
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._provider.name
-
-    @property
-    def cost_usd_per_call(self) -> float:
-        """The provider's price."""
-        return self._provider.cost_usd_per_call
-
-    @property
-    def page_results(self) -> int:
-        """How many results a page of the provider has."""
-        return self._provider.page_results
-
-    @property
-    def max_pages(self) -> int:
-        """The most pages that the provider is asked for."""
-        return self._provider.max_pages
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """See `SearchProvider`. Raises CircuitOpen without asking while the circuit is open.

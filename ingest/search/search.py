@@ -1,23 +1,24 @@
-"""Search the web: the providers in order of fail-over, until as many have answered as are put together.
+"""Search the web: the providers in order of fail-over, until one answers.
 
-A provider is asked page by page. Each page is a call: it is made when its price fits what is left of the directive's
-ceiling and the provider's quota of the day is not used up. Results are normalised, held against filters and allowlist,
-put together with those of the others, and ranked anew. When every provider failed the search failed, and says so: an
-empty answer always means that somebody looked, now or a short while ago.
+A provider answers page by page. Each page is a call: it is made when its price fits what is left of the directive's
+ceiling and the provider's quota of the day is not used up. A page that brings nothing new is the last; when a later
+page fails, what was found stands, with the failure named. Results are normalised, held against filters and allowlist,
+and ranked anew. When every provider failed the search failed, and says so: an empty answer always means that somebody
+looked, now or a short while ago.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
 from sluice.contracts.ingest import SearchCompleted, SearchDirected, SearchResult
 from sluice.ingest.circuit_breaker import CircuitOpen
 from sluice.ingest.deadline import CancelCheck, never_cancelled
-from sluice.ingest.search.gather import Gathered, gather, merged
-from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
+from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery, pages_at_most
 from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
 from sluice.ingest.settings import SearchSettings
 from sluice.ingest.url import host_of, normalise_url, within_domains
@@ -64,7 +65,7 @@ def search(
     check_cancelled: CancelCheck = never_cancelled,
     empty: BrokerEmptySearches | None = None,
 ) -> SearchCompleted:
-    """The answers of the first `settings.merge_providers` that give one, as one. `clock` gives times with their zone.
+    """The answer of the first provider that gives one. `clock` gives times with their zone.
 
     `check_cancelled` is called before each call; what it raises ends the search. `empty` remembers which provider
     found nothing for which query: it is not asked again, which costs nothing.
@@ -82,29 +83,35 @@ def search(
         raise PolicyRefused("search", "no search provider is configured", "an entry in search.providers")
     started = clock()
     query = _query(directed, settings, started)
-    asking = _Asking(query, quota, settings, check_cancelled, empty, directed.max_usd)
-    for provider in providers:
-        if len(asking.answers) == settings.merge_providers:
-            break
-        asking.ask(provider)
-    if not asking.answers:
-        raise asking.failure(directed.max_usd)
+    failover = _Failover(query, quota, settings, check_cancelled, empty, directed.max_usd)
+    found = failover.first_answer(providers)
     now = clock()
     return SearchCompleted(
         query=directed.query,
-        provider="+".join(answer.provider for answer in asking.answers),
-        results=_together(asking.answers, query.top_k),
-        cost_usd=asking.paid_usd,
+        provider=found.provider,
+        results=tuple(result.model_copy(update={"rank": rank}) for rank, result in enumerate(found.results, 1)),
+        cost_usd=failover.paid_usd,
         elapsed_ms=(now - started).total_seconds() * 1_000,
-        failed_over_from=tuple(name for name, _ in asking.reasons),
+        failed_over_from=tuple(name for name, _ in failover.reasons),
         searched_at=now,
         keep_snippets=directed.crawl_pages == 0,
-        shortfalls=asking.shortfalls(settings.merge_providers),
+        shortfalls=found.shortfalls,
     )
 
 
-class _Asking:
-    """One search's way along the providers: who answered, who did not and why, and what was paid."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Usable results of one provider's pages, each address once, in its order; and what the answer lacks."""
+
+    provider: str
+    results: tuple[SearchResult, ...] = ()
+    shortfalls: tuple[str, ...] = ()
+    is_empty: bool = True
+    """Whether the provider said that there is nothing, rather than nothing that is usable."""
+
+
+class _Failover:
+    """One search's way along the providers: who did not answer and why, and what was paid."""
 
     def __init__(
         self,
@@ -115,51 +122,62 @@ class _Asking:
         empty: BrokerEmptySearches | None,
         max_usd: float,
     ) -> None:
-        self.answers: list[Gathered] = []
         self.reasons: list[tuple[str, str]] = []
         self.paid_usd = 0.0
         self._query, self._quota, self._settings, self._check_cancelled = query, quota, settings, check_cancelled
         self._empty, self._max_usd = empty, max_usd
-        self._asked = 0
+        self._calls = 0
         self._waits: list[float] = []
         self._too_dear = 0
 
-    def ask(self, provider: SearchProvider) -> None:
-        """Note the provider's answer, or why there is none."""
-        if self._empty is not None and self._empty.holds(provider.name, self._query):
-            self.answers.append(Gathered(provider.name, (), is_empty=True))
-            return
-        try:
-            answer = gather(provider, self._query, self._call, self._usable)
-        except QuotaUnknown:
-            if not self.answers:
+    def first_answer(self, providers: Sequence[SearchProvider]) -> _Found:
+        """Return the first answer. Raises as `search` does."""
+        for provider in providers:
+            if self._empty is not None and self._empty.holds(provider.name, self._query):
+                return _Found(provider.name)
+            try:
+                found = self._pages(provider)
+            except QuotaUnknown:
                 raise
-            self.reasons.append((provider.name, "its calls cannot be counted just now"))
-        except TooDear as error:
-            self._too_dear += 1
-            self.reasons.append((provider.name, str(error)))
-        except (Unavailable, PolicyRefused) as error:
-            self.reasons.append((provider.name, str(error)))
-            self._waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
-        else:
-            self.answers.append(answer)
-            if answer.is_empty and self._empty is not None:
-                self._empty.add(provider.name, self._query)
+            except (Unavailable, PolicyRefused, TooDear) as error:
+                self.reasons.append((provider.name, str(error)))
+                self._too_dear += isinstance(error, TooDear)
+                self._waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
+            else:
+                if found.is_empty and self._empty is not None:
+                    self._empty.add(provider.name, self._query)
+                return found
+        raise self._failure()
 
-    def failure(self, max_usd: float) -> BudgetExhausted | SearchFailed:
+    def _failure(self) -> BudgetExhausted | SearchFailed:
         """Why no provider answered."""
-        names = ", ".join(name for name, _ in self.reasons)
         if self._too_dear == len(self.reasons):
-            return BudgetExhausted(f"{max_usd:g} USD pay for no search by {names}")
-        if self._asked and len(self._waits) == self._asked:
+            names = ", ".join(name for name, _ in self.reasons)
+            return BudgetExhausted(f"{self._max_usd:g} USD pay for no search by {names}")
+        if self._calls and len(self._waits) == self._calls:
             return SearchPostponed(tuple(self.reasons), min(self._waits))
-        return SearchFailed(tuple(self.reasons), asked=self._asked > 0)
+        return SearchFailed(tuple(self.reasons), asked=self._calls > 0)
 
-    def shortfalls(self, wanted_answers: int) -> tuple[str, ...]:
-        """What the answer lacks; a provider that another stood in for leaves no gap."""
-        missing = [f"{name}: {why}" for name, why in self.reasons] if len(self.answers) < wanted_answers else []
-        of_answers = (shortfall for answer in self.answers for shortfall in answer.shortfalls)
-        return (*of_answers, *missing) if wanted_answers > 1 else tuple(of_answers)
+    def _pages(self, provider: SearchProvider) -> _Found:
+        """The answer of `provider`, of as many pages as `top_k` takes. Raises what the call for the first page does."""
+        query, found, shortfalls, rows = self._query, dict[str, SearchResult](), list[str](), 0
+        for page in range(1, pages_at_most(query.top_k, provider.page_results, provider.max_pages) + 1):
+            try:
+                answer = self._call(provider, replace(query, page=page, skipped=rows))
+            except (Unavailable, PolicyRefused, BudgetExhausted) as error:
+                if page == 1:
+                    raise
+                shortfalls.append(f"{provider.name}, page {page}: {error}")
+                break
+            shortfalls += [f"{provider.name}, page {page}: {remark}" for remark in answer.remarks]
+            rows += max(answer.rows, len(answer.results))
+            usable = (_usable(result, query, self._settings.allow_domains) for result in answer.results)
+            fresh = [result for result in usable if result is not None and result.url not in found]
+            for result in fresh:
+                found.setdefault(result.url, result)
+            if len(found) >= query.top_k or not answer.more or not fresh:
+                break
+        return _Found(provider.name, tuple(found.values())[: query.top_k], tuple(shortfalls), is_empty=rows == 0)
 
     def _call(self, provider: SearchProvider, query: SearchQuery) -> SearchAnswer:
         """One call, paid for and counted against the provider's day; what was not asked in the end is neither."""
@@ -190,12 +208,8 @@ class _Asking:
             raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
 
     def _pay(self, usd: float) -> None:
-        self._asked += 1
+        self._calls += 1
         self.paid_usd += usd
-
-    def _usable(self, results: Sequence[SearchResult]) -> list[SearchResult]:
-        kept = (_usable(result, self._query, self._settings.allow_domains) for result in results)
-        return [result for result in kept if result is not None]
 
 
 def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) -> SearchQuery:
@@ -220,10 +234,3 @@ def _usable(result: SearchResult, query: SearchQuery, allow_domains: tuple[str, 
     if allow_domains and not within_domains(host, allow_domains):
         return None
     return result.model_copy(update={"url": url}) if query.filters.admit(host, result.published_at) else None
-
-
-def _together(answers: Sequence[Gathered], top_k: int) -> tuple[SearchResult, ...]:
-    """One provider's results in its own order; those of several put together."""
-    if len(answers) > 1:
-        return merged([answer.results for answer in answers], top_k)
-    return tuple(result.model_copy(update={"rank": rank}) for rank, result in enumerate(answers[0].results, 1))

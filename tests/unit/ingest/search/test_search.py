@@ -304,46 +304,6 @@ class TestPages:
         assert len(paged.asked) == 1
 
 
-class TestTogether:
-    def test_as_many_providers_are_asked_as_are_put_together(self) -> None:
-        first = Scripted("one", ["https://a.example/?utm_source=x", "https://b.example/"], 0.004)
-        second = Scripted("two", ["https://c.example/", "http://a.example/"], 0.005)
-        third = Scripted("three", ["https://d.example/"])
-        completed = run(SearchDirected(query="q", max_usd=1.0), first, second, third, merge_providers=2)
-        assert completed.provider == "one+two"
-        assert [(result.rank, result.url) for result in completed.results] == [
-            (1, "https://a.example/"),
-            (2, "https://c.example/"),
-            (3, "https://b.example/"),
-        ]
-        assert completed.cost_usd == pytest.approx(0.009)
-        assert (third.calls, completed.shortfalls) == (0, ())
-
-    def test_one_that_fails_is_stood_in_for_by_the_next(self) -> None:
-        broken = Scripted("one", Unavailable("down"))
-        good = [Scripted(name, [f"https://{name}.example/"]) for name in ("two", "three")]
-        completed = run(SearchDirected(query="q"), broken, *good, merge_providers=2)
-        assert (completed.provider, completed.failed_over_from) == ("two+three", ("one",))
-        assert completed.shortfalls == ()
-
-    def test_fewer_answers_than_wanted_are_an_answer_that_says_so(self) -> None:
-        good, broken = Scripted("one", ["https://one.example/"]), Scripted("two", Unavailable("down"))
-        completed = run(SearchDirected(query="q"), good, broken, merge_providers=3)
-        assert (completed.provider, len(completed.results)) == ("one", 1)
-        assert completed.failed_over_from == ("two",)
-        assert completed.shortfalls == ("two: down",)
-
-    def test_a_quota_that_cannot_be_counted_ends_no_search_that_has_an_answer(self) -> None:
-        class OnceCounted(InMemoryQuota):
-            def take(self, name: str, day: date, limit: int) -> bool:
-                if name == "two":
-                    raise Overloaded("no broker", 5.0)
-                return super().take(name, day, limit)
-
-        providers = [Scripted("one", ["https://one.example/"]), Scripted("two", [])]
-        assert run(SearchDirected(query="q"), *providers, quota=OnceCounted(), merge_providers=2).provider == "one"
-
-
 class Remembered:
     """What was found empty, in this process."""
 
