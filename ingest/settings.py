@@ -116,9 +116,6 @@ class CrawlSettings(Value):
     """Pages of one run, seeds and links together."""
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     """Links that a run follows from its seeds, unless the request says otherwise."""
-    max_bytes: Annotated[int | None, FIXED] = None
-    """Of the pages of one run together; by default as many as `max_pages` of `max_page_bytes` have. A run's bytes are
-    divided among its pages beforehand: with fewer, a page larger than its share is refused."""
     page_timeout_seconds: Annotated[float, FIXED] = 15.0
     """Of fetching a page, redirects included; rendering it may take as long again."""
     page_deadline_seconds: Annotated[float, FIXED] = 30.0
@@ -155,11 +152,6 @@ class CrawlSettings(Value):
     contact: Annotated[str, Field(max_length=200, pattern=r"^[ -~]*$")] = ""
     """A web or mail address under which a site's owner finds you. Without one the user agent says nothing of you, and
     `sluice doctor` says so."""
-    sitemaps: Annotated[bool, FIXED] = True
-    """Whether a site's sitemaps tell further pages where a run may follow links."""
-    revisit: Annotated[bool, FIXED] = True
-    """Whether a page that was read before is asked for conditionally (ETag, Last-Modified), and nothing done twice
-    where it is as it was."""
 
     @property
     def agent(self) -> str:
@@ -170,8 +162,8 @@ class CrawlSettings(Value):
 
     @property
     def run_bytes(self) -> int:
-        """What the pages of one run may have together."""
-        return self.max_bytes or self.max_pages * self.max_page_bytes
+        """What the pages of one run may have together, divided among them beforehand."""
+        return self.max_pages * self.max_page_bytes
 
 
 class FreshnessSettings(Value):
@@ -182,8 +174,6 @@ class FreshnessSettings(Value):
     half_life_days: Annotated[float, Field(gt=0)] = 30.0
     """Time after which a page is more likely to have changed than not, and is due: of pages of which nothing else is
     known. What is seen of a page counts the more, the longer it is watched."""
-    host_half_life_days: Annotated[dict[str, float], FIXED] = Field(default_factory=dict)
-    """The same for the pages of some hosts, by shell pattern; the first that matches counts."""
     target_age_days: Annotated[dict[str, float], FIXED] = Field(
         default_factory=lambda: {"marketing": 7.0, "code": 30.0}
     )
@@ -191,13 +181,6 @@ class FreshnessSettings(Value):
     are due by then; an alert tells where it is exceeded."""
     max_pages: Annotated[int, FIXED] = 1_000
     """Pages that are asked for at a time, those longest overdue first. The ceilings of the day hold besides."""
-
-    def half_life_of(self, host: str) -> float:
-        """How many days a page of the host is expected to stay as it is."""
-        return next(
-            (days for pattern, days in self.host_half_life_days.items() if fnmatchcase(host, pattern)),
-            self.half_life_days,
-        )
 
 
 class ChunkSettings(Value):
@@ -207,8 +190,6 @@ class ChunkSettings(Value):
     """The most of one chunk; the rest of the window is for its title and headings."""
     window_tokens: Annotated[int, Field(ge=64, le=32_000)] = 254
     """What the model reads at once: the local model's 256 less its two special tokens."""
-    overlap_tokens: Annotated[int, FIXED] = 0
-    """What a part of a long passage repeats of the part before; 0, as headings already carry the context."""
     code_pack_tokens: Annotated[int, FIXED] = 80
     """Neighbouring symbols of together at most this many tokens share a chunk: accessors and constants."""
     max_document_tokens: Annotated[int, FIXED] = 2_000_000
@@ -219,8 +200,6 @@ class ChunkSettings(Value):
     def _fits(self) -> ChunkSettings:
         if self.max_tokens > self.window_tokens:
             raise ValueError("max_tokens may not exceed window_tokens, which is what the embedding model reads")
-        if self.overlap_tokens > self.max_tokens // 2:
-            raise ValueError("overlap_tokens may be at most half of max_tokens")
         return self
 
 

@@ -81,7 +81,7 @@ def chunk_and_tokenize(
     left_out = len(extracted.text) - spans.end
     if left_out:
         extracted = replace(extracted, text=extracted.text[: spans.end])
-    splitters = _splitters(tokenizer, settings.overlap_tokens)
+    splitters = _splitters(tokenizer)
     chunks = _chunks(
         document, extracted, language, _passages(extracted, spans, breadcrumbs, settings, splitters), breadcrumbs, spans
     )
@@ -186,8 +186,8 @@ def _passages(
 
 
 @lru_cache(maxsize=4)
-def _splitters(tokenizer: Tokenizer, overlap_tokens: int) -> Splitters:
-    return Splitters(tokenizer, overlap_tokens)
+def _splitters(tokenizer: Tokenizer) -> Splitters:
+    return Splitters(tokenizer)
 
 
 def _metadata(given: dict[str, Scalar], extracted: Extracted) -> dict[str, Scalar]:

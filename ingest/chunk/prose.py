@@ -80,8 +80,7 @@ class Prose:
             return joined(self._structured_parts(group, capacity), capacity, self._spans)
         body = self._text[group.body : group.end]
         keep = group.body + len(body) - len(body.lstrip()) + 1
-        overlap_tokens = self._splitters.overlap_tokens
-        return cut_text(self._text, group.start, group.end, capacity, self._spans, overlap_tokens, keep)
+        return cut_text(self._text, group.start, group.end, capacity, self._spans, keep)
 
     def _is_structured(self, group: Section) -> bool:
         if self._form != "markdown" or not _STRUCTURE.search(self._text, group.body, group.end):
@@ -212,12 +211,12 @@ _LAST_SPACE = re.compile(r"\s(?=\S*\Z)")
 
 
 def cut_text(
-    text: str, start: int, end: int, capacity_tokens: int, spans: TokenSpans, overlap_tokens: int = 0, keep: int = 0
+    text: str, start: int, end: int, capacity_tokens: int, spans: TokenSpans, keep: int = 0
 ) -> Iterator[tuple[int, int]]:
     """(start, end) of parts of `text[start:end]`, each of at most `capacity_tokens` and as long as that allows.
 
-    A part begins up to `overlap_tokens` before the end of the part before it, at a word. No cut falls
-    before `keep` (the beginning of a body, which its heading stays with) where that can be had.
+    Parts do not overlap. No cut falls before `keep` (the beginning of a body, which its heading stays with) where that
+    can be had.
     """
     while spans.count(start, end) > capacity_tokens:
         limit = spans.after(start, capacity_tokens)
@@ -225,7 +224,7 @@ def cut_text(
         if cut is None:  # one endless word: its tokens differ once it is cut, so leave room for that
             cut = max(start + 1, spans.after(start, capacity_tokens * 3 // 4))
         yield start, cut
-        start = _overlapping(text, start, cut, spans, overlap_tokens)
+        start = cut
     yield start, end
 
 
@@ -259,14 +258,6 @@ def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
     return space.end() if space is not None and space.start() > start else None
 
 
-def _overlapping(text: str, start: int, cut: int, spans: TokenSpans, overlap_tokens: int) -> int:
-    if not overlap_tokens:
-        return cut
-    earliest = spans.before(cut, overlap_tokens)
-    word = text.find(" ", earliest, cut)
-    return word + 1 if start < word else cut
-
-
 MOST_TOKENS = 100_000
 """Of one document: two seconds of splitting, as it takes 15 to 25 µs for each token where a cut by lines or sentences
 takes 2. Longer documents mostly consist of sections that fit and are never split; what they have beyond this is cut."""
@@ -277,9 +268,8 @@ _SMALLEST_TOKENS = 20
 class Splitters:
     """Splits a text that is too large for one chunk at the best boundaries that fit."""
 
-    def __init__(self, tokenizer: Tokenizer, overlap_tokens: int) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self.overlap_tokens = overlap_tokens
         self._built: dict[int, Callable[[str], list[tuple[int, str]]]] = {}
 
     def split(self, text: str, capacity_tokens: int) -> list[tuple[int, int]]:
@@ -287,7 +277,6 @@ class Splitters:
         capacity = capacity_tokens - capacity_tokens % _STEP_TOKENS if capacity_tokens < 1_000 else capacity_tokens
         capacity = max(_SMALLEST_TOKENS, capacity)
         if capacity not in self._built:
-            overlap = min(self.overlap_tokens, capacity // 2)
-            built = MarkdownSplitter.from_huggingface_tokenizer(self._tokenizer, capacity, overlap=overlap)
+            built = MarkdownSplitter.from_huggingface_tokenizer(self._tokenizer, capacity)
             self._built[capacity] = built.chunk_indices
         return [(start, start + len(part)) for start, part in self._built[capacity](text)]

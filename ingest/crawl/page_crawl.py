@@ -58,10 +58,9 @@ def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
 
 
 def _known(visit: PageVisit) -> RememberedPage | None:
-    """What the corpus holds of the page, where pages are asked for again only if they changed."""
-    if visit.context.known_pages is None or not visit.context.settings.revisit:
-        return None
-    return visit.context.known_pages.recall(visit.corpus, visit.url)
+    """What the corpus holds of the page: it is then asked for again only if it changed."""
+    memory = visit.context.known_pages
+    return memory.recall(visit.corpus, visit.url) if memory is not None else None
 
 
 def _crawl(visit: PageVisit, known: RememberedPage | None) -> CrawledPage | UnchangedPage:
@@ -179,7 +178,7 @@ def _unchanged_by_sitemap(visit: PageVisit, known: RememberedPage) -> UnchangedP
 
 def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
     """What the site's sitemaps say, where a run begins: further in they were read already."""
-    if not visit.context.settings.sitemaps or visit.directed.depth > 0 or visit.meter.is_used_up:
+    if visit.directed.depth > 0 or visit.meter.is_used_up:
         return {}
     attempt = visit.attempt()
     found = visit.context.site_maps.of(

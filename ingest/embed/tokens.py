@@ -135,10 +135,6 @@ class TokenSpans:
         """Where the first token begins that does not fit when `tokens` tokens are taken from `start`."""
         return self._starts[bisect_left(self._starts, start) + tokens]
 
-    def before(self, end: int, tokens: int) -> int:
-        """Where the last `tokens` tokens before `end` begin."""
-        return self._starts[max(0, bisect_left(self._starts, end) - tokens)]
-
     def end_of(self, tokens: int) -> int:
         """The character after the first `tokens` tokens."""
         return self._ends[tokens - 1] if 0 < tokens <= len(self._ends) else 0

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from sluice.contracts.known_pages import WatchedPage
 from sluice.ingest.settings import FreshnessSettings
-from sluice.ingest.url import host_of
 
 _DAY = timedelta(days=1)
 
@@ -37,12 +36,12 @@ class DuePage(NamedTuple):
 def half_life_days(page: WatchedPage, settings: FreshnessSettings) -> float:
     """How many days the page is expected to stay as it is.
 
-    The expected half-life of its host is the prior, and weighs as much as one change: with a rate of changes of prior
+    The expected half-life is the prior, and weighs as much as one change: with a rate of changes of prior
     mean `ln 2 / prior` (a Gamma distribution of shape 1), the rate after `changes` in `watched` days has the mean
     `(1 + changes) / (prior / ln 2 + watched)`, whose half-life is `(prior + ln 2 * watched) / (1 + changes)`. What an
     answer cites is due by the age that its profile aims at, at the latest.
     """
-    prior = settings.half_life_of(host_of(page.url))
+    prior = settings.half_life_days
     watched = (page.fetched_at - page.watched_since) / _DAY
     learned = min((prior + math.log(2) * watched) / (1 + page.changes), MOST_PRIORS * prior)
     aims = (settings.target_age_days[name] for name in page.cited_by if name in settings.target_age_days)
@@ -51,8 +50,7 @@ def half_life_days(page: WatchedPage, settings: FreshnessSettings) -> float:
 
 def shortest_expected(settings: FreshnessSettings) -> timedelta:
     """The shortest half-life that is expected of a page of which nothing is known."""
-    expected = (settings.half_life_days, *settings.host_half_life_days.values(), *settings.target_age_days.values())
-    return timedelta(days=min(expected))
+    return timedelta(days=min(settings.half_life_days, *settings.target_age_days.values()))
 
 
 def choose_due(pages: Iterable[WatchedPage], settings: FreshnessSettings, now: datetime, most: int) -> list[DuePage]:

@@ -32,7 +32,7 @@ ALIEN = (
 
 @pytest.fixture
 def instance(make_instance: MakeInstance) -> Instance:
-    return make_instance(chunk={"max_tokens": 64, "overlap_tokens": 0})
+    return make_instance(chunk={"max_tokens": 64})
 
 
 def submit(instance: Instance, *sections: str) -> None:

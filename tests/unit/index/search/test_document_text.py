@@ -64,12 +64,13 @@ def test_every_line_of_the_text_has_its_number(text: str, media_type: str, setti
         assert words_by_line(join_chunks(chunks).text) == words_by_line(extracted)
 
 
-@pytest.mark.parametrize("media_type", ["text/markdown", "text/plain"])
-def test_what_overlapping_chunks_repeat_stands_once(media_type: str) -> None:
-    text = "\n".join(f"Line number {number} of the text has some words, {number} of them." for number in range(40))
-    extracted, chunks = chunks_of(text, media_type, max_tokens=40, overlap_tokens=12)
-    assert sum(len(one.text) for one in chunks) > 1.1 * len(extracted)
-    assert join_chunks(chunks).text == extracted
+def test_what_overlapping_chunks_repeat_stands_once() -> None:
+    """As they stand in corpora that an earlier release chunked with an overlap: each repeats half a line."""
+    lines = [f"Line number {number} of the text has some words, {number} of them." for number in range(40)]
+    parts = ["\n".join([lines[at - 1][30:]] * (at > 0) + lines[at : at + 4]) for at in range(0, 40, 4)]
+    chunks = [chunk(number, part, max(1, 4 * number), 4 * number + 4) for number, part in enumerate(parts)]
+    assert sum(len(one.text) for one in chunks) > 1.1 * len("\n".join(lines))
+    assert join_chunks(chunks).text == "\n".join(lines)
 
 
 def chunk(ordinal: int, text: str, start: int, end: int | None = None, **facts: Any) -> Chunk:

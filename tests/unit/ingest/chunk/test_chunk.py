@@ -152,20 +152,9 @@ def test_a_line_without_words_is_cut() -> None:
     assert "".join(chunk.text for chunk in found.chunks) == "x" * 100_000
 
 
-def test_overlap_repeats_the_end_of_the_part_before() -> None:
-    text = " ".join(f"word{number}" for number in range(600))
-    plain = chunked(text, "text/plain")
-    overlapping = chunked(text, "text/plain", settings=ChunkSettings(overlap_tokens=40))
-    first, second = overlapping.chunks[:2]
-    assert second.text.split()[0] in first.text
-    assert len(overlapping.chunks) > len(plain.chunks)
-
-
 def test_limits_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ValidationError, match="window_tokens"):
         ChunkSettings(max_tokens=500)
-    with pytest.raises(ValidationError, match="overlap_tokens"):
-        ChunkSettings(overlap_tokens=200)
 
 
 @given(text=MARKDOWN, media_type=st.sampled_from(["text/markdown", "text/plain"]), title=st.none() | LINES)

@@ -61,10 +61,9 @@ def test_each_part_of_a_table_begins_with_its_header_rows_and_names_the_lines_of
     before=st.integers(0, 40),
     prefix=st.sampled_from(["", "> ", "  "]),
     most=st.sampled_from([40, 64, 220]),
-    overlap=st.sampled_from([0, 12]),
 )
 def test_whatever_the_table_chunks_fit_lose_no_row_and_have_the_ids_of_their_text(
-    count: int, columns: int, before: int, prefix: str, most: int, overlap: int
+    count: int, columns: int, before: int, prefix: str, most: int
 ) -> None:
     table = [
         "| " + " | ".join(f"column{c}" for c in range(columns)) + " |",
@@ -72,7 +71,7 @@ def test_whatever_the_table_chunks_fit_lose_no_row_and_have_the_ids_of_their_tex
         *("| " + " | ".join(f"r{row}c{c}" for c in range(columns)) + " |" for row in range(count)),
     ]
     text = "\n".join(["word " * before, "", *(prefix + line for line in table), "", "the end"])
-    settings = ChunkSettings(max_tokens=most, window_tokens=max(64, most), overlap_tokens=overlap)
+    settings = ChunkSettings(max_tokens=most, window_tokens=max(64, most))
     document = Document(id="d", media_type="text/markdown", provenance=SOURCE, text=text)
     found = chunk_and_tokenize(document, extract_document(document), settings, tokenizer())
     words = " ".join(chunk.text for chunk in found.document.chunks)

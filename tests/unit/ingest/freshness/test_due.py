@@ -12,7 +12,7 @@ from sluice.ingest.freshness.due import MOST_PRIORS, choose_due, half_life_days,
 from sluice.ingest.settings import FreshnessSettings
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
-SETTINGS = FreshnessSettings(half_life_days=30, host_half_life_days={"*.news.example": 1, "news.example": 2})
+SETTINGS = FreshnessSettings(half_life_days=30)
 
 
 def page(days: float = 0, url: str = "https://docs.example/a", **facts: object) -> WatchedPage:
@@ -22,16 +22,8 @@ def page(days: float = 0, url: str = "https://docs.example/a", **facts: object) 
     return replace(found, **facts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("url", "days"),
-    [
-        ("https://docs.example/a", 30),
-        ("https://www.news.example/a", 1),
-        ("https://news.example:8443/a", 2),
-    ],
-)
-def test_of_an_unknown_page_its_host_decides(url: str, days: float) -> None:
-    assert half_life_days(page(url=url), SETTINGS) == days
+def test_of_an_unknown_page_the_setting_decides() -> None:
+    assert half_life_days(page(), SETTINGS) == 30
 
 
 def test_a_page_that_stands_is_watched_less_and_one_that_changes_more() -> None:
@@ -54,7 +46,7 @@ def test_the_longest_overdue_come_first_and_no_more_than_asked_for() -> None:
         page(31, "https://docs.example/month"),
         page(29, "https://docs.example/fresh"),
         page(90, "https://docs.example/quarter"),
-        page(5, "https://www.news.example/five"),
+        page(35, "https://www.news.example/five", cited_by=("marketing",)),
     ]
     due = choose_due(pages, SETTINGS, NOW, 2)
     assert [(one.page.url.rsplit("/", 1)[1], round(one.half_lives, 1)) for one in due] == [
@@ -73,5 +65,5 @@ def test_a_sitemap_is_believed_for_a_few_half_lives_and_no_longer() -> None:
 
 def test_no_page_can_be_due_before_a_part_of_the_shortest_expected_half_life() -> None:
     """So the ledger leaves out what cannot be."""
-    assert shortest_expected(SETTINGS) == timedelta(days=1)
+    assert shortest_expected(FreshnessSettings(half_life_days=1)) == timedelta(days=1)
     assert shortest_expected(FreshnessSettings()) == timedelta(days=7)
