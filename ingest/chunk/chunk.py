@@ -181,8 +181,8 @@ def _passages(
     else:
         prose = Prose(text, extracted.form, spans, breadcrumbs, splitters)
         found = prose.passages(sections_of(text, extracted.form))
-    found = trimmed(found, text, keep_indent=language is not None)
-    return bounded(found, text, _CHARS_PER_TOKEN * settings.max_tokens)
+    found = bounded(found, text, _CHARS_PER_TOKEN * settings.max_tokens)
+    return trimmed(found, text, keep_indent=language is not None)
 
 
 @lru_cache(maxsize=4)

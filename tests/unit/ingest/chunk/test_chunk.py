@@ -152,6 +152,15 @@ def test_a_line_without_words_is_cut() -> None:
     assert "".join(chunk.text for chunk in found.chunks) == "x" * 100_000
 
 
+def test_words_too_long_for_the_model_are_parted_without_white_space_around_them() -> None:
+    words = [letter * 250 for letter in "abcd"]
+    found = chunked(f"{words[0]} {words[1]}\n\n{words[2]}\n\n{words[3]}", settings=ChunkSettings(max_tokens=40))
+    assert len(found.chunks) > 1
+    assert all(chunk.text == chunk.text.strip() for chunk in found.chunks)
+    assert all(chunk.text.count("\n") == chunk.end_line - chunk.start_line for chunk in found.chunks)
+    assert "".join("".join(chunk.text.split()) for chunk in found.chunks) == "".join(words)
+
+
 def test_limits_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ValidationError, match="window_tokens"):
         ChunkSettings(max_tokens=500)
