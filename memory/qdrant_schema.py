@@ -6,10 +6,9 @@ is made from the journals, and may be dropped and made again.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -18,7 +17,7 @@ from pydantic import Field
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.document import Scalar, sha256_text
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
-from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
+from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier, point_id
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 
 COLLECTION_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{8}")
@@ -145,12 +144,7 @@ def orphan_collections(existing: Iterable[str], project_path: str, features: Ite
 
 def learning_point_id(project_path: str, learning: FeatureLearning) -> uuid.UUID:
     """The same id for the same learning of the same project, as `IterationRecord.point_id` gives for an iteration."""
-    return _point_id((project_path, learning.feature, learning.id))
-
-
-def _point_id(parts: Sequence[str]) -> uuid.UUID:
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-    return uuid.UUID(bytes=digest[:16], version=5)
+    return point_id(project_path, learning.feature, learning.id)
 
 
 def _digits(name: str) -> str:

@@ -146,18 +146,12 @@ class IterationRecord(Value):
 
     def point_id(self, project_path: str) -> UUID:
         """The same id for the same iteration of the same project, wherever and whenever it is computed."""
-        return record_point_id(project_path, self)
+        task = (str(self.task_id), str(self.iteration_number), self.source_id or "")
+        return point_id(project_path, self.feature, *task)
 
 
-def record_point_id(project_path: str, record: IterationRecord) -> UUID:
-    """From project, feature, task, iteration and what the record was made from."""
-    parts = (
-        project_path,
-        record.feature,
-        str(record.task_id),
-        str(record.iteration_number),
-        record.source_id or "",
-    )
+def point_id(*parts: str) -> UUID:
+    """The id in a search index of what these parts name, the same wherever and whenever it is computed."""
     return UUID(bytes=hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()[:16], version=5)
 
 
