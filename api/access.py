@@ -37,7 +37,7 @@ from sluice.workers.service.api_keys import KeyRecord, LocalKey, is_loopback
 from sluice.workers.service.caller import OWN_MACHINE, Caller
 from sluice.workers.service.instance import Instance
 
-_bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys create`")
+_bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys NAME --create`")
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 

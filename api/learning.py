@@ -17,14 +17,16 @@ from sluice.contracts.api import DefenceView
 from sluice.contracts.learning.control import DefenceName, FlagRequest, FlagResult, FlagState
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.workers.service.learning.evaluation import By, Evaluation
+from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt
 from sluice.workers.service.learning.rollouts import AbReport
+from sluice.workers.service.run_records import GateProfile, list_profiles
 
 flags = APIRouter(prefix="/v1/flags", tags=["flags"])
 outcomes = APIRouter(prefix="/v1/evaluation", tags=["operations"])
 defences = APIRouter(prefix="/v1/defences", tags=["defences"])
+profiles = APIRouter(prefix="/v1/profiles", tags=["operations"])
 rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
-ROUTERS = (defences, flags, outcomes, rollouts)
+ROUTERS = (defences, flags, outcomes, profiles, rollouts)
 
 SHOWN = timedelta(days=7)
 """How far back runs are looked at where the caller does not say."""
@@ -68,6 +70,18 @@ def evaluation(
     now = datetime.now(UTC)
     begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
     return instance_of(request).evaluation(begin, now, by, profile)
+
+
+@outcomes.post("/rebuild", responses=problem_responses(503, 507), summary="Make what is known of each run again")
+def rebuild(request: Request, _operator: InstanceOperator) -> Rebuilt:
+    """From the runs' events. It takes minutes where there are many; runs go on meanwhile."""
+    return Rebuilt(runs=instance_of(request).context.ledger.outcomes.rebuild())
+
+
+@profiles.get("", name="every", responses=problem_responses(503), summary="The profiles of the gate")
+def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
+    """Name, version, hash and thresholds."""
+    return list_profiles(instance_of(request).context)
 
 
 @defences.get(

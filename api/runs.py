@@ -20,6 +20,7 @@ from sluice.contracts.retrieval import Query as DirectQuery
 from sluice.contracts.retrieval import Retrieval
 from sluice.otel.context import current_traceparent
 from sluice.workers.service.instance import Instance
+from sluice.workers.service.run_records import TRACE_ID, Explanation, RunTrace, explain_run, read_trace
 from sluice.workers.service.runs import PATIENCE_SECONDS, RunSummary, news_or_patience
 
 runs = APIRouter(prefix="/v1", tags=["runs"])
@@ -107,6 +108,25 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     instance.runs.one(run_id, caller)
     instance.service.cancel(run_id)
     return instance.runs.one(run_id, caller)
+
+
+@runs.get("/runs/{run_id}/trace", responses=problem_responses(404, 503), summary="The steps of a run, with their times")
+def trace(request: Request, run_id: str, caller: AnyCaller) -> RunTrace:
+    """From the local span store, as a tree. A trace's id of 32 hex digits does too, for operators of all corpora."""
+    instance = instance_of(request)
+    if TRACE_ID.fullmatch(run_id):
+        caller.may_operate_instance()
+    else:
+        instance.runs.one(run_id, caller)
+    return read_trace(instance.context, run_id)
+
+
+@runs.get("/runs/{run_id}/explanation", responses=problem_responses(404, 503), summary="Why the gate decided so")
+def explanation(request: Request, run_id: str, caller: AnyCaller) -> Explanation:
+    """The recorded decision, and the same one computed again from its recorded inputs, bit for bit."""
+    instance = instance_of(request)
+    instance.runs.one(run_id, caller)
+    return explain_run(instance.context, run_id)
 
 
 def position_behind(

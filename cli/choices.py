@@ -17,6 +17,7 @@ DeadLetterStatus = Literal["parked", "replayed", "purged"]
 QuarantineState = Literal["held", "released", "purged"]
 FeedbackOutcome = Literal["success", "failure", "partial", "unknown"]
 SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
+DefenceName = Literal["satisfaction", "freshness", "latency", "cost"]
 FLAG_VARIABLES = {
     "gate_weights": "FEATURE_GATE_WEIGHTS",
     "search": "FEATURE_SEARCH",

@@ -7,6 +7,7 @@ So their answers are `Record`s, not models, and what an option may say stands in
 from __future__ import annotations
 
 import getpass
+import http.client
 import json
 import os
 import socket
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx2
 import typer
@@ -60,6 +62,52 @@ class Connection(SluiceClient):
         return content.decode("utf-8") if kind == "str" else json.loads(content, object_hook=Record)
 
 
+class OwnMachine(httpx2.BaseTransport):
+    """Plain HTTP to this machine by the standard library.
+
+    httpx2's own transport brings HTTP/2 and asyncio with it, which take a fifth of the time of most commands.
+    """
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request. The connection is closed with the response."""
+        times: dict[str, float | None] = request.extensions["timeout"]
+        connection = http.client.HTTPConnection(request.url.host, request.url.port or 80, timeout=times["connect"])
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise httpx2.ConnectError(str(error)) from error
+        connection.sock.settimeout(times["read"])
+        with _transport_errors():
+            target = request.url.raw_path.decode("ascii")
+            connection.request(request.method, target, request.read(), dict(request.headers))
+            response = connection.getresponse()
+        return httpx2.Response(response.status, headers=response.getheaders(), stream=_Body(connection, response))
+
+
+class _Body(httpx2.SyncByteStream):
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self._connection, self._response = connection, response
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _transport_errors():
+            while some := self._response.read1(1 << 16):
+                yield some
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def _transport_errors() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise httpx2.ReadTimeout(str(error)) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise httpx2.ReadError(str(error) or repr(error)) from error
+
+
 @contextmanager
 def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator[SluiceClient]:
     """The client of the instance; errors become a message and an exit code.
@@ -70,8 +118,9 @@ def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator
         url, key = whereabouts()
         headers = {"X-Sluice-Operator": operator or getpass.getuser()}
         try:
-            client = Connection(url, key, headers=headers)
-        except httpx2.InvalidURL as error:
+            is_here = urlsplit(url).scheme == "http" and urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
+            client = Connection(url, key, headers=headers, transport=OwnMachine() if is_here else None)
+        except (httpx2.InvalidURL, ValueError) as error:
             raise wrong("url", f"{url!r} is none: {error}", "such as http://127.0.0.1:8080") from error
         with client:
             try:

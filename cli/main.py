@@ -12,10 +12,10 @@ import json
 import os
 import platform
 import sys
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from sluice.cli.examples import examples_of
@@ -76,15 +76,25 @@ COMMANDS = {
     ),
     "dead": Entry("operate.dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
     "quarantine": Entry(
-        "operate.quarantine:quarantine", "Quarantine: chunks that the guard blocked when they were ingested.", _OPERATOR
+        "operate.quarantine:quarantine",
+        "Quarantine: chunks that the guard blocked when they were ingested; list, show, release, purge.",
+        _OPERATOR,
     ),
     "sign": Entry("agent.sign:sign", "Sign a document, so that its origin can be trusted.", _AGENT),
     "forget": Entry(
         "operate.forget:forget", "Remove documents with every trace of them, and keep them out.", _OPERATOR
     ),
-    "flags": Entry("operate.flags:flags", "Feature flags: switch features on and off at run time.", _OPERATOR),
-    "stages": Entry("operate.stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
-    "hosts": Entry("operate.hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
+    "flags": Entry(
+        "operate.control:flags",
+        "Feature flags: who decides each, what operators did to one, and switching it at run time.",
+        _OPERATOR,
+    ),
+    "stages": Entry(
+        "operate.control:stages",
+        "Stages: what waits in each, the threads that serve it, which are paused; pause or resume one.",
+        _OPERATOR,
+    ),
+    "hosts": Entry("operate.control:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
     "snapshot": Entry(
         "operate.snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR
     ),
@@ -107,11 +117,11 @@ COMMANDS = {
     "feedback": Entry(
         "quality.feedback:feedback", "Say what became of an answer: one run's, or in bulk from a file.", _AGENT
     ),
-    "keys": Entry("operate.keys:keys", "API keys: create, list, revoke.", _OPERATOR),
+    "keys": Entry("operate.upkeep:keys", "API keys: list them, create one, revoke one.", _OPERATOR),
     "migrate": Entry(
-        "operate.ledger:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR
+        "operate.upkeep:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR
     ),
-    "prune": Entry("operate.ledger:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
+    "prune": Entry("operate.upkeep:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
     "init": Entry(
         "instance.init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS
     ),
@@ -126,21 +136,77 @@ COMMANDS = {
 
 
 FORMER_NAMES = {
-    "evaluate": ("eval", "runs"),
-    "review": ("eval", "review"),
-    "phase": ("eval", "phase"),
-    "replay-decisions": ("eval", "replay"),
-    "guard": ("eval", "guard"),
-    "redteam": ("eval", "redteam"),
-    "graph neighbours": ("graph", "near"),
-    "graph linked": ("graph", "near", "--by", "failing-tests"),
-    "graph nearest": ("graph", "near", "--by", "meaning"),
-    "memory prune": ("memory", "review", "--prune"),
-    "memory export": ("memory", "recall"),
-    "prompts list": ("prompts",),
-    "prompts show": ("prompts",),
+    "evaluate": "eval runs",
+    "review": "eval review",
+    "phase": "eval phase",
+    "replay-decisions": "eval replay",
+    "guard": "eval guard",
+    "redteam": "eval redteam",
+    "eval run": "eval retrieval",
+    "eval report": "gate rollout --report",
+    "gate report": "gate rollout --report",
+    "gate shadow": "gate rollout --shadow",
+    "gate rollback": "gate rollout --rollback",
+    "gate canary start": "gate rollout --canary",
+    "gate canary status": "gate rollout",
+    "gate canary stop": "gate rollout --stop",
+    "gate canary promote": "gate rollout --promote",
+    "gate defences list": "gate defences",
+    "gate defences lift": "gate defences --lift",
+    "dead pause": "dead replays --pause",
+    "dead resume": "dead replays --resume",
+    "dead abort": "dead replays --abort",
+    "quarantine list": "quarantine",
+    "quarantine show": "quarantine",
+    "quarantine release": "quarantine --release",
+    "quarantine purge": "quarantine --purge",
+    "flags list": "flags",
+    "flags history": "flags",
+    "flags on": "flags --on",
+    "flags off": "flags --off",
+    "flags kill": "flags --kill",
+    "flags reset": "flags --reset",
+    "stages list": "stages",
+    "stages pause": "stages --pause",
+    "stages resume": "stages --resume",
+    "snapshot verify": "snapshot list --verify",
+    "graph neighbours": "graph near",
+    "graph linked": "graph near --by failing-tests",
+    "graph nearest": "graph near --by meaning",
+    "memory prune": "memory review --prune",
+    "memory export": "memory recall",
+    "prompts list": "prompts",
+    "prompts show": "prompts",
+    "keys list": "keys",
+    "keys create": "keys --create",
+    "keys revoke": "keys --revoke",
 }
-"""Names that commands had before, which scripts may still use. No help shows them."""
+"""The first words of commands as they were: scripts, alerts and answers of older runs name them, and no help."""
+
+
+class Ready(NamedTuple):
+    """An option's type as typer wants it, for values that are of it as they come: text, choices, defaults.
+
+    typer has pydantic convert every value, and importing that takes a third of the time of most commands. What needs
+    it is still converted by it. Were typer to keep its converters elsewhere, commands would be slower and nothing else.
+    """
+
+    parameter: Any
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value, converted where it has to be."""
+        several = self.parameter.multiple or self.parameter.nargs == -1
+        if value is None:
+            return () if several else None
+        kind = self.parameter.type_descriptor.annotation
+        if not several and (_is_of(value, kind) or (value is self.parameter.default and not isinstance(value, str))):
+            return value
+        vars(self.parameter)["_runtime_param"] = None
+        return self.parameter.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    return (kind is str and isinstance(value, str)) or (get_origin(kind) is Literal and value in get_args(kind))
 
 
 class Group(TyperGroup):
@@ -151,7 +217,22 @@ class Group(TyperGroup):
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             ctx.exit()
+        _make_ready(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+
+class Leaf(TyperCommand):
+    """A command whose options are converted without pydantic where they can be."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer's."""
+        _make_ready(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+def _make_ready(parameters: list[Any]) -> None:
+    for parameter in parameters:
+        vars(parameter)["_runtime_param"] = Ready(parameter)
 
 
 class LazyGroup(Group):
@@ -159,9 +240,10 @@ class LazyGroup(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The real command in place of its entry in the table, or of its former name."""
-        for words in (1, 2):
-            if former := FORMER_NAMES.get(" ".join(args[:words])):
-                args = [*former, *args[words:]]
+        for count in (3, 2, 1):
+            if present := FORMER_NAMES.get(" ".join(args[:count])):
+                args = [*present.split(), *args[count:]]
+                break
         name, placeholder, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in COMMANDS else placeholder, rest
 
@@ -188,7 +270,7 @@ def load(name: str) -> Any:
         _dress(found, name)
         return get_command(found)
     alone = typer.Typer(add_completion=False)
-    alone.command(name, epilog=examples_of(name))(found)
+    alone.command(name, cls=Leaf, epilog=examples_of(name))(found)
     return get_command(alone)
 
 
@@ -199,7 +281,7 @@ def _dress(group: typer.Typer, *name: str) -> None:
         group.info.cls = Group
     group.info.epilog = examples_of(*name)
     for command in group.registered_commands:
-        command.epilog = examples_of(*name, str(command.name))
+        command.cls, command.epilog = Leaf, examples_of(*name, str(command.name))
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             _dress(inner.typer_instance, *name, str(inner.name))

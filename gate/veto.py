@@ -79,7 +79,7 @@ def control_denials(control: Control) -> tuple[Denial, ...]:
         denials += _deny("observe", "the gate only observes", 'gate.mode = "enforce" in sluice.toml')
     for capability in _BOTH:
         if capability in control.flags_off:
-            lift = f"sluice flags on {capability}"
+            lift = f"sluice flags {capability} --on"
             denials.append(Denial(f"flag_{capability}", capability, f"the flag {capability} is off", lift))
     if not control.is_trickle:
         for defence in control.defences:

@@ -20,7 +20,7 @@ class TrustSettings(Value):
     """Authors that are known on a domain, as its pages name them: {"example.org" = ["Ada"]}. Elsewhere they say
     nothing, as anybody can write a name."""
     submitters: tuple[str, ...] = ()
-    """Ids of API keys whose submissions are trusted as files of this machine are; see `sluice keys list`.
+    """Ids of API keys whose submissions are trusted as files of this machine are; see `sluice keys`.
     "local" stands for requests of this machine that need no key."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Public keys whose signatures are trusted, by an id: {"release" = "base64 of 32 bytes"}. `sluice sign --new-key`

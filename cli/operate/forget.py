@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sluice.cli.agent.answers import print_run
-from sluice.cli.agent.ask_first import ask_first
+from sluice.cli.command import Note, ask_first
 from sluice.cli.connection import connected, given, wait_for, wrong
-from sluice.cli.operate.dead_letter_options import Note
 from sluice.cli.output import AsJson, Corpus, console, marked, print_json, print_table
 
 if TYPE_CHECKING:

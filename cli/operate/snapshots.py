@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import Progress
 
-from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
-from sluice.cli.session import session
+from sluice.cli.command import Shown, on_disk, table
+from sluice.cli.output import Corpus, checked_corpus, error_console, print_table
 from sluice.contracts.errors import Corrupted, InvalidSetting, NotFound, Unavailable
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import (
@@ -18,15 +18,14 @@ from sluice.index.generations.publish import (
     list_generations,
     read_current_name,
     rollback,
-    verify,
 )
+from sluice.index.generations.publish import verify as verify_generation
 from sluice.index.remote.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import Transfer, pull, push
 from sluice.workers.context import Context
 
 snapshot = typer.Typer(help="Generations of the index: list, verify, go back, copy.", no_args_is_help=True)
 
-OneCorpus = Annotated[str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one.")]
 Store = Annotated[str | None, typer.Option("--store", help="URL; without it, the setting index.object_store_url.")]
 
 
@@ -38,83 +37,82 @@ class _Verdict(NamedTuple):
 
 
 @snapshot.command("list")
-def list_snapshots(corpus: OneCorpus = None, as_json: AsJson = False) -> None:
-    """List the generations of each corpus, newest first; the current one is marked."""
-    with session(as_json=as_json) as context:
-        found = [
-            (name, one)
-            for name in _corpora(context, corpus)
-            for one in list_generations(context.settings.index_root, name)
-        ]
-        if as_json:
-            print_json([{"corpus": name, **_facts(one)} for name, one in found])
-            return
-        columns = ("corpus", "generation", "", "documents", "chunks", "MB", "offset", "created", "problem")
-        print_table("generations", columns, [(name, *_row(one)) for name, one in found])
-
-
-@snapshot.command("verify")
-def verify_snapshots(
+@on_disk
+def list_snapshots(
+    context: Context,
     generation: Annotated[str | None, typer.Argument(help="One generation; without it, every one.")] = None,
-    corpus: OneCorpus = None,
-    as_json: AsJson = False,
-) -> None:
-    """Hash every file again, and name the first of each generation that is not what was published."""
-    with session(as_json=as_json) as context:
-        wanted = _wanted(context, corpus, generation)
-        verdicts = _verified(context, wanted, quiet=as_json)
-        if as_json:
-            print_json([verdict._asdict() for verdict in verdicts])
-        else:
-            rows = [(v.corpus, v.generation, "ok" if v.ok else "corrupted", v.problem) for v in verdicts]
-            print_table("verified", ("corpus", "generation", "state", "problem"), rows)
-        if not all(verdict.ok for verdict in verdicts):
-            raise typer.Exit(1)
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Hash every file again; exit with 1 where one is not what was published.")
+    ] = False,
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one.")
+    ] = None,
+    as_json: bool = False,
+) -> Shown:
+    """List the generations of each corpus, newest first, the current one marked; or verify them."""
+    if verify:
+        verdicts = _verified(context, _wanted(context, corpus, generation), quiet=as_json)
+        drawn = table(
+            "verified",
+            verdicts,
+            "corpus",
+            "generation",
+            ("state", lambda one: "ok" if one.ok else "corrupted"),
+            "problem",
+        ).drawn
+        return Shown([one._asdict() for one in verdicts], drawn, is_good=all(one.ok for one in verdicts))
+    found = [
+        (name, one)
+        for name in _corpora(context, corpus)
+        for one in list_generations(context.settings.index_root, name)
+        if generation in (None, one.name)
+    ]
+    columns = ("corpus", "generation", "", "documents", "chunks", "MB", "offset", "created", "problem")
+    return Shown(
+        [{"corpus": name, **_facts(one)} for name, one in found],
+        lambda: print_table("generations", columns, [(name, *_row(one)) for name, one in found]),
+    )
 
 
 @snapshot.command("rollback")
+@on_disk
 def roll_back(
+    context: Context,
     generation: Annotated[str | None, typer.Argument(help="Where to; without it, the one before the current.")] = None,
     corpus: Corpus = "default",
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Serve an earlier generation, verified first. It holds until new documents are published."""
-    with session(as_json=as_json) as context:
-        layout = CorpusLayout(context.settings.index_root, _corpora(context, corpus)[0])
-        left = read_current_name(layout)
-        now = rollback(context.settings.index_root, corpus, generation or _one_before(layout, left))
-        if as_json:
-            print_json({"corpus": corpus, "left": left, "current": now})
-        else:
-            console.print(f"{marked(corpus)}: {left} → {now.name}, {now.chunk_count} chunks", highlight=False)
+    layout = CorpusLayout(context.settings.index_root, _corpora(context, corpus)[0])
+    left = read_current_name(layout)
+    now = rollback(context.settings.index_root, corpus, generation or _one_before(layout, left))
+    told = f"{corpus}: {left} → {now.name}, {now.chunk_count} chunks"
+    return Shown({"corpus": corpus, "left": left, "current": now}, told)
 
 
 @snapshot.command("push")
+@on_disk
 def push_snapshot(
+    context: Context,
     generation: Annotated[str | None, typer.Argument(help="Which; without it, the current one.")] = None,
     corpus: Corpus = "default",
     store: Store = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Copy a generation to the object store and make it the store's current one. Only new files travel."""
-    with session(as_json=as_json) as context:
-        _corpora(context, corpus)
-        moved = push(context.settings.index_root, corpus, _store(context, store), generation)
-        _print_transfer("pushed", corpus, moved, as_json=as_json)
+    _corpora(context, corpus)
+    return _moved("pushed", corpus, push(context.settings.index_root, corpus, _store(context, store), generation))
 
 
 @snapshot.command("pull")
+@on_disk
 def pull_snapshot(
+    context: Context,
     generation: Annotated[str | None, typer.Argument(help="Which; without it, the store's current one.")] = None,
     corpus: Corpus = "default",
     store: Store = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Load a generation from the object store, verified, and serve it. Only new files travel."""
-    with session(as_json=as_json) as context:
-        keep = context.settings.index.keep_generations
-        moved = pull(context.settings.index_root, checked_corpus(corpus), _store(context, store), generation, keep)
-        _print_transfer("pulled", corpus, moved, as_json=as_json)
+    root, keep = context.settings.index_root, context.settings.index.keep_generations
+    return _moved("pulled", corpus, pull(root, checked_corpus(corpus), _store(context, store), generation, keep))
 
 
 def _store(context: Context, url: str | None) -> ObjectStore:
@@ -124,13 +122,11 @@ def _store(context: Context, url: str | None) -> ObjectStore:
     return open_store(url, context.settings.object_store)
 
 
-def _print_transfer(what: str, corpus: str, moved: Transfer, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"corpus": corpus, **asdict(moved)})
-        return
+def _moved(what: str, corpus: str, moved: Transfer) -> Shown:
     travelled = f"{moved.files_moved} files, {moved.bytes_moved:,} bytes travelled"
     there = f"{moved.files_present} files, {moved.bytes_present:,} bytes were there already"
-    console.print(f"{marked(corpus)}: {what} {moved.generation}: {travelled}; {there}", highlight=False)
+    told = f"{corpus}: {what} {moved.generation}: {travelled}; {there}"
+    return Shown({"corpus": corpus, **asdict(moved)}, told)
 
 
 def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
@@ -163,7 +159,7 @@ def _verified(context: Context, wanted: list[tuple[str, str]], *, quiet: bool) -
 
 def _verdict(context: Context, corpus: str, generation: str) -> _Verdict:
     try:
-        verify(context.settings.index_root, corpus, generation)
+        verify_generation(context.settings.index_root, corpus, generation)
     except (Corrupted, NotFound) as error:
         if generation not in list_generation_names(CorpusLayout(context.settings.index_root, corpus)):
             return _Verdict(corpus, generation, True, "made way for newer ones meanwhile")
@@ -189,34 +185,27 @@ def _row(one: GenerationInfo) -> tuple[object, ...]:
     return one.name, mark, one.document_count, one.chunk_count, size, one.journal_offset, one.created_at, one.problem
 
 
+@on_disk
 def rebuild(
+    context: Context,
     corpus: Corpus = "default",
     prove: Annotated[
         bool, typer.Option("--prove", help="Exit with 1 unless the set of chunks is the one it was before.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Rebuild the index from the journal and publish it.
 
     The old generation serves until then.
     """
-    with session(as_json=as_json) as context:
-        if checked_corpus(corpus) not in context.readers.names():
-            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.readers.names()) or 'none yet'}")
-        try:
-            with context.writers.writing(corpus) as writer:
-                done = writer.rebuild()
-        except Unavailable as error:
-            raise Unavailable(f"{error}; stop the index workers (or `sluice up`) first") from error
-        if as_json:
-            facts = {"corpus": corpus, "generation": done.generation.name, "is_proven": done.is_proven}
-            print_json({**facts, "hash_before": done.hash_before, "hash_after": done.hash_after})
-        else:
-            verdict = "the same chunks as before" if done.is_proven else "NOT the same chunks as before"
-            console.print(
-                f"{marked(corpus)}: {done.generation.name}, {done.generation.chunk_count} chunks, {verdict} "
-                f"({done.hash_before[:16]} → {done.hash_after[:16]})",
-                highlight=False,
-            )
-        if prove and not done.is_proven:
-            raise typer.Exit(1)
+    _corpora(context, corpus)
+    try:
+        with context.writers.writing(corpus) as writer:
+            done = writer.rebuild()
+    except Unavailable as error:
+        raise Unavailable(f"{error}; stop the index workers (or `sluice up`) first") from error
+    facts = {"corpus": corpus, "generation": done.generation.name, "is_proven": done.is_proven}
+    verdict = "the same chunks as before" if done.is_proven else "NOT the same chunks as before"
+    told = f"{corpus}: {done.generation.name}, {done.generation.chunk_count} chunks, {verdict} "
+    told += f"({done.hash_before[:16]} → {done.hash_after[:16]})"
+    hashes = {"hash_before": done.hash_before, "hash_after": done.hash_after}
+    return Shown({**facts, **hashes}, told, is_good=done.is_proven or not prove)

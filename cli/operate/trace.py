@@ -1,54 +1,43 @@
-"""`sluice trace`: the spans of a run, from the local span store."""
+"""`sluice trace`: the steps of a run as a waterfall."""
 
 from __future__ import annotations
 
-import re
-import sqlite3
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sluice.cli.output import AsJson, print_json, print_wide
-from sluice.cli.session import session
-from sluice.contracts.errors import Corrupted, NotFound
-from sluice.otel.spans import SpanStore, StoredSpan
-from sluice.otel.start import RETENTION_HOURS
-from sluice.otel.waterfall import render_waterfall, waterfall_json
-from sluice.workers.context import Context
+from sluice.cli.command import Shown, over_http
+from sluice.cli.output import print_wide
 
-_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+if TYPE_CHECKING:
+    from sluice.otel.spans import StoredSpan
+    from sluice_client import SluiceClient
 
 
+@over_http
 def trace(
-    run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")], as_json: AsJson = False
-) -> None:
+    client: SluiceClient,
+    run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")],
+) -> Shown:
     """Draw the steps of a run as a waterfall, from the local span store."""
-    with session(as_json=as_json) as context:
-        spans = _spans(context, run_id)
-        if as_json:
-            print_json(waterfall_json(spans))
-        else:
-            print_wide(render_waterfall(spans))
+    found = client.trace(run_id)
+
+    def draw() -> None:
+        from sluice.otel.waterfall import render_waterfall
+
+        print_wide(render_waterfall(list(_spans(found.spans))))
+
+    return Shown(found, draw)
 
 
-def _spans(context: Context, wanted: str) -> list[StoredSpan]:
-    """The spans of a run or a trace.
+def _spans(tree: Sequence[dict[str, Any]]) -> Iterator[StoredSpan]:
+    """The spans of a tree, as they were stored."""
+    from sluice.otel.spans import SpanLink, StoredSpan
 
-    Raises:
-        NotFound: no such run, or no span of it is kept any more.
-        Corrupted: the store cannot be read.
-    """
-    store = SpanStore.in_dir(context.settings.data_dir)
-    try:
-        spans = store.of_trace(wanted) if _TRACE_ID.fullmatch(wanted) else store.of_run(wanted)
-    except sqlite3.DatabaseError as error:
-        raise Corrupted(
-            f"the span store {store.path} cannot be read ({error}); it holds only traces: remove it to begin anew"
-        ) from error
-    finally:
-        store.close()
-    if not spans:
-        if not _TRACE_ID.fullmatch(wanted):
-            context.ledger.run(wanted)
-        raise NotFound(f"no span of {wanted} is kept; they are for {RETENTION_HOURS:g} h")
-    return spans
+    names = {field.name for field in fields(StoredSpan)}
+    for one in tree:
+        links = tuple(SpanLink(**link) for link in one["links"])
+        yield StoredSpan(**{name: value for name, value in one.items() if name in names} | {"links": links})
+        yield from _spans(one["children"])

@@ -31,7 +31,7 @@ from sluice.cli.output import (
     print_table,
 )
 from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, judge_responses, own_url, server_version
-from sluice.cli.quality.runs import phase, replay, review, rollout_report, runs
+from sluice.cli.quality.runs import phase, replay, review, runs
 from sluice.cli.quality.trust import guard, redteam
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
@@ -100,7 +100,6 @@ class _Questions(NamedTuple):
     collection: Path | None
 
 
-@evaluation.command("run", hidden=True)
 @evaluation.command("retrieval")
 def retrieval(
     path: Annotated[Path, typer.Argument(help="A file of cases, or the folder of a collection in BEIR form.")],
@@ -197,7 +196,6 @@ def _print_comparison(found: Comparison) -> None:
 
 
 evaluation.command("runs")(runs)
-evaluation.command("report")(rollout_report)
 evaluation.command("replay")(replay)
 evaluation.command("review")(review)
 evaluation.command("phase")(phase)

@@ -186,7 +186,7 @@ def _remove(client: SluiceClient, corpus: str, attacks: Sequence[Attack]) -> Non
         for held in client.quarantined(corpus):
             client.purge_quarantined(held.id)
     except client_errors.Forbidden:
-        error_console.print(f"the key may not purge the quarantine: `sluice quarantine list --corpus {marked(corpus)}`")
+        error_console.print(f"the key may not purge the quarantine: `sluice quarantine --corpus {marked(corpus)}`")
 
 
 def _print_attacks(report: RedTeamReport) -> None:

@@ -152,7 +152,9 @@ def begin(
     """
     status: RolloutStatus = "canary" if stages else "shadow"
     if was is not None and was.status in ("canary", "promoted"):
-        raise Conflict(f"model {model_version} is {_state_of(was)} already; `sluice gate canary stop` ends that first")
+        raise Conflict(
+            f"model {model_version} is {_state_of(was)} already; `sluice gate rollout --stop` ends that first"
+        )
     if was is not None and was.status == status:
         raise Conflict(f"model {model_version} is in its shadow already")
     begun = Rollout(

@@ -81,7 +81,7 @@ _DROP = delete(flags).where(flags.c.name == bindparam("of_name"))
 def flag_gap(name: FlagName, subject: str, detail: str = "") -> Gap:
     """What a run lacks because a flag is off."""
     told = detail or f"the flag {name} is off"
-    return Gap(stage=name, subject=subject, reason=f"flag_{name}", detail=told, lifted_by=f"sluice flags on {name}")
+    return Gap(stage=name, subject=subject, reason=f"flag_{name}", detail=told, lifted_by=f"sluice flags {name} --on")
 
 
 class Flags:
@@ -158,7 +158,7 @@ def _applied(stored: StoredFlag, action: FlagAction) -> StoredFlag:
     match action:
         case "on" if stored.killed:
             raise Conflict(
-                f"the flag {stored.name} was killed by {stored.operator}: `sluice flags reset {stored.name}` first"
+                f"the flag {stored.name} was killed by {stored.operator}: `sluice flags {stored.name} --reset` first"
             )
         case "on" | "off":
             return replace(stored, enabled=action == "on")

@@ -118,7 +118,7 @@ def _refuse_second(connection: Transaction, becomes: Rollout) -> None:
     row = connection.execute(_ACTIVE, {}).first()
     if row is not None and row.model_version != becomes.model_version:
         told = f"model {row.model_version} is active already ({row.status})"
-        raise Conflict(f"{told}; one model is tried at a time: `sluice gate rollback` ends its part first")
+        raise Conflict(f"{told}; one model is tried at a time: `sluice gate rollout --rollback` ends its part first")
 
 
 def _row_of(rollout: Rollout) -> dict[str, Any]:

@@ -229,4 +229,4 @@ def test_an_address_beyond_this_machine_needs_a_key(tmp_path: Path) -> None:
     instance.folder.mkdir(parents=True)
     ended = instance.sluice("up", timeout=60)
     assert ended.returncode == 2
-    assert "sluice keys create" in ended.stderr
+    assert "sluice keys NAME --create" in ended.stderr

@@ -1,7 +1,7 @@
 """Who decides a feature flag: kill switch, then policy, environment, the stored value, and its default.
 
-The kill switch (`sluice flags kill`) and the policy (sluice.toml) can only switch off; the environment
-(`FEATURE_SEARCH=false`) and a stored value (`sluice flags off search`) can do both. The environment is that of each
+The kill switch (`sluice flags NAME --kill`) and the policy (sluice.toml) can only switch off; the environment
+(`FEATURE_SEARCH=false`) and a stored value (`sluice flags search --off`) can do both. The environment is that of each
 process, as it was when the process began.
 """
 
@@ -53,7 +53,7 @@ def _decided(
     policy: Mapping[FlagName, str],
 ) -> tuple[bool, FlagSource, str]:
     if stored is not None and stored.killed:
-        return False, "kill_switch", f"`sluice flags reset {name}` ends it"
+        return False, "kill_switch", f"`sluice flags {name} --reset` ends it"
     if name in policy:
         return False, "policy", policy[name]
     if name in environment:

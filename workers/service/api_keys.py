@@ -157,7 +157,7 @@ def check_exposure(settings: Settings, keys: ApiKeys) -> None:
         raise InvalidSetting(
             "http_host",
             f"{settings.http_host} can be reached from outside, and there is no API key",
-            "run `sluice keys create`, or use 127.0.0.1",
+            "run `sluice keys NAME --create`, or use 127.0.0.1",
         )
 
 

@@ -320,7 +320,7 @@ class Service:
         if not self._context.settings.crawl.enabled:
             raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
         if not self._context.flags.enabled_now("crawl"):
-            raise PolicyRefused("flag_crawl", "the flag crawl is off", "sluice flags on crawl")
+            raise PolicyRefused("flag_crawl", "the flag crawl is off", "sluice flags crawl --on")
         pages, size = ceilings.run.pages or 0, ceilings.run.bytes or 0
         crawl_limits = set_rendering(lower_limits(self._context.crawl_limits, limits), render, screenshot=screenshot)
         crawl_limits = crawl_limits.model_copy(update={"max_pages": pages, "max_bytes": size})

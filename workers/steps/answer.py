@@ -146,7 +146,7 @@ def _without_graph(found: Retrieval, corpus: str, ledger: Ledger) -> tuple[Gap, 
     if use is None or not use.abstained or use.generation is not None:
         return ()
     if use.abstained == GRAPH_FLAG_OFF:
-        lift = "sluice flags on graph"
+        lift = "sluice flags graph --on"
     elif ledger.graph.totals(corpus).documents:
         lift = "the graph is published again"
     else:
@@ -172,7 +172,7 @@ def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> tuple[
         others = count - (stage == AnswerDirected.queue)  # this answer is an open event itself
         if others and stage not in AFTERWARDS:
             detail = f"the stage is paused: {paused[stage]}" if stage in paused else "still going on"
-            lift = f"sluice stages resume {stage}" if stage in paused else "more time"
+            lift = f"sluice stages {stage} --resume" if stage in paused else "more time"
             gaps.append(Gap(stage=stage, subject=f"{others} events", reason="deadline", detail=detail, lifted_by=lift))
     return tuple(gaps)
 

@@ -183,5 +183,5 @@ def _quarantined(document: ChunkedDocument, blocked: list[Chunk]) -> Gap:
         subject=document.url or document.file_path or document.document_id,
         reason="quarantined",
         detail=f"the guard holds {many} back: {', '.join(rules) or 'blocked'}",
-        lifted_by="look with `sluice quarantine list`, then `sluice quarantine release ID`",
+        lifted_by="look with `sluice quarantine`, then `sluice quarantine ID --release`",
     )

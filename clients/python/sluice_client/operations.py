@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a run that names no deadline may take, as the server's default has it."""
 CYPHER_SECONDS = 5.0
+REBUILD_SECONDS = 600.0
 """How long a question in Cypher may take that does not say, as the server's default has it."""
 PROOF_SECONDS = 600.0
 """How long reading everything anew may take."""
@@ -472,6 +473,27 @@ class Operations:
     def hosts(self, days: int = 1, limit: int = 100) -> Call[list[models.HostView]]:
         """What the crawl did to each host, the most asked first. Needs an operator of all corpora."""
         return get("/v1/hosts", days=days, limit=limit)
+
+    @operation
+    def trace(self, run_id: str) -> Call[models.RunTrace]:
+        """The steps of a run as a tree, with their times; of a trace, by its id, for operators of all corpora."""
+        return get("/v1/runs/{}/trace", run_id)
+
+    @operation
+    def explanation(self, run_id: str) -> Call[models.Explanation]:
+        """The gate's decision on a run, and the same one computed again from its recorded inputs."""
+        return get("/v1/runs/{}/explanation", run_id)
+
+    @operation
+    def profiles(self) -> Call[list[models.GateProfile]]:
+        """The profiles of the gate, with their thresholds."""
+        return get("/v1/profiles")
+
+    @operation
+    def rebuild_evaluation(self) -> Call[models.Rebuilt]:
+        """Make what is known of each run again from its events. Needs an operator of all corpora."""
+        call = post("/v1/evaluation/rebuild", is_repeatable=True)
+        return _answered(call, patience_seconds=REBUILD_SECONDS)
 
     @operation
     def evaluation(

@@ -25,7 +25,7 @@ def stands(ledger: Ledger) -> Defence:
         profile="default",
         since=MOMENT,
         why="satisfaction 0.50 (0.40 to 0.60) of 100 judged runs",
-        lifted_by="`sluice gate defences lift satisfaction --profile default`",
+        lifted_by="`sluice gate defences satisfaction --lift --profile default`",
     )
     state = trip(DefenceState(configuration="a" * 64), defence, None)
     seen, _ = ledger.defences.rows()

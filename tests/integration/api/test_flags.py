@@ -42,7 +42,7 @@ def test_what_cannot_be_done_is_said(http: TestClient) -> None:
     assert http.put("/v1/flags/search", json={"enabled": False, "kill": True}).status_code == 200
     refused = http.put("/v1/flags/search", json={"enabled": True})
     assert refused.status_code == 409
-    assert "sluice flags reset search" in refused.text
+    assert "sluice flags search --reset" in refused.text
 
 
 def test_only_an_operator_of_every_corpus_changes_flags(http: TestClient, ledger: Ledger) -> None:

@@ -13,8 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
-from sluice.ledger.ledger import Ledger
+from sluice.contracts.event import Event
+from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Next
+from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.service.api_keys import ApiKeys
+from tests.support.gate_model import small_model, write_small_model
 from tests.support.served import served
 from tests.support.valkey import Valkey
 
@@ -48,7 +52,18 @@ def test_a_new_instance_has_nothing_to_list(sluice: Sluice) -> None:
         assert "none" in sluice(*arguments).stdout
 
 
-@pytest.mark.parametrize("arguments", [["runs", "run_x"], ["cancel", "run_x"], ["dead", "show", "x"], ["show", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["runs", "run_x"],
+        ["cancel", "run_x"],
+        ["trace", "run_x"],
+        ["trace", "0" * 32],
+        ["gate", "explain", "run_x"],
+        ["dead", "show", "x"],
+        ["show", "x"],
+    ],
+)
 def test_what_is_not_there_is_not_found(sluice: Sluice, arguments: list[str]) -> None:
     spoken, written = sluice(*arguments), sluice(*arguments, "--json")
     assert (spoken.exit_code, spoken.stdout) == (3, "")
@@ -101,3 +116,46 @@ def test_another_instance_is_asked_by_its_url_with_a_key_of_its_own_and_never_wi
     assert sluice("--url", url, "runs").exit_code == 4, "the local key goes nowhere by name"
     monkeypatch.setenv("SLUICE_API_KEY", key)
     assert sluice("--url", url, "runs").exit_code == 0
+
+
+def test_a_damaged_span_store_is_told_as_such(sluice: Sluice, valkey: Valkey) -> None:
+    with Ledger(valkey.settings.ledger_location) as ledger:
+        event = Event.of(CrawlDirected(url="https://example.org/1"), run_id="run_1", corpus="docs")
+        run = NewRun(run_id="run_1", kind="crawl", corpus="docs", request_sha256="0" * 64)
+        ledger.create_run(run, [(event, Next(event.body))])
+    (valkey.settings.data_dir / "spans.sqlite").write_bytes(b"no database" * 1_000)
+    result = sluice("trace", "run_1")
+    assert result.exit_code == 1
+    assert "spans.sqlite cannot be read" in result.stderr.replace("\n", "")
+
+
+def test_profiles_are_listed_with_hash_and_thresholds(sluice: Sluice) -> None:
+    profiles = {profile["name"]: profile for profile in json.loads(sluice("gate", "profiles", "--json").stdout)}
+    assert {"default", "code", "marketing"} <= profiles.keys()
+    assert len(profiles["default"]["config_hash"]) == 64
+    assert profiles["default"]["search"] <= profiles["default"]["full_loop"]
+
+
+def test_stages_show_the_threads_that_serve_them(sluice: Sluice, valkey: Valkey) -> None:
+    listed = json.loads(sluice("stages", "--json").stdout)
+    assert [one["stage"] for one in listed][:2] == ["gate", "search"]
+    assert all("at_once" in one for one in listed)
+    assert "threads" in sluice("stages").stdout
+    assert [one["stage"] for one in json.loads(sluice("stages", "crawl", "--json").stdout)] == ["crawl"]
+
+
+def test_two_verbs_at_once_or_none_to_do_it_to_are_refused(sluice: Sluice) -> None:
+    for arguments in (["flags", "search", "--on", "--off"], ["flags", "--on"], ["stages", "--resume"]):
+        assert sluice(*arguments).exit_code == 2
+
+
+def test_a_model_that_has_a_part_without_its_flag_is_told_of(sluice: Sluice, valkey: Valkey) -> None:
+    assert sluice("gate", "rollout").exit_code == 3
+    write_small_model(small_model("m1", "test"), valkey.settings.data_dir)
+    assert json.loads(sluice("gate", "rollout", "m1", "--shadow", "--json").stdout)["status"] == "shadow"
+    sluice("flags", "learned_gate", "--off")
+    assert "`sluice flags learned_gate --on`" in " ".join(sluice("gate", "rollout").stdout.split())
+    refused = sluice("gate", "rollout", "m1", "--canary", "--stages", "many")
+    assert (refused.exit_code, "stages" in refused.stderr) == (2, True)
+    assert "# " in sluice("gate", "rollout", "m1", "--report").stdout
+    assert json.loads(sluice("gate", "rollout", "--rollback", "--json").stdout)["status"] == "stopped"

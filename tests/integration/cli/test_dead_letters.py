@@ -13,8 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from sluice.cli.command import moment
 from sluice.cli.main import app
-from sluice.cli.operate.dead_letter_options import moment
 from sluice.contracts.event import Event, encode
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.ingest import CrawlDirected

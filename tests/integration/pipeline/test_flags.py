@@ -94,7 +94,7 @@ def test_what_is_off_is_denied_in_the_decision_which_is_computed_again_to_the_sa
     assert decided.plan is plan
     assert decided.control is not None
     assert decided.control.flags_off == (name,)
-    assert [(veto.name, veto.lifted_by) for veto in decided.vetoes] == [(f"flag_{name}", f"sluice flags on {name}")]
+    assert [(veto.name, veto.lifted_by) for veto in decided.vetoes] == [(f"flag_{name}", f"sluice flags {name} --on")]
     assert recomputed(instance, run_id).model_dump_json() == decided.model_dump_json()
     change(instance, name, "on")
     assert recomputed(instance, run_id).model_dump_json() == decided.model_dump_json()

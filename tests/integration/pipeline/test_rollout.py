@@ -218,4 +218,3 @@ def test_one_model_is_tried_at_a_time_and_one_that_is_not_there_is_named(gate: G
     gate.flags("off")
     decided = gate.decision(gate.asks())
     assert decided.control is None or decided.control.model is None
-    assert "sluice flags on learned_gate" in str(gate.desk.obstacle(gate.desk.find(VERSION)))

@@ -176,7 +176,7 @@ def test_without_a_configuration_before_the_gate_stays_with_the_corpus_and_an_op
         veto for veto in decided.vetoes if veto.name == "self_defence_satisfaction" and veto.lowered_from == "search"
     ]
     assert "no configuration before" in veto.why
-    assert "sluice gate defences lift satisfaction --profile default" in veto.lifted_by
+    assert "sluice gate defences satisfaction --lift --profile default" in veto.lifted_by
     assert agent.recomputed(run_id) == decided.model_dump_json()
 
     [view] = lift_defence(agent.instance.context, "satisfaction", "ann", note="the provider was mended")
@@ -185,5 +185,5 @@ def test_without_a_configuration_before_the_gate_stays_with_the_corpus_and_an_op
     healed = agent.control_events()[-1].body
     assert isinstance(healed, DefenceHealed)
     assert (healed.by, healed.operator, healed.why) == ("operator", "ann", "the provider was mended")
-    with pytest.raises(NotFound, match="sluice gate defences list"):
+    with pytest.raises(NotFound, match="sluice gate defences"):
         lift_defence(agent.instance.context, "satisfaction", "ann")

@@ -8,10 +8,11 @@ import pytest
 
 from sluice.cli import choices, connection
 from sluice.cli.agent.ask import choose_plan
-from sluice.cli.operate import hosts
+from sluice.cli.operate import control
 from sluice.cli.operate.reindex import choose_model
 from sluice.contracts import api, event, ingest, outcome, retrieval
 from sluice.contracts.errors import InvalidInput as Refused
+from sluice.contracts.learning import control as control_contracts
 from sluice.contracts.learning import run_outcome
 from sluice.contracts.operations import dead_letters, quarantine
 from sluice.contracts.plan import Plan
@@ -32,6 +33,7 @@ from sluice_client.errors import InvalidInput
         ("DeadLetterStatus", get_args(dead_letters.DeadLetterStatus)),
         ("QuarantineState", get_args(quarantine.QuarantineState)),
         ("FeedbackOutcome", get_args(run_outcome.FeedbackOutcome)),
+        ("DefenceName", get_args(control_contracts.DefenceName)),
         ("SignalName", get_args(run_outcome.SignalName)),
     ],
 )
@@ -41,7 +43,7 @@ def test_what_an_option_may_say_is_what_the_server_knows(name: str, of: tuple[st
 
 def test_every_flag_is_listed_with_its_variable_and_hosts_with_their_days() -> None:
     assert choices.FLAG_VARIABLES == feature_variables.VARIABLES
-    assert hosts.MOST_DAYS == MOST_DAYS
+    assert control.MOST_DAYS == MOST_DAYS
     assert connection.ENDED == api.ENDED
 
 

@@ -59,7 +59,7 @@ def test_a_change_that_changes_nothing_records_nothing(story: Story) -> None:
 def test_a_killed_flag_is_not_switched_on_before_it_is_reset(story: Story) -> None:
     change(story, "search", "off")
     assert change(story, "search", "kill").state.decided_by == "kill_switch"
-    with pytest.raises(Conflict, match="sluice flags reset search"):
+    with pytest.raises(Conflict, match="sluice flags search --reset"):
         change(story, "search", "on")
     assert change(story, "search", "reset").state.decided_by == "default"
     assert story.ledger.flags.all() == {}
@@ -80,7 +80,7 @@ def test_switching_search_off_cancels_what_waits_and_names_it_in_one_event(story
         view = story.ledger.run(event.run_id)
         assert (view.status, view.open_events) == ("failed", 0)
         [gap] = view.missing
-        assert (gap.reason, gap.subject, gap.lifted_by) == ("flag_search", subject, "sluice flags on search")
+        assert (gap.reason, gap.subject, gap.lifted_by) == ("flag_search", subject, "sluice flags search --on")
     assert story.statuses(other) == "ready"
 
 

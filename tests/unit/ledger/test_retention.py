@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from sluice.cli.operate.ledger import age
+from sluice.cli.operate.upkeep import age
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
 from sluice.contracts.event import Event

@@ -127,7 +127,7 @@ class SelfDefence:
     def _trip(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> DefenceState:
         """The state with the step back that belongs to it, which is to be recorded."""
         step, falls_back_to, why = self._step(name, profile, state, look)
-        command = f"`sluice gate defences lift {name} --profile {profile}`"
+        command = f"`sluice gate defences {name} --lift --profile {profile}`"
         return self._record_trip(
             name, profile, state, step, why, f"{_HEALED_BY[name]}, or {command}", look, falls_back_to
         )
@@ -161,7 +161,7 @@ class SelfDefence:
         today = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
         if state.tripped is None and verdict == "bad" and state.lifted_day != today:
             lifted_by = (
-                f"the next UTC day, a higher ceiling (below {FAR:.0%} of it), or `sluice gate defences lift cost`"
+                f"the next UTC day, a higher ceiling (below {FAR:.0%} of it), or `sluice gate defences cost --lift`"
             )
             state = self._record_trip("cost", WHOLE_INSTANCE, state, "retrieve_only", why, lifted_by, look)
         elif state.tripped is not None and verdict in ("good", "void"):

@@ -129,7 +129,7 @@ def lift_defence(
         standing = [row for row in rows if row.name == name and row.tripped_at and profile in (None, row.profile)]
         if not standing:
             of = "" if profile is None else f" of profile {profile!r}"
-            raise NotFound(f"no step back {name!r}{of} stands; `sluice gate defences list` tells which do")
+            raise NotFound(f"no step back {name!r}{of} stands; `sluice gate defences` tells which do")
         lifted = [_lifted(row, ledger.clock()) for row in standing]
         changes = [_change(row, operator, note) for row in standing]
         created = ledger.defences.write(position, position, lifted, changes)

@@ -37,6 +37,12 @@ class Evaluation(Value):
     total: Summary
 
 
+class Rebuilt(Value):
+    """How many runs were made again from their events."""
+
+    runs: int
+
+
 _KEYS: dict[By, tuple[str, ...]] = {
     "plan": ("profile", "plan"),
     "profile": ("profile",),

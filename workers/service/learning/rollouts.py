@@ -53,20 +53,12 @@ class RolloutDesk:
         if version is None:
             active = self._rollouts.active()
             if active is None:
-                raise NotFound("no model has a part in the gate's decisions: `sluice gate shadow VERSION` gives it one")
+                raise NotFound("no model has a part in decisions: `sluice gate rollout VERSION --shadow` gives it one")
             version = active.model_version
         found = self._rollouts.find(version)
         if found is None:
             raise NotFound(f"model {version!r} was never rolled out")
         return found
-
-    def obstacle(self, rollout: Rollout) -> str | None:
-        """Why a model has no part in decisions although it is active; None where it has, or is not."""
-        state = next(one for one in self._context.flags.states() if one.name == "learned_gate")
-        if state.enabled or not rollout.is_active:
-            return None
-        why = f" ({state.why})" if state.why else ""
-        return f"no model decides: the flag learned_gate is off{why}; `sluice flags on learned_gate`"
 
     def apply(self, request: RolloutRequest, operator: str) -> Rollout:
         """Do what a request asks for.

@@ -160,6 +160,11 @@ class DocumentText(Model):  # `GET /v1/documents/{id}/text`: lines of the extrac
     text: str
     left_out: list[Lines] = []
 
+class Explanation(Model):  # A recorded decision of the gate, and the same one computed again from its recorded inputs.
+    identical: bool
+    recorded: dict[str, Any]
+    recomputed: dict[str, Any]
+
 class Finding(Model):  # A reason of the guard: a rule, and the characters of the chunk's text that it is about (`text[s
     rule: str
     start: int = 0
@@ -339,6 +344,11 @@ class RunSummary(Model):  # A run in a list.
     created_at: datetime
     finished_at: datetime | None
     usd: float
+
+class RunTrace(Model):  # The spans of a run as a tree: each with its start and length, and those below it as `children`
+    started_ns: int
+    duration_ms: float
+    spans: list[dict[str, Any]]
 
 class RunView(Model):  # `GET /v1/runs/{id}`: everything an agent may want to know about a run.
     run_id: str

@@ -76,6 +76,9 @@ class PlanDifferences(Model):  # What the model chose, beside what the profile's
     differences: list[PlanDifference] = []
     usd_difference: float | None = None
 
+class Rebuilt(Model):  # How many runs were made again from their events.
+    runs: int
+
 class Rollout(Model):  # The rollout of one model, as it stands. `share` of the units are decided by the model, and as m
     model_version: str
     model_sha256: str

@@ -112,6 +112,14 @@ class ForgottenEntry(Model):  # A line of the negative list.
     operator: str
     note: str
 
+class GateProfile(Model):  # A profile of the gate: the scores from which a run searches, and crawls too, and when it sk
+    name: str
+    version: int
+    config_hash: str
+    search: float
+    full_loop: float
+    skip: float
+
 class Health(Model):  # `/healthz`: 200 when every part is well, 503 otherwise.
     ok: bool
     version: str

@@ -21,7 +21,7 @@ STANDING = Defence(
     profile="default",
     since=datetime.fromtimestamp(NOON, UTC),
     why="satisfaction 0.50",
-    lifted_by="sluice gate defences lift satisfaction",
+    lifted_by="sluice gate defences satisfaction --lift",
 )
 
 

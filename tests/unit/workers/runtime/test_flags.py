@@ -121,7 +121,7 @@ def test_openfeature_resolves_value_reason_and_variant() -> None:
     flags = reader(Store(search=KILLED), Clock())
     details = flags.client.get_boolean_details("search", True)
     assert (details.value, details.variant, details.reason) == (False, "kill_switch", "DISABLED")
-    assert details.flag_metadata["why"] == "`sluice flags reset search` ends it"
+    assert details.flag_metadata["why"] == "`sluice flags search --reset` ends it"
     assert flags.client.get_boolean_details("crawl", False).reason == "DEFAULT"
 
 

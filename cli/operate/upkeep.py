@@ -1,4 +1,4 @@
-"""`sluice migrate` and `sluice prune`: the upkeep of the ledger itself."""
+"""`sluice keys`, `sluice migrate`, `sluice prune`: who may use the interface, and the upkeep of the ledger itself."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
+from sluice.cli.command import DryRun, Shown, chosen, needed, on_disk, print_shown, say, table
 from sluice.cli.configured import configured
-from sluice.cli.output import AsJson, console, errors_told, print_json, print_table
+from sluice.cli.output import AsJson, errors_told, print_table
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.disk.locks import lock_file
 from sluice.ledger.database import Database
@@ -21,13 +22,38 @@ from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.install import install
 from sluice.ledger.schema.migrate import Migration, look
 from sluice.ledger.schema.migrate import migrate as carry_out
+from sluice.workers.context import Context
 from sluice.workers.runtime.private_files import make_private
+from sluice.workers.service.api_keys import ROLES, ApiKeys, Role
 from sluice.workers.settings import Settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 _AGE = re.compile(r"(\d{1,6})([dhm])")
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+@on_disk
+def keys(
+    context: Context,
+    name: Annotated[str | None, typer.Argument(help="What a new key is for; or the id of one to revoke.")] = None,
+    create: Annotated[bool, typer.Option("--create", help="Make a key: shown this once, kept as a hash.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="It is refused within two seconds.")] = False,
+    role: Annotated[str, typer.Option(help=f"Of a new key: one of {', '.join(ROLES)}.")] = "agent",
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option("--corpus", "-c", help="What a new key may touch. Repeatable; none: all."),
+    ] = None,
+) -> Shown:
+    """API keys: list them, create one, revoke one."""
+    known, action = ApiKeys(context.ledger), chosen(create=create, revoke=revoke)
+    if action == "create":
+        key_id, key = known.create(needed("NAME", name, action), cast(Role, role), corpus or ())  # it checks the role
+        return Shown({"id": key_id, "key": key}, f"{key_id}  {key}\nThis is the only time that the key is shown.")
+    if action == "revoke":
+        changed = known.revoke(needed("NAME", name, action))
+        return Shown({"id": name, "revoked": changed}, f"{name} {'is revoked' if changed else 'was revoked before'}")
+    names = ("id", "name", "role", "corpora", "created_at", "revoked_at")
+    found = [{field: getattr(key, field) for field in names} for key in known.list()]
+    return table("keys", found, *((field.removesuffix("_at"), lambda key, field=field: key[field]) for field in names))
 
 
 def migrate(dry_run: DryRun = False, as_json: AsJson = False) -> None:
@@ -40,10 +66,8 @@ def migrate(dry_run: DryRun = False, as_json: AsJson = False) -> None:
             else:
                 with _at_rest(settings):
                     done = carry_out(database, datetime.now(UTC))
-        if as_json:
-            print_json(asdict(done) | {"is_due": done.is_due, "dry_run": dry_run})
-        else:
-            console.print(_told(done, dry_run=dry_run), highlight=False, soft_wrap=True)
+        facts = asdict(done) | {"is_due": done.is_due, "dry_run": dry_run}
+        print_shown(Shown(facts, _told(done, dry_run=dry_run)), as_json=as_json)
 
 
 def prune(
@@ -60,12 +84,12 @@ def prune(
             pruning = Pruning(database)
             found = pruning.count(moment) if dry_run else pruning.prune(moment, getpass.getuser())
         facts = asdict(found)
-        if as_json:
-            print_json(facts | {"before": moment, "dry_run": dry_run})
-        else:
-            told = "would go" if dry_run else "is gone"
-            console.print(f"what ended before {moment:%Y-%m-%d %H:%M} UTC {told}:", highlight=False)
-            print_table("rows", ("of", "rows"), list(facts.items()))
+
+        def draw() -> None:
+            say(f"what ended before {moment:%Y-%m-%d %H:%M} UTC {'would go' if dry_run else 'is gone'}:")
+            print_table("rows", ("of", "rows"), facts.items())
+
+        print_shown(Shown(facts | {"before": moment, "dry_run": dry_run}, draw), as_json=as_json)
 
 
 def age(given: str) -> timedelta:
