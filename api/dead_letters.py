@@ -141,13 +141,13 @@ def actions(request: Request, replay_id: str, operator: Operator) -> list[Operat
 )
 def pause(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on."""
-    return instance_of(request).replays.pause(replay_id, operator, note)
+    return instance_of(request).replays.change(replay_id, "pause", operator, note)
 
 
 @replays.post("/{replay_id}/resume", responses=problem_responses(404, 409, 503, 507), summary="Go on with a paused one")
 def resume(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """From where it was, at its rate."""
-    return instance_of(request).replays.resume(replay_id, operator, note)
+    return instance_of(request).replays.change(replay_id, "resume", operator, note)
 
 
 @replays.post(
@@ -155,4 +155,4 @@ def resume(request: Request, replay_id: str, operator: Operator, note: Note = ""
 )
 def abort(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on; the rest stays parked."""
-    return instance_of(request).replays.abort(replay_id, operator, note)
+    return instance_of(request).replays.change(replay_id, "abort", operator, note)

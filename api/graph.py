@@ -27,6 +27,7 @@ from sluice.contracts.graph.api import (
 )
 from sluice.contracts.graph.model import EdgeType
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
+from sluice.workers.service.graph.desk import check_graph_server
 
 graph = APIRouter(prefix="/v1/graph", tags=["graph"])
 health = APIRouter(tags=["operations"])
@@ -142,6 +143,6 @@ def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAcce
 @health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")
 def neo4j_health(request: Request, response: Response, caller: WholeCaller) -> GraphServerHealth:
     """Neo4j or Memgraph; 404 where none is configured. Why it fails, only for a caller that may see every corpus."""
-    health = instance_of(request).graph_server_health()
+    health = check_graph_server(instance_of(request).context)
     response.status_code = 200 if health.status == "healthy" else 503
     return health if caller or health.status == "healthy" else health.without_details()

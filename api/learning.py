@@ -17,7 +17,8 @@ from sluice.contracts.api import DefenceView
 from sluice.contracts.learning.control import DefenceName, FlagRequest, FlagResult, FlagState
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt
+from sluice.workers.service.learning.control import lift_defence, list_defences
+from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
 from sluice.workers.service.learning.rollouts import AbReport
 from sluice.workers.service.run_records import GateProfile, list_profiles
 
@@ -69,7 +70,7 @@ def evaluation(
     """Counts, satisfaction, freshness gain, cost per successful task, latency and more, with intervals of 95 %."""
     now = datetime.now(UTC)
     begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
-    return instance_of(request).evaluation(begin, now, by, profile)
+    return evaluate(instance_of(request).context.ledger.outcomes, begin, now, by, profile)
 
 
 @outcomes.post("/rebuild", responses=problem_responses(503, 507), summary="Make what is known of each run again")
@@ -92,7 +93,7 @@ def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
 )
 def every_defence(request: Request, _operator: InstanceOperator) -> list[DefenceView]:
     """By name and profile, with what their latest windows showed."""
-    return instance_of(request).defences()
+    return list_defences(instance_of(request).context.ledger)
 
 
 @defences.delete("/{name}", responses=problem_responses(404, 409, 503, 507), summary="End a step back before it heals")
@@ -104,7 +105,7 @@ def lift(
     note: Annotated[str, Query(max_length=1_000)] = "",
 ) -> list[DefenceView]:
     """Of one profile, or of all. Its windows begin anew. Recorded with who, when and why."""
-    return instance_of(request).lift_defence(name, profile, note, operator.owner)
+    return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note))
 
 
 @rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")

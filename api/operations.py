@@ -6,6 +6,7 @@ crawl visits it, and with what success.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -15,8 +16,9 @@ from sluice.api.problems import MEANINGS, problem_responses, problem_responses_o
 from sluice.contracts.api import Health, Problem, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.operations.hosts import HostView
+from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.otel.metrics import negotiate_metrics
-from sluice.workers.service.instance import MOST_DAYS
+from sluice.workers.service.health import check_health
 
 health = APIRouter(tags=["operations"])
 stages = APIRouter(prefix="/v1/stages", tags=["stages"])
@@ -32,7 +34,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 @health.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
     """Broker, ledger, workers, embedder and snapshots. Details only for a caller that may see every corpus."""
-    health = instance_of(request).health()
+    health = check_health(instance_of(request).context)
     response.status_code = 200 if health.ok else 503
     return health if caller else health.without_facts()
 
@@ -57,7 +59,7 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
 @stages.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
 def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
     """In the order of the pipeline."""
-    return instance_of(request).stages()
+    return instance_of(request).context.ledger.stages()
 
 
 @stages.post("/{stage}/pause", responses=problem_responses(503, 507), summary="Stop handing out work of a stage")
@@ -68,13 +70,17 @@ def pause(
     why: Annotated[str, Query(min_length=1, max_length=1_000)],
 ) -> list[StageView]:
     """Its events stay ready until it is resumed; what is being handled is finished. Recorded with who and when."""
-    return instance_of(request).pause(stage, why, operator.owner)
+    ledger = instance_of(request).context.ledger
+    ledger.pause(stage, why, operator=operator.owner)
+    return ledger.stages()
 
 
 @stages.post("/{stage}/resume", responses=problem_responses(503, 507), summary="Go on with a stage")
 def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
     """End a pause, the circuit breaker's too. Recorded with who and when."""
-    return instance_of(request).resume(stage, operator.owner)
+    ledger = instance_of(request).context.ledger
+    ledger.resume(stage, operator=operator.owner)
+    return ledger.stages()
 
 
 @crawled.get("", responses=problem_responses(503), summary="What the crawl did to each host")
@@ -85,4 +91,5 @@ def hosts(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[HostView]:
     """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
-    return instance_of(request).hosts(days, limit)
+    since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
+    return list(instance_of(request).context.host_stats.top(limit, since))

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from sluice.api.access import AnyCaller, instance_of, request_span
 from sluice.api.problems import problem_responses, problem_responses_of_stream
-from sluice.contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
+from sluice.contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Query as DirectQuery
 from sluice.contracts.retrieval import Retrieval
@@ -182,17 +182,17 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
 
 
 async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> AsyncIterator[bytes]:
-    told_at, has_ended = time.monotonic(), False
+    told_at, has_ended, ledger = time.monotonic(), False, instance.context.ledger
     with instance.announcements.of(run_id) as news:
         while True:
-            found = await run_in_threadpool(instance.runs.events_after, run_id, seen, EVENTS_AT_ONCE)
+            found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
             for seen, event in found:
                 yield format_sse_event(data_str=event.model_dump_json(), event=event.kind, id=str(seen))
                 has_ended = has_ended or event.kind == "RunFinished"
                 if has_ended and not follow:
                     return
             if not found and not has_ended:
-                has_ended = await run_in_threadpool(instance.runs.has_ended, run_id)
+                has_ended = await run_in_threadpool(ledger.status_of, run_id) in ENDED
                 if has_ended and not follow:
                     return
             if found:
@@ -205,11 +205,11 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
 
 
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
-    instance = instance_of(request)
-    deadline = time.monotonic() + seconds
+    instance, deadline = instance_of(request), time.monotonic() + seconds
+    ledger = instance.context.ledger
     with instance.announcements.of(run_id) as news:
         while time.monotonic() < deadline:
-            if ended := await run_in_threadpool(instance.runs.ended, run_id):
+            if ended := await run_in_threadpool(ledger.ended_run, run_id):
                 return ended
             if await request.is_disconnected():
                 return None

@@ -6,6 +6,7 @@ A caller of some corpora sees and touches their letters alone; a letter that is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.operations.dead_letters import (
@@ -88,6 +89,7 @@ class DeadLetterDesk:
         return self._letters.purge_all(wanted, caller.owner, expected=asked.confirm, note=asked.note)
 
 
+ReplayAction = Literal["pause", "resume", "abort"]
 _PAGE = 100
 
 
@@ -127,20 +129,11 @@ class ReplayDesk:
         self.one(replay_id, caller)
         return self._replays.actions(replay_id)
 
-    def pause(self, replay_id: str, caller: Caller, note: str) -> ReplayView:
-        """Bring back no more letters until `resume`. Raises `Conflict` when it is not running."""
+    def change(self, replay_id: str, action: ReplayAction, caller: Caller, note: str) -> ReplayView:
+        """Pause it, go on with a paused one, or end it for good. Raises `Conflict` where its state forbids that."""
         self.one(replay_id, caller)
-        return self._replays.pause(replay_id, caller.owner, note)
-
-    def resume(self, replay_id: str, caller: Caller, note: str) -> ReplayView:
-        """Go on. Raises `Conflict` when it is not paused."""
-        self.one(replay_id, caller)
-        return self._replays.resume(replay_id, caller.owner, note)
-
-    def abort(self, replay_id: str, caller: Caller, note: str) -> ReplayView:
-        """Bring back no more letters, for good. Raises `Conflict` when it has ended."""
-        self.one(replay_id, caller)
-        return self._replays.abort(replay_id, caller.owner, note)
+        act = {"pause": self._replays.pause, "resume": self._replays.resume, "abort": self._replays.abort}[action]
+        return act(replay_id, caller.owner, note)
 
 
 def _may_see(caller: Caller, view: ReplayView) -> bool:

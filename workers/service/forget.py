@@ -6,7 +6,7 @@ The proof looks for what is forgotten in every place that could still have it. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
-from sluice.workers.service.graph.upkeep import find_in_graph
+from sluice.workers.service.graph.upkeep import find_in_graph, first_names, trace_of_graph
 from sluice.workers.service.service import Service
 from sluice.workers.service.submissions import usable_url
 
@@ -68,10 +68,7 @@ class ForgetDesk:
         body = ForgetDirected(selection=selection, keep_out=request.keep_out, operator=caller.owner, note=request.note)
         entries = [selection.named] if request.keep_out and selection.named else []
         first = [Entry(self._service.event_of(Next(body), run))]
-        created = self._forgotten.forget(run, first, entries, caller.owner, request.note)
-        self._context.transport.publish(created.events)
-        links = {"run": f"/v1/runs/{created.run_id}", "events": f"/v1/runs/{created.run_id}/events"}
-        return RunAccepted(run_id=created.run_id, status=created.status, links=links)
+        return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
     def count(self, request: ForgetRequest, caller: Caller) -> int:
         """How many documents of those that are served now are meant."""
@@ -130,8 +127,6 @@ def _usable(kind: ForgottenKind, value: str) -> str:
     return value
 
 
-_MOST_NAMED = 20
-"""Of what is found in one place, so many are named."""
 _UNKNOWN_CHECKSUM = "0" * 64
 
 
@@ -155,9 +150,9 @@ def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
             traces.append(_trace(f"{kind} generation {found.place}", found))
         traces.append(_beside(layout))
     pages = context.ledger.erasure.pages(corpus, ids, selection)
-    traces.append(Trace(place="known pages", looked_at=len(pages), found=_some(key.hex() for key in pages)))
+    traces.append(Trace(place="known pages", looked_at=len(pages), found=first_names(key.hex() for key in pages)))
     held = context.ledger.quarantine.of(corpus, ids, selection)
-    traces.append(Trace(place="quarantine", looked_at=len(held), found=_some(held)))
+    traces.append(Trace(place="quarantine", looked_at=len(held), found=first_names(held)))
     traces += [_blobs(context, corpus, selection, is_wanted), _raw_pages(context, corpus, ids, selection)]
     if context.settings.index.object_store_url:
         traces.append(_object_store(context, layout))
@@ -203,7 +198,7 @@ def _blobs(context: Context, corpus: str, selection: Selection, is_wanted: Calla
             continue
         if needle in content:
             found.update(facts.document_id for facts in _facts_in(content) if is_wanted(facts))
-    return Trace(place="batches among the blobs", looked_at=looked_at, found=_some(sorted(found)))
+    return Trace(place="batches among the blobs", looked_at=looked_at, found=first_names(sorted(found)))
 
 
 def _facts_in(content: bytes) -> Iterator[DocumentFacts]:
@@ -235,7 +230,7 @@ def _raw_pages(context: Context, corpus: str, ids: frozenset[str], selection: Se
     """Raw pages, submissions, batches and vectors that events lead to."""
     blobs = context.ledger.erasure.leftovers(corpus, ids, selection).blobs
     there = sorted(sha256 for sha256 in blobs if context.blobs.has(sha256))
-    return Trace(place="blobs that events lead to", looked_at=len(blobs), found=_some(there))
+    return Trace(place="blobs that events lead to", looked_at=len(blobs), found=first_names(there))
 
 
 def _object_store(context: Context, layout: CorpusLayout) -> Trace:
@@ -247,7 +242,7 @@ def _object_store(context: Context, layout: CorpusLayout) -> Trace:
     stored, here = list_stored_generations(store, layout.corpus), set(list_generation_names(layout))
     unknown = [name for name in stored if name not in here]
     detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None
-    return Trace(place="object store", looked_at=len(stored), found=_some(unknown), detail=detail)
+    return Trace(place="object store", looked_at=len(stored), found=first_names(unknown), detail=detail)
 
 
 def _graph_server(server: GraphServer, context: Context, corpus: str, ids: frozenset[str]) -> Trace:
@@ -258,17 +253,8 @@ def _graph_server(server: GraphServer, context: Context, corpus: str, ids: froze
     except SluiceError as error:
         detail = f"what left the index leaves the server when it is back: {error}"
         return Trace(place=place, looked_at=0, found=("not looked into",), detail=detail)
-    served = context.readers.reader(corpus).documents(there) if context.readers.exists(corpus) else {}
-    return Trace(
-        place=place, looked_at=len(there), found=_some(sorted(one for one in there if one in ids or one not in served))
-    )
+    return trace_of_graph(context, corpus, place, there, ids)
 
 
 def _trace(place: str, found: Found) -> Trace:
-    return Trace(place=place, looked_at=found.looked_at, found=_some(sorted(found.ids)))
-
-
-def _some(names: Iterable[str]) -> tuple[str, ...]:
-    every = list(names)
-    more = [f"and {len(every) - _MOST_NAMED} more"] if len(every) > _MOST_NAMED else []
-    return (*every[:_MOST_NAMED], *more)
+    return Trace(place=place, looked_at=found.looked_at, found=first_names(sorted(found.ids)))

@@ -72,7 +72,7 @@ class QuarantineDesk:
         first = self._service.event_of(Next(DocumentChunked.of(batch, blob)), run)
         created = self._held.release(held_id, caller.owner, note, run, [Entry(first, reserve=reserve)])
         if created is not None:
-            self._context.transport.publish(created.events)
+            self._service.send(created.events)
         return Released(id=held_id, run_id=run.run_id)
 
     def purge(self, held_id: str, caller: Caller, note: str) -> QuarantinedText:

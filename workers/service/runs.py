@@ -16,9 +16,8 @@ import redis.asyncio
 import structlog
 from redis.exceptions import RedisError
 
-from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView
+from sluice.contracts.api import RunKind, RunStatus, RunView
 from sluice.contracts.errors import NotFound
-from sluice.contracts.event import Event
 from sluice.ledger.ledger import Ledger, RunSummary
 from sluice.workers.broker.keys import announced_channel
 from sluice.workers.service.caller import Caller
@@ -57,18 +56,6 @@ class Runs:
         wanted = [corpus] if corpus is not None or caller.corpora is None else sorted(caller.corpora)
         found = [run for one in wanted for run in self._ledger.runs(limit=limit, corpus=one, status=status, kind=kind)]
         return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
-
-    def ended(self, run_id: str) -> RunView | None:
-        """The run, once it has ended."""
-        return self._ledger.ended_run(run_id)
-
-    def has_ended(self, run_id: str) -> bool:
-        """Whether no event of the run can come any more but feedback: the cheapest question about it."""
-        return self._ledger.status_of(run_id) in ENDED
-
-    def events_after(self, run_id: str, position: int, limit: int) -> list[tuple[int, Event]]:
-        """The run's events behind a position, in order, each with its own."""
-        return self._ledger.events_after(run_id, position, limit)
 
 
 log = structlog.get_logger(__name__)

@@ -30,7 +30,7 @@ from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_d
 from sluice.gate.profile import choose_profile
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.events.outbox import run_baggage
-from sluice.ledger.ledger import NewRun
+from sluice.ledger.ledger import CreatedRun, NewRun
 from sluice.otel.context import current_traceparent
 from sluice.trust.prompts.catalogue import template_named
 from sluice.workers.context import Context
@@ -230,7 +230,7 @@ class Service:
         if request.signal != DEFAULT_SIGNAL:
             dedupe_key += f":{request.signal}"
         if ledger.add_event(event, dedupe_key=dedupe_key):
-            self._context.transport.publish([event])
+            self.send([event])
             return True
         if ledger.keyed_event(run.run_id, dedupe_key).body != body:
             raise Conflict(f"other feedback on run {run.run_id} was recorded: it is given once and stays")
@@ -288,18 +288,19 @@ class Service:
 
     def _accept(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
         events = [(self.event_of(one, run), one) for one in first]
-        created = self._context.ledger.create_run(run, events)
-        with suppress(InvalidSetting):  # no broker is known yet
-            if created.created:
-                self._context.transport.publish(created.events)
-        return RunAccepted(
-            run_id=created.run_id,
-            status=created.status,
-            links={
-                "run": f"/v1/runs/{created.run_id}",
-                "events": f"/v1/runs/{created.run_id}/events",
-            },
-        )
+        return self.started(self._context.ledger.create_run(run, events))
+
+    def started(self, created: CreatedRun) -> RunAccepted:
+        """Set a run going that was recorded just now, and say how to follow it."""
+        if created.created:
+            self.send(created.events)
+        links = {"run": f"/v1/runs/{created.run_id}", "events": f"/v1/runs/{created.run_id}/events"}
+        return RunAccepted(run_id=created.run_id, status=created.status, links=links)
+
+    def send(self, events: Sequence[Event]) -> None:
+        """Publish recorded events; where no broker is known yet, the reconciler publishes them later."""
+        with suppress(InvalidSetting):
+            self._context.transport.publish(events)
 
     def event_of(self, first: Next, run: NewRun) -> Event:
         """The event by which a run begins."""

@@ -149,14 +149,15 @@ class GraphUpkeep:
         return self._service.begin(run, first or [Next(nothing_but_published(lag.journal_offset))])
 
 
-_MOST_NAMED = 20
+MOST_NAMED_IN_A_PLACE = 20
+"""Of what is found in one place, so many are named."""
 
 
 def find_in_graph(context: Context, corpus: str, ids: frozenset[str]) -> Iterator[Trace]:
     """What the graph has of documents that are named, or that the index has no more."""
     with context.ledger.graph.snapshot(corpus) as rows:
         known = [one.document_id for one in rows.standing() if not one.is_tombstone]
-    yield _trace(context, corpus, "graph rows", known, ids)
+    yield trace_of_graph(context, corpus, "graph rows", known, ids)
     folder = context.graphs.folder(corpus)
     for place in sorted(folder.glob("graph-*")):
         name = f"graph generation {place.name}"
@@ -167,16 +168,18 @@ def find_in_graph(context: Context, corpus: str, ids: frozenset[str]) -> Iterato
             yield Trace(place=name, looked_at=0, found=("not looked into",), detail=detail)
         else:
             held = [view.node(number).key for number in range(view.documents)]
-            yield _trace(context, corpus, name, held, ids)
+            yield trace_of_graph(context, corpus, name, held, ids)
 
 
-def _trace(context: Context, corpus: str, place: str, held: list[str], ids: frozenset[str]) -> Trace:
+def trace_of_graph(context: Context, corpus: str, place: str, held: list[str], ids: frozenset[str]) -> Trace:
+    """What is held of documents that are named, or that the index has no more."""
     served = context.readers.reader(corpus).documents(held) if context.readers.exists(corpus) else {}
     found = sorted(one for one in held if one in ids or one not in served)
-    return Trace(place=place, looked_at=len(held), found=_some(found))
+    return Trace(place=place, looked_at=len(held), found=first_names(found))
 
 
-def _some(names: Iterable[str]) -> tuple[str, ...]:
+def first_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The first of the names, and how many there are more."""
     every = tuple(names)
-    more = (f"and {len(every) - _MOST_NAMED} more",) if len(every) > _MOST_NAMED else ()
-    return (*every[:_MOST_NAMED], *more)
+    more = (f"and {len(every) - MOST_NAMED_IN_A_PLACE} more",) if len(every) > MOST_NAMED_IN_A_PLACE else ()
+    return (*every[:MOST_NAMED_IN_A_PLACE], *more)

@@ -8,12 +8,10 @@ from datetime import UTC, datetime
 
 from sluice.contracts.api import DefenceView
 from sluice.contracts.errors import Conflict, InvalidSetting, NotFound
-from sluice.contracts.event import Body
 from sluice.contracts.learning.control import DefenceName, FlagAction, FlagName, FlagResult, FlagState
 from sluice.contracts.learning.events import DefenceHealed
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.evaluation.defence.watch import DefenceState, heal
-from sluice.ledger.dead_letters.audit import SLUICE
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import CreatedRun, Ledger
@@ -21,27 +19,6 @@ from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.runtime.flag_rules import NAMES
 from sluice.workers.service.caller import Caller
-
-
-def record(
-    context: Context,
-    *bodies: Body,
-    operator: str = SLUICE,
-    action: str,
-    subject: str,
-    note: str = "",
-    key: str | None = None,
-) -> CreatedRun:
-    """Record `bodies` in a control run that is finished at once, audit the action, and announce the events.
-
-    `action` and `subject` are for the operators' actions (`flag_off`, `flag:search`). With a `key` that was used before
-    nothing is recorded (`created` is False), and the run is the one of then. Where a change of a table and its event
-    must stand or fall together, call `ledger.events.control_runs.record_control` in the transaction of the change, and
-    `announce_control` with what it returns.
-    """
-    created = context.ledger.record_control(ControlChange(bodies, action, subject, operator, note, key))
-    announce_control(context, created)
-    return created
 
 
 def announce_control(context: Context, created: CreatedRun) -> None:
