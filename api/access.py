@@ -33,7 +33,7 @@ from sluice.contracts.api import Problem
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import Forbidden
 from sluice.otel.context import span
-from sluice.workers.service.api_keys import KeyRecord, LocalKey, is_loopback
+from sluice.workers.service.api_keys import LocalKey, is_loopback
 from sluice.workers.service.caller import OWN_MACHINE, Caller
 from sluice.workers.service.instance import Instance
 
@@ -92,7 +92,7 @@ def _identified(request: Request, credentials: Credentials) -> Caller:
         key = keys.find(credentials.credentials)
         if key is None:
             raise _unauthorized("this API key is not known or was revoked")
-        return _caller(key)
+        return Caller(key.id, key.role, frozenset(key.corpora) or None)
     if not is_loopback(settings.http_host) or keys.needed(settings.require_api_key):
         raise _unauthorized("send an API key: Authorization: Bearer …")
     return OWN_MACHINE
@@ -119,10 +119,6 @@ InstanceOperator = Annotated[Caller, Depends(instance_operator_of)]
 WholeCaller = Annotated[Caller | None, Depends(whole_caller_of)]
 Corpus = Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")]
 Note = Annotated[str, Query(max_length=1_000, description="Why, for the record")]
-
-
-def _caller(key: KeyRecord) -> Caller:
-    return Caller(key.id, key.role, frozenset(key.corpora) or None)
 
 
 def _is_of_this_machine(request: Request) -> bool:

@@ -16,9 +16,9 @@ from sluice.api.problems import MEANINGS, problem_responses, problem_responses_o
 from sluice.contracts.api import Health, Problem, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.operations.hosts import HostView
-from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.otel.metrics import negotiate_metrics
 from sluice.workers.service.health import check_health
+from sluice.workers.service.instance import MOST_DAYS
 
 health = APIRouter(tags=["operations"])
 stages = APIRouter(prefix="/v1/stages", tags=["stages"])

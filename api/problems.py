@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from sluice.contracts import errors
 from sluice.contracts.api import Problem
-from sluice.workers.broker.transport import BROKER_ERRORS
+from sluice.workers.service.instance import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
 

@@ -1,7 +1,7 @@
-"""The wiring: what a process needs, built once and only when it is first asked for.
+"""The wiring: what a process needs, built once and only when it is first needed.
 
-A `Context` is made per process, after any fork. Nothing here decides anything. What a member needs is imported when it
-is built: a command that lists runs needs neither the broker's client nor a metric.
+A `Context` is made per process, after any fork. Nothing here decides anything. What costs much to import is imported
+when its member is built: a command that lists runs needs neither the broker's client nor a model.
 """
 
 from __future__ import annotations
@@ -11,16 +11,25 @@ import os
 import threading
 from contextlib import ExitStack
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from sluice.gate.profile import load_former_profiles, load_profiles
 from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.transient_pages import TransientPages
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
 from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.graph.graphs import GraphArms, build_graph_server
+from sluice.workers.wiring.limits import crawl_limits_of, flag_policy
+from sluice.workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
+from sluice.workers.wiring.reranker import DailyBudget, build_reranker
+from sluice.workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from tokenizers import Tokenizer
 
@@ -33,31 +42,37 @@ if TYPE_CHECKING:
     from sluice.ingest.crawl.crawler import Crawler
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ingest.embed.embed import BreakingEmbedder
-    from sluice.ingest.embed.port import Embedder, Vectors
+    from sluice.ingest.embed.port import Embedder
     from sluice.ingest.http.fetch import Fetcher
-    from sluice.ingest.politeness.hosts import HostMemory, HostStats
+    from sluice.ingest.politeness.hosts import HostStats
     from sluice.ingest.settings import Purpose
     from sluice.ledger.known_pages import PageMemory
     from sluice.memory.find import SearchIndex
     from sluice.memory.ports import AskModel, Sanitise
     from sluice.workers.broker.cancellation import Cancellations
     from sluice.workers.broker.transport import Transport
-    from sluice.workers.runtime.backpressure import Admission
     from sluice.workers.runtime.flags import FlagReader
     from sluice.workers.runtime.gate_models import GateModels
     from sluice.workers.runtime.standing_defences import StandingDefences
-    from sluice.workers.runtime.transient_pages import TransientPages
-    from sluice.workers.wiring.graph.graphs import GraphArms
     from sluice.workers.wiring.inspector import GuardedInspection
     from sluice.workers.wiring.memory.projects import MemoryModel, ProjectMemories
     from sluice.workers.wiring.searcher import Searcher
-    from sluice.workers.wiring.snapshot_upload import Shipper
 
 Built = TypeVar("Built")
 
 
+class Closable(Protocol):
+    """What is closed with the process."""
+
+    def close(self) -> object:
+        """Give up what it holds."""
+
+
+SomeClosable = TypeVar("SomeClosable", bound=Closable)
+
+
 class lazy(Generic[Built]):  # noqa: N801 - used as a decorator
-    """A property that is built at its first use and kept, however many threads ask for it at once."""
+    """A property that is built at its first use and kept, however many threads need it at once."""
 
     def __init__(self, build: Callable[[Context], Built]) -> None:
         self.build = build
@@ -89,14 +104,17 @@ class Context:
         """Close what was opened, the latest first."""
         self._closing.close()
 
+    def opened(self, part: SomeClosable) -> SomeClosable:
+        """Return `part`, which this context closes at its end."""
+        self._closing.callback(part.close)
+        return part
+
     # -- state --------------------------------------------------------------------------------
 
     @lazy
     def ledger(self) -> Ledger:
         """The truth about runs and events."""
-        ledger = Ledger(self.settings.ledger_location)
-        self._closing.callback(ledger.close)
-        return ledger
+        return self.opened(Ledger(self.settings.ledger_location))
 
     @lazy
     def blobs(self) -> BlobStore:
@@ -106,8 +124,6 @@ class Context:
     @lazy
     def transient_pages(self) -> TransientPages:
         """Raw pages of which no copy may be kept once they are read."""
-        from sluice.workers.runtime.transient_pages import TransientPages
-
         return TransientPages(self.settings.data_dir / "unarchived")
 
     @lazy
@@ -115,24 +131,18 @@ class Context:
         """The broker."""
         from sluice.workers.broker.transport import Transport
 
-        transport = Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds)
-        self._closing.callback(transport.close)
-        return transport
+        return self.opened(Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds))
 
     @lazy
     def cancellations(self) -> Cancellations:
         """Notices of cancelled runs."""
         from sluice.workers.broker.cancellation import Cancellations
 
-        cancellations = Cancellations(self.settings)
-        self._closing.callback(cancellations.close)
-        return cancellations
+        return self.opened(Cancellations(self.settings))
 
     @lazy
     def admission(self) -> Admission:
         """Whether there is room for one more request."""
-        from sluice.workers.runtime.backpressure import Admission
-
         return Admission(self.ledger, self.settings.delivery)
 
     # -- gate ---------------------------------------------------------------------------------
@@ -142,16 +152,18 @@ class Context:
         """The feature flags as they stand."""
         from sluice.workers.feature_variables import read_environment
         from sluice.workers.runtime.flags import FlagReader
-        from sluice.workers.wiring.limits import flag_policy
 
         return FlagReader(self.ledger.flags.all, read_environment(os.environ), flag_policy(self.settings))
 
     @lazy
     def profiles(self) -> Mapping[str, Profile]:
         """The gate's profiles by name."""
-        from sluice.gate.profile import load_profiles
-
         return load_profiles(self.settings.gate.profiles_dir)
+
+    @lazy
+    def former_profiles(self) -> Mapping[str, Profile]:
+        """The version before, of each profile that has one: what decides while the flag `gate_weights` is off."""
+        return load_former_profiles(self.settings.gate.profiles_dir)
 
     @lazy
     def standing_defences(self) -> StandingDefences:
@@ -159,13 +171,6 @@ class Context:
         from sluice.workers.runtime.standing_defences import StandingDefences
 
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
-
-    @lazy
-    def former_profiles(self) -> Mapping[str, Profile]:
-        """The version before, of each profile that has one: what decides while the flag `gate_weights` is off."""
-        from sluice.gate.profile import load_former_profiles
-
-        return load_former_profiles(self.settings.gate.profiles_dir)
 
     @lazy
     def gate_models(self) -> GateModels:
@@ -177,8 +182,6 @@ class Context:
     @lazy
     def crawl_limits(self) -> CrawlLimits:
         """How far a run may go by the settings."""
-        from sluice.workers.wiring.limits import crawl_limits_of
-
         return crawl_limits_of(self.settings)
 
     # -- the outside world --------------------------------------------------------------------
@@ -187,7 +190,6 @@ class Context:
     def egress(self) -> EgressProxy:
         """The one way out of this process, started. Where the policy is `deny` it refuses everything."""
         from sluice.ingest.egress.proxy import EgressProxy
-        from sluice.workers.wiring.observers import log_refusal
 
         proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
         proxy.start()
@@ -198,7 +200,6 @@ class Context:
         """HTTP through the egress proxy, for one purpose."""
         from sluice.ingest.egress.crawl_account import current_egress_grant
         from sluice.ingest.http.fetch import Fetcher
-        from sluice.workers.runtime.heartbeat import check_cancelled
 
         with self.lock:
             if purpose not in self._fetchers:
@@ -213,7 +214,6 @@ class Context:
         """Live search by the configured providers."""
         from sluice.ingest.search.build import build_providers
         from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
-        from sluice.workers.wiring.observers import count_circuit_opened, utc_now
         from sluice.workers.wiring.searcher import Searcher
 
         search, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
@@ -224,41 +224,22 @@ class Context:
             clock=utc_now,
             on_breaker_open=lambda: count_circuit_opened("provider"),
         )
-        quota = BrokerQuota(broker_url, key_prefix=instance)
-        self._closing.callback(quota.close)
-        empty = BrokerEmptySearches(broker_url, key_prefix=instance)
-        self._closing.callback(empty.close)
-        return Searcher(search, providers, quota, empty)
+        quota = self.opened(BrokerQuota(broker_url, key_prefix=instance))
+        return Searcher(search, providers, quota, self.opened(BrokerEmptySearches(broker_url, key_prefix=instance)))
 
     @lazy
     def page_memory(self) -> PageMemory:
-        """What was read of each page, by which to know it again."""
-        return self.ledger.page_memory(read_as=self._reading_fingerprint, is_there=self.readers.exists)
-
-    @property
-    def _reading_fingerprint(self) -> str:
-        """Stands for all that decides what becomes of a page: one that was read otherwise is read again."""
-        text = f"{version('sluice')} {self.settings.chunk.model_dump_json()} {self.inspector.version}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """What was read of each page, by which to know it again: one that was read otherwise is read anew."""
+        read_by = f"{version('sluice')} {self.settings.chunk.model_dump_json()} {self.inspector.version}"
+        fingerprint = hashlib.sha256(read_by.encode()).hexdigest()[:16]
+        return self.ledger.page_memory(read_as=fingerprint, is_there=self.readers.exists)
 
     @lazy
     def host_stats(self) -> HostStats:
         """What the crawl did to each host, counted in the broker."""
         from sluice.ingest.politeness.hosts import HostStats
-        from sluice.workers.wiring.observers import utc_now
 
-        stats = HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
-        self._closing.callback(stats.close)
-        return stats
-
-    @lazy
-    def host_memory(self) -> HostMemory:
-        """Which hosts build their pages by scripts, learned in the broker."""
-        from sluice.ingest.politeness.hosts import HostMemory
-
-        memory = HostMemory(self.settings.broker_location, key_prefix=self.settings.instance)
-        self._closing.callback(memory.close)
-        return memory
+        return self.opened(HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance))
 
     @lazy
     def crawler(self) -> Crawler:
@@ -266,13 +247,7 @@ class Context:
         from sluice.workers.wiring.crawler import build_crawler
 
         return build_crawler(
-            self.settings,
-            egress=self.egress,
-            fetcher=self.fetcher("crawl"),
-            memory=self.page_memory,
-            hosts=self.host_memory,
-            host_stats=self.host_stats,
-            at_close=self._closing.callback,
+            self.settings, self.egress, self.fetcher("crawl"), self.page_memory, self.host_stats, self._closing
         )
 
     # -- text and vectors -----------------------------------------------------------------------
@@ -287,28 +262,28 @@ class Context:
     @lazy
     def embedder(self) -> Embedder:
         """The configured embedder, behind its cache."""
-        from sluice.ingest.embed.embed import make_embedder
-        from sluice.workers.runtime.heartbeat import check_cancelled
-
-        cache = self.settings.data_dir / "embedding-cache.sqlite"
-        embed, models = self.settings.embed, self.settings.model_dir
-        return make_embedder(embed, models, cache, check_cancelled=check_cancelled, endpoints=self.embedding_endpoints)
+        return self._make_embedder(for_questions=False)
 
     @lazy
     def question_embedder(self) -> Embedder:
         """The same models for those who wait for an answer; where all are local, the same embedder."""
+        return self._make_embedder(for_questions=True) if self.settings.embed.uses_endpoint else self.embedder
+
+    def _make_embedder(self, *, for_questions: bool) -> Embedder:
         from sluice.ingest.embed.embed import make_embedder
 
-        embed = self.settings.embed
-        if not embed.uses_endpoint:
-            return self.embedder
-        cache = self.settings.data_dir / "embedding-cache.sqlite"
-        models, endpoints = self.settings.model_dir, self.embedding_endpoints
-        return make_embedder(embed, models, cache, for_questions=True, endpoints=endpoints)
+        return make_embedder(
+            self.settings.embed,
+            self.settings.model_dir,
+            self.settings.data_dir / "embedding-cache.sqlite",
+            for_questions=for_questions,
+            check_cancelled=check_cancelled,
+            endpoints=self.embedding_endpoints,
+        )
 
     @lazy
     def embedding_endpoints(self) -> list[BreakingEmbedder]:
-        """The embedding endpoints that this process asks, each behind its circuit breaker."""
+        """The embedding endpoints of this process, each behind its circuit breaker."""
         return []
 
     @lazy
@@ -320,34 +295,35 @@ class Context:
             question_embedder=lambda: self.question_embedder,
             tokenizer=lambda: self.tokenizer,
             model_of_corpus=lambda corpus: self.readers.reader(corpus).model_fingerprint,
-            hide=self._hide,
+            hide=self.hide,
         )
 
-    @lazy
-    def _hide(self) -> Callable[[str], str]:
-        """Masks in a text what no outside service may see."""
+    def hide(self, text: str) -> str:
+        """Mask in a text what no outside service may see."""
         from sluice.trust.private.finder import build_finder
         from sluice.trust.private.mask import hide
 
-        trust = self.settings.trust
-        return lambda text: hide(text, trust.mask, build_finder(trust))
+        return hide(text, self.settings.trust.mask, build_finder(self.settings.trust))
 
     @lazy
     def judge(self) -> ChatEndpoint | None:
         """The language model that judges; None where the settings name none."""
         from sluice.workers.wiring.judge import build_judge
 
-        return build_judge(self.settings.judge, lambda: self.egress, self._hide)
+        return build_judge(self.settings.judge, lambda: self.egress, self.hide)
 
     @lazy
     def ragas(self) -> RagasBridge:
         """Judges answers by what they were made from."""
         from sluice.workers.wiring.judge import build_ragas
 
-        def embed(texts: Sequence[str]) -> Vectors:
-            return self.question_embedder.embed(texts).vectors
-
-        return build_ragas(self.settings, embed, lambda: self.egress, self._hide, enabled=self.flags.enabled("ragas"))
+        return build_ragas(
+            self.settings,
+            lambda texts: self.question_embedder.embed(texts).vectors,
+            lambda: self.egress,
+            self.hide,
+            enabled=self.flags.enabled("ragas"),
+        )
 
     @lazy
     def inspector(self) -> GuardedInspection:
@@ -402,61 +378,42 @@ class Context:
     @lazy
     def graphs(self) -> GraphArms:
         """The published graph of each corpus."""
-        from sluice.workers.wiring.graph.graphs import GraphArms
-
         return GraphArms(self.settings.graph_root)
 
     @lazy
     def graph_server(self) -> GraphServer | None:
         """The Neo4j or Memgraph of the settings."""
-        from sluice.workers.wiring.graph.graphs import build_graph_server
-
         server = build_graph_server(self.settings.graph, self.settings.egress)
-        if server is not None:
-            self._closing.callback(server.close)
-        return server
+        return self.opened(server) if server is not None else None
 
     # -- index ----------------------------------------------------------------------------------
 
     @lazy
     def reranker(self) -> Reranker | None:
         """The configured reranker."""
-        from sluice.workers.wiring.observers import utc_now
-        from sluice.workers.wiring.reranker import DailyBudget, build_reranker
-
         rerank = self.settings.rerank
         daily_budget = DailyBudget(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
-        return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take, self._hide)
+        return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take, self.hide)
 
     @lazy
     def _collections(self) -> QdrantCollections:
-        collections = QdrantCollections(self.settings)
-        self._closing.callback(collections.close)
-        return collections
+        return self.opened(QdrantCollections(self.settings))
 
     @lazy
     def readers(self) -> CorpusReaders:
         """The reader of each corpus."""
         searching = self.graphs.searching
-        readers = CorpusReaders(self.settings, self._collections, reranker=lambda: self.reranker, graph=searching)
-        self._closing.callback(readers.close)
-        return readers
+        return self.opened(
+            CorpusReaders(self.settings, self._collections, reranker=lambda: self.reranker, graph=searching)
+        )
 
     @lazy
     def writers(self) -> CorpusWriters:
         """The writer of each corpus that this process writes to."""
-        writers = CorpusWriters(self.settings, self._collections)
-        self._closing.callback(writers.close)
-        return writers
+        return self.opened(CorpusWriters(self.settings, self._collections))
 
     @lazy
     def shipper(self) -> Shipper:
         """Copies published snapshots to the object store, where one is configured."""
-        from sluice.workers.wiring.snapshot_upload import Shipper
-
-        index = self.settings.index
-        shipper = Shipper(
-            self.settings.index_root, index.object_store_url, self.settings.object_store, index.keep_generations
-        )
-        self._closing.callback(shipper.close)
-        return shipper
+        root, index, store = self.settings.index_root, self.settings.index, self.settings.object_store
+        return self.opened(Shipper(root, index.object_store_url, store, index.keep_generations))

@@ -16,78 +16,32 @@ NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_URL", "SLUIC
 """Variables of other uses: where the file is, a client's key, the supervisor's pipe, the tests' folder of models."""
 
 REMOVED = frozenset(
-    {
-        "search.searxng_usd_per_call",
-        "search.ddgs_usd_per_call",
-        "search.empty_seconds",
-        "search.merge_providers",
-        "crawl.max_bytes",
-        "crawl.sitemaps",
-        "crawl.revisit",
-        "freshness.host_half_life_days",
-        "chunk.overlap_tokens",
-        "search.breaker_reset_seconds",
-        "crawl.max_redirects",
-        "crawl.max_crawl_delay_seconds",
-        "crawl.max_rate_wait_seconds",
-        "crawl.browser_recycle_seconds",
-        "crawl.max_sitemap_urls",
-        "egress.connect_timeout_seconds",
-        "egress.max_response_bytes",
-        "egress.max_connections",
-        "egress.idle_timeout_seconds",
-        "egress.max_connection_seconds",
-        "egress.max_connections_per_crawl",
-        "egress.max_connections_per_host",
-        "egress.max_bytes_per_crawl",
-        "egress.max_hosts_per_crawl",
-        "egress.resolver_threads",
-        "embed.openai_max_retries",
-        "embed.openai_batch_tokens",
-        "embed.openai_long_texts",
-        "embed.openai_batch_bytes",
-        "embed.batch_size",
-        "embed.batch_tokens",
-        "embed.cache_entries",
-        "index.merge_factor",
-        "index.max_segments",
-        "index.background_merge_chunks",
-        "index.verify_on_open",
-        "index.journal_segment_bytes",
-        "index.flush_chunks",
-        "index.term_heap_bytes",
-        "index.refresh_after_seconds",
-        "query.candidates",
-        "query.lexical_strength",
-        "query.rrf_k",
-        "query.alpha",
-        "query.beta",
-        "query.max_query_terms",
-        "query.title_boost",
-        "query.heading_boost",
-        "query.code_boost",
-        "query.diversity",
-        "query.reload_timeout_seconds",
-        "rerank.max_tokens",
-        "rerank.batch_size",
-        "rerank.threads",
-        "rerank.pause_seconds",
-        "qdrant.batch_documents",
-        "qdrant.average_terms",
-        "qdrant.keep_replaced_seconds",
-        "object_store.connect_timeout_seconds",
-        "object_store.max_concurrency",
-        "delivery.reconcile_seconds",
-        "delivery.republish_after_seconds",
-        "telemetry.span_retention_hours",
-        "defence.p95_seconds",
-        "evaluation",
-        "evaluation.window_runs",
-        "evaluation.window_hours",
-        "evaluation.least_judged",
-        "evaluation.grace_minutes",
-    }
-)
+    f"{section}.{name}"
+    for section, names in {
+        "search": "searxng_usd_per_call ddgs_usd_per_call empty_seconds merge_providers breaker_reset_seconds",
+        "crawl": "max_bytes sitemaps revisit max_redirects max_crawl_delay_seconds max_rate_wait_seconds "
+        "browser_recycle_seconds max_sitemap_urls",
+        "freshness": "host_half_life_days",
+        "chunk": "overlap_tokens",
+        "egress": "connect_timeout_seconds max_response_bytes max_connections idle_timeout_seconds "
+        "max_connection_seconds max_connections_per_crawl max_connections_per_host "
+        "max_bytes_per_crawl max_hosts_per_crawl resolver_threads",
+        "embed": "openai_max_retries openai_batch_tokens openai_long_texts openai_batch_bytes batch_size "
+        "batch_tokens cache_entries",
+        "index": "merge_factor max_segments background_merge_chunks verify_on_open journal_segment_bytes "
+        "flush_chunks term_heap_bytes refresh_after_seconds",
+        "query": "candidates lexical_strength rrf_k alpha beta max_query_terms title_boost heading_boost "
+        "code_boost diversity reload_timeout_seconds",
+        "rerank": "max_tokens batch_size threads pause_seconds",
+        "qdrant": "batch_documents average_terms keep_replaced_seconds",
+        "object_store": "connect_timeout_seconds max_concurrency",
+        "delivery": "reconcile_seconds republish_after_seconds",
+        "telemetry": "span_retention_hours",
+        "defence": "p95_seconds",
+        "evaluation": "window_runs window_hours least_judged grace_minutes",
+    }.items()
+    for name in names.split()
+) | {"evaluation"}
 """Settings of earlier versions that are constants since 0.4, each beside the code that uses it. Those that
 stand beside the settings are not listed: `constants_of` finds them."""
 
@@ -123,6 +77,7 @@ def variable_of(name: str) -> str:
 def unknown_variables(settings: type[BaseModel], environment: Mapping[str, str]) -> list[str]:
     """The `SLUICE_*` variables that set nothing, as their dotted names would be."""
     known, fields = names_of(settings), settings.model_fields
+    tables = tuple(f"{one}." for one in known)  # a part of a setting that is a table, as `embed.corpora` is
     found = []
     for variable in sorted(environment):
         if not variable.upper().startswith(PREFIX) or variable.upper() in NO_SETTINGS:
@@ -130,7 +85,7 @@ def unknown_variables(settings: type[BaseModel], environment: Mapping[str, str])
         name = variable[len(PREFIX) :].lower().replace("__", ".")
         section = name.partition(".")[0]
         is_json_of_section = section == name and section in fields
-        if name not in known and not is_json_of_section and not _is_below(name, known):
+        if name not in known and not is_json_of_section and not name.startswith(tables):
             found.append(name)
     return found
 
@@ -168,11 +123,6 @@ def _fields(settings: type[BaseModel]) -> Iterator[tuple[str, bool]]:
             yield from ((f"{name}.{below}", is_fixed) for below, is_fixed in _fields(field.annotation))
         else:
             yield name, any(isinstance(one, Fixed) for one in field.metadata)
-
-
-def _is_below(name: str, known: frozenset[str]) -> bool:
-    """Whether it sets a part of a setting that is a table, as `embed.corpora` is."""
-    return any(name.startswith(f"{one}.") for one in known)
 
 
 def origins(settings: type[BaseModel], file: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:

@@ -289,18 +289,14 @@ def load_settings(**overrides: Any) -> Settings:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(config or CONFIG_FILE, f"no TOML: {error}", "mend it, or write a new one") from error
-    file = _file_of()
+    path = config_file()
+    file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
     for name in constants_of(Settings):
         if is_in(file, name):
             wrong[name] = _wrong(name, UNKNOWN)
     if wrong:
         raise _together(list(wrong.values()))
     return settings
-
-
-def _file_of() -> dict[str, Any]:
-    path = config_file()
-    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
 def stray_variables() -> list[str]:

@@ -63,12 +63,14 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
 
     `worker` is the name of a process that consumes, under which the broker records what it has taken.
     """
+    # Who names the transport must name TLS too: kombu sees it in the scheme, but only of its own transports.
+    tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if settings.broker_location.startswith("rediss://") else None
     app = Celery("sluice", set_as_current=False, fixups=())  # the only one there is looks for Django
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
         broker_url=settings.broker_location,
         broker_transport=kombu_transport(),
-        broker_use_ssl=_tls(settings.broker_location),
+        broker_use_ssl=tls,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=10,
@@ -122,11 +124,6 @@ def kombu_transport() -> str:
         consequence="messages cost more, and a malformed one can stop a worker",
     )
     return "kombu.transport.redis:Transport"
-
-
-def _tls(broker_url: str) -> dict[str, ssl.VerifyMode] | None:
-    """Who names the transport must name TLS too: kombu sees it in the scheme, but only of its own transports."""
-    return {"ssl_cert_reqs": ssl.CERT_REQUIRED} if broker_url.startswith("rediss://") else None
 
 
 def pool_size(settings: Settings, stage: Queue) -> int:

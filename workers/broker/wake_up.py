@@ -7,9 +7,11 @@ import json
 import re
 import reprlib
 import secrets
-from typing import Any
+from typing import Literal
 
-from sluice.contracts.errors import InvalidInput, MalformedEvent
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sluice.contracts.errors import InvalidInput, MalformedEvent, first_problem
 from sluice.contracts.outcome import DeadLetterReason
 from sluice.workers.broker.celery_app import HANDLE_TASK
 from sluice.workers.broker.keys import EXCHANGE
@@ -41,6 +43,33 @@ def make_wake_up(event_id: str, stage: str) -> str:
     )
 
 
+class _Part(BaseModel):
+    """A part of a message as kombu writes it. What else stands in it is ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Headers(_Part):
+    task: str
+
+
+class _Route(_Part):
+    exchange: str
+    routing_key: str
+
+
+class _Properties(_Part):
+    delivery_tag: str
+    delivery_info: _Route
+    body_encoding: Literal["base64"]
+
+
+class _Message(_Part):
+    headers: _Headers
+    properties: _Properties
+    body: str
+
+
 def wake_up_in(item: bytes, stage: str) -> str:
     """The id of the event for which a raw item of this stage's queue was published.
 
@@ -48,50 +77,21 @@ def wake_up_in(item: bytes, stage: str) -> str:
         MalformedEvent: it is no wake-up: not JSON, or a part that a wake-up has is missing or wrong.
         InvalidInput: it is for another task or another queue.
     """
-    envelope = _object(_parsed(item), "item")
-    headers, properties = _object(envelope.get("headers"), "headers"), _object(envelope.get("properties"), "properties")
-    route = _object(properties.get("delivery_info"), "properties.delivery_info")
-    _text(properties.get("delivery_tag"), "properties.delivery_tag")
-    body = _body(_text(envelope.get("body"), "body"), properties.get("body_encoding"))
-    _check_task(_text(headers.get("task"), "headers.task"))
-    _check_route(_text(route.get("exchange"), "exchange"), _text(route.get("routing_key"), "routing_key"), stage)
-    return _announced(body)
-
-
-def reason_of(refusal: InvalidInput) -> DeadLetterReason:
-    """The dead letter's reason for an item that `wake_up_in` refused."""
-    return "malformed" if isinstance(refusal, MalformedEvent) else "unroutable"
-
-
-def _parsed(item: bytes) -> object:
     if len(item) > MOST_ITEM_BYTES:
         raise MalformedEvent("item", f"{len(item)} bytes", f"a wake-up has {MOST_ITEM_BYTES} at most")
-    return _json("item", item)
-
-
-def _body(text: str, encoding: object) -> object:
-    if encoding != "base64":
-        raise MalformedEvent("properties.body_encoding", f"{_shown(encoding)} where base64 belongs")
     try:
-        return _json("body", base64.b64decode(text, validate=True))
-    except ValueError as error:
-        raise MalformedEvent("body", f"no base64: {error}") from error
-
-
-def _check_task(task: str) -> None:
+        message = _Message.model_validate(json.loads(item.decode()))
+        body = json.loads(base64.b64decode(message.body, validate=True).decode())
+    except ValidationError as error:
+        raise MalformedEvent(*first_problem(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedEvent("item", f"no JSON, or its body no JSON in base64: {error}") from error
+    task, route = message.headers.task, message.properties.delivery_info
     if task != HANDLE_TASK:
         raise InvalidInput("headers.task", f"{_shown(task)} is no task of this queue", f"send {HANDLE_TASK}")
-
-
-def _check_route(exchange: str, routing_key: str, stage: str) -> None:
-    if exchange != EXCHANGE or routing_key.partition(".")[0] != stage:
-        sent = f"{_shown(routing_key)} of exchange {_shown(exchange)}"
-        raise InvalidInput(
-            "properties.delivery_info", f"{sent} is not for {stage}", f"send {stage}.permit to {EXCHANGE}"
-        )
-
-
-def _announced(body: object) -> str:
+    if route.exchange != EXCHANGE or route.routing_key.partition(".")[0] != stage:
+        sent, remedy = f"{_shown(route.routing_key)} of {_shown(route.exchange)}", f"send {stage}.permit to {EXCHANGE}"
+        raise InvalidInput("properties.delivery_info", f"{sent} is not for {stage}", remedy)
     match body:
         case [[str(event_id)], dict(named), dict(embedded)] if not named and not any(embedded.values()):
             if _EVENT_ID.fullmatch(event_id):
@@ -99,23 +99,9 @@ def _announced(body: object) -> str:
     raise MalformedEvent("body", f"{_shown(body)} is no event id", "send [[event id], {}, {}]")
 
 
-def _json(field: str, text: bytes) -> object:
-    try:
-        return json.loads(text.decode())
-    except (ValueError, RecursionError) as error:
-        raise MalformedEvent(field, f"no JSON: {error}") from error
-
-
-def _object(value: object, field: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise MalformedEvent(field, f"{_shown(value)} where an object belongs")
-    return value
-
-
-def _text(value: object, field: str) -> str:
-    if not isinstance(value, str):
-        raise MalformedEvent(field, f"{_shown(value)} where a text belongs")
-    return value
+def reason_of(refusal: InvalidInput) -> DeadLetterReason:
+    """The dead letter's reason for an item that `wake_up_in` refused."""
+    return "malformed" if isinstance(refusal, MalformedEvent) else "unroutable"
 
 
 def _shown(value: object) -> str:

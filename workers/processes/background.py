@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from sluice.contracts.event import Queue
 from sluice.contracts.outcome import DeadLetterReason
 from sluice.otel import metrics
 from sluice.workers.broker.celery_app import POOLS, pool_size
-from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS, PRESENCE_TTL_SECONDS
+from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.process_group import (
     belongs_to,
@@ -44,16 +45,14 @@ TIDY_SECONDS = 2.0
 """How often a worker looks for messages that are no wake-ups, and for what a dead worker had taken."""
 
 
-def announce_presence(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
-    """Say every few seconds that a worker of each stage is there."""
-    while not stopping.is_set():
-        for stage in process.stages:
-            at_once = 1 if POOLS[stage].kind == "solo" else pool_size(process.settings, stage)
-            transport.say_present(stage, process.name, at_once)
-        stopping.wait(PRESENCE_TTL_SECONDS / 3)
+def announce_presence(process: WorkerProcess, transport: Transport) -> None:
+    """Say that a worker of each stage is there."""
+    for stage in process.stages:
+        at_once = 1 if POOLS[stage].kind == "solo" else pool_size(process.settings, stage)
+        transport.say_present(stage, process.name, at_once)
 
 
-def watch_itself(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
+def watch_itself(transport: Transport, process: WorkerProcess, stopping: threading.Event) -> None:
     """End a process that takes nothing although wake-ups wait, or in which a thread hangs with no event in hand.
 
     The supervisor, or the container engine, starts it again.
@@ -88,27 +87,28 @@ def release_claims_of_children(process: WorkerProcess) -> None:
 
     os.register_at_fork(before=forking.acquire, after_in_parent=after_fork, after_in_child=forking.release)
 
-    def mind(stopping: threading.Event) -> None:
+    def mind(process: WorkerProcess, stopping: threading.Event) -> None:
         known: set[str] = set()
         while not stopping.wait(LOOK_SECONDS):
             with forking:
                 living = {process.name, *(child_name(process.name, one) for one in _living_children())}
                 if forked.is_set() or known - living:  # who came and went between two looks was never known
                     forked.clear()
-                    _hand_back_of_children(process, living)
+                    is_gone = partial(_is_child_of, process.name, living)
+                    hand_back(process.settings, is_gone, died=True)
             known = living
 
     forked.set()
     process.serve(mind, "children")
 
 
-def _hand_back_of_children(process: WorkerProcess, living: set[str]) -> None:
-    hand_back(process.settings, lambda name: belongs_to(name, process.name) and name not in living, died=True)
+def _is_child_of(worker: str, living: Collection[str], name: str) -> bool:
+    """Whether `name` belongs to the worker, and to none of its processes that are alive."""
+    return belongs_to(name, worker) and name not in living
 
 
 def _living_children() -> set[int]:
-    mine = (process for process in all_processes() if process.parent == os.getpid())
-    return {process.pid for process in mine if process.state != ZOMBIE}
+    return {one.pid for one in all_processes() if one.parent == os.getpid() and one.state != ZOMBIE}
 
 
 def keep_queues_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
@@ -186,29 +186,10 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
         log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
 
 
-def feed_graph_server(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Send a graph server what changed of the graph."""
-    from sluice.workers.processes.watches import graph
-
-    feed = graph.GraphServerFeed(process.context)
-    while not stopping.wait(graph.SERVER_LOOK_SECONDS):
-        feed.look()
-
-
-def write_cypher_files(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Write each published graph for the Cypher engine as well."""
-    from sluice.workers.processes.watches import graph
-
-    watch = graph.CypherFiles(process.context)
-    while not stopping.wait(graph.CYPHER_LOOK_SECONDS):
-        watch.look()
-
-
-def watch_embedder(process: WorkerProcess, stopping: threading.Event) -> None:
-    """While an embedding endpoint is out of reach, say so, and see whether it is back."""
+def look_at_embedder(process: WorkerProcess) -> None:
+    """See whether each embedding endpoint answers; where one is out of reach, say so."""
     context = process.context
-    while not stopping.wait(EMBEDDER_LOOK_SECONDS):
-        for endpoint in tuple(context.embedding_endpoints):
-            endpoint.probe()
-            if why := endpoint.failure:
-                context.transport.say_embedder_down(f"{endpoint.fingerprint}: {why}")
+    for endpoint in tuple(context.embedding_endpoints):
+        endpoint.probe()
+        if why := endpoint.failure:
+            context.transport.say_embedder_down(f"{endpoint.fingerprint}: {why}")

@@ -39,7 +39,7 @@ class Chore:
 
     name: str
     every_seconds: float
-    do: Callable[[], None]
+    do: Callable[[], object]
     due_at: float = 0.0
 
 
@@ -50,24 +50,25 @@ class Maintenance:
         self._context = context
         self._clock = clock
         self._room = DiskRoom(context.settings.data_dir)
-        self._corpora = corpora.CorpusWatch(context.settings.index_root, context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
         self._is_short = False
         self._broker_keeps_file = False  # not known: an earlier process may have told it otherwise
         self._stages_are_paused: bool | None = None  # not known
+        settings = context.settings
+        watch = corpora.CorpusWatch(settings.index_root, settings.data_dir)
         evaluation = gate.EvaluationWatch(context.ledger, context.profiles)
         schedule, defence = corpora.FreshnessSchedule(context), self_defence.SelfDefence(context)
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
-            Chore("corpora", corpora.CORPUS_LOOK_SECONDS, self._watch_corpora),
-            Chore("budget", gate.BUDGET_LOOK_SECONDS, self._measure_budget),
+            Chore("budget", gate.BUDGET_LOOK_SECONDS, lambda: gate.measure_budget(settings.budget, context.ledger)),
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
             Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
             Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
             Chore("rollouts", gate.ROLLOUT_LOOK_SECONDS, gate.RolloutWatch(context).look),
             Chore("evaluation", gate.EVALUATION_LOOK_SECONDS, evaluation.look),
+            *([Chore("corpora", corpora.CORPUS_LOOK_SECONDS, watch.look)] if settings.index.engine == "local" else []),
             *([Chore("freshness", schedule.look_seconds, schedule.look)] if schedule.is_on else []),
             *([Chore("self_defence", self_defence.LOOK_SECONDS, defence.look)] if defence.is_on else []),
         ]
@@ -78,14 +79,11 @@ class Maintenance:
         """Do what is due."""
         for chore in self._chores:
             if self._clock() >= chore.due_at:
-                self._do(chore)
+                try:
+                    chore.do()
+                except (Unavailable, *BROKER_ERRORS) as error:
+                    log.warning("chore_failed", chore=chore.name, error=repr(error))
                 chore.due_at = self._clock() + chore.every_seconds
-
-    def _do(self, chore: Chore) -> None:
-        try:
-            chore.do()
-        except (Unavailable, *BROKER_ERRORS) as error:
-            log.warning("chore_failed", chore=chore.name, error=repr(error))
 
     def _spare_the_disk(self) -> None:
         """While the disk is short of room, let the embedded broker write no file and pause the stages that fill it.
@@ -119,13 +117,6 @@ class Maintenance:
                 if paused.why == DISK_SHORT:
                     ledger.resume(paused.stage)
         self._stages_are_paused = pause
-
-    def _watch_corpora(self) -> None:
-        if self._context.settings.index.engine == "local":
-            self._corpora.look()
-
-    def _measure_budget(self) -> None:
-        gate.measure_budget(self._context.settings.budget, self._context.ledger.used_today())
 
     def _remove_read_pages(self) -> None:
         """Whoever holds the lease: what one finds removed, the other does not miss."""

@@ -80,27 +80,35 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def send_signals_to(mouth: socket.socket) -> None:
+    """Write the number of each signal that is to end this process to `mouth`. To be called in the main thread.
+
+    One that nohup(1) has switched off stays so.
+    """
+    mouth.setblocking(False)
+    signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    for number in ENDING_SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _note)
+
+
 def hear_signals(heard: Callable[[int], None]) -> None:
     """Call `heard`, in a thread of its own, with the number of each signal that is to end this process.
 
     Whatever the main thread is busy with, the signal is heard. To be called in the main thread.
     """
     ear, mouth = socket.socketpair()
-    mouth.setblocking(False)
-    signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-    for number in ENDING_SIGNALS:
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1) means what it says
-            signal.signal(number, _note)
+    send_signals_to(mouth)
+
+    def hear() -> None:
+        with mouth:  # the end that the kernel writes to stays open for as long as this thread listens
+            while numbers := ear.recv(16):
+                for number in numbers:
+                    if number in ENDING_SIGNALS:
+                        heard(number)
+
     os.register_at_fork(after_in_child=_stop_hearing)
-    threading.Thread(target=_hear, args=(ear, mouth, heard), name="signals", daemon=True).start()
-
-
-def _hear(ear: socket.socket, _mouth: socket.socket, heard: Callable[[int], None]) -> None:
-    """The kernel writes to the other end, which is kept open by being handed in."""
-    while numbers := ear.recv(16):
-        for number in numbers:
-            if number in ENDING_SIGNALS:
-                heard(number)
+    threading.Thread(target=hear, name="signals", daemon=True).start()
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:

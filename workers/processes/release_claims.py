@@ -30,7 +30,8 @@ def hand_back(settings: Settings, is_gone: Callable[[str], bool], *, died: bool)
         Unavailable: the ledger does not answer; the leases will run out.
         InvalidSetting: there is no broker. What was freed is published by the reconciler.
     """
-    gone = [name for name in _holders(settings) if is_gone(name)]
+    with closing(Database(settings.ledger_location)) as database, database.reading() as connection:
+        gone = [name for name in connection.execute(_HOLDERS).scalars() if is_gone(name)]
     if not gone:
         return 0
     most = settings.delivery.max_deliveries
@@ -42,9 +43,3 @@ def hand_back(settings: Settings, is_gone: Callable[[str], bool], *, died: bool)
         transport.publish_wake_ups(freed)
     log.info("claims_handed_back", workers=gone, died=died, wake_ups=len(freed))
     return len(freed)
-
-
-def _holders(settings: Settings) -> list[str]:
-    """Everybody who has something claimed."""
-    with closing(Database(settings.ledger_location)) as database, database.reading() as connection:
-        return connection.execute(_HOLDERS).scalars()

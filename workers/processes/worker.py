@@ -12,6 +12,7 @@ import signal
 import socket
 import time
 import warnings
+from functools import partial
 
 import structlog
 from celery import Task
@@ -30,19 +31,19 @@ from sluice.ingest.chunk.language import map_model
 from sluice.otel import metrics
 from sluice.otel.logs import configure as configure_logs
 from sluice.workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size, stages_of
+from sluice.workers.broker.keys import PRESENCE_TTL_SECONDS
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.background import (
+    EMBEDDER_LOOK_SECONDS,
     announce_presence,
     answer_direct_queries,
-    feed_graph_server,
     follow_snapshots,
     keep_queues_tidy,
     keep_whole,
+    look_at_embedder,
     release_claims_of_children,
     stop_cancelled_work,
-    watch_embedder,
     watch_itself,
-    write_cypher_files,
 )
 from sluice.workers.processes.further_queues import IndexTurn, share_queues
 from sluice.workers.processes.process_group import (
@@ -150,35 +151,41 @@ def _begin_child(process: WorkerProcess) -> None:
     limit_memory(CHILD_MEMORY_BYTES)
     process.become_child()
     process.begin()
-    process.serve(lambda stopping: keep_queues_tidy(process, stopping), "tidy")
-    process.serve(lambda stopping: stop_cancelled_work(process, stopping), "cancellations")
+    process.serve(keep_queues_tidy, "tidy")
+    process.serve(stop_cancelled_work, "cancellations")
 
 
 def _warm(process: WorkerProcess) -> None:
-    _load_what_is_needed(process)
-    return_free_memory()
-
-
-def _load_what_is_needed(process: WorkerProcess) -> None:
+    """Load what the stages need, and start the threads that work beside their events."""
     process.begin()
-    process.serve(lambda stopping: keep_queues_tidy(process, stopping), "tidy")
-    process.serve(lambda stopping: stop_cancelled_work(process, stopping), "cancellations")
+    process.serve(keep_queues_tidy, "tidy")
+    process.serve(stop_cancelled_work, "cancellations")
+    graph = process.settings.graph
     if {"embed", "query"} & set(process.stages):
         _load_embedder(process)
-        process.serve(lambda stopping: watch_embedder(process, stopping), "embedder")
+        process.repeat(EMBEDDER_LOOK_SECONDS, partial(look_at_embedder, process), "embedder")
     if "index" in process.stages:
-        process.serve(lambda stopping: keep_whole(process, stopping), "heal")
-    if "graph" in process.stages and process.settings.graph.enabled and process.settings.graph.url:
-        process.serve(lambda stopping: feed_graph_server(process, stopping), "graph-server")
-    if "graph" in process.stages and process.settings.graph.enabled and process.settings.graph.cypher:
-        process.serve(lambda stopping: write_cypher_files(process, stopping), "cypher-files")
+        process.serve(keep_whole, "heal")
+    if "graph" in process.stages and graph.enabled:
+        from sluice.workers.processes.watches.graph import (
+            CYPHER_LOOK_SECONDS,
+            SERVER_LOOK_SECONDS,
+            CypherFiles,
+            GraphServerFeed,
+        )
+
+        if graph.url:
+            process.repeat(SERVER_LOOK_SECONDS, GraphServerFeed(process.context).look, "graph-server")
+        if graph.cypher:
+            process.repeat(CYPHER_LOOK_SECONDS, CypherFiles(process.context).look, "cypher-files")
     if "query" in process.stages:
         for corpus in process.context.readers.names():
             process.context.readers.reader(corpus).reload()
-        process.serve(lambda stopping: follow_snapshots(process, stopping), "snapshots")
-        process.serve(process.direct_reads.look_after_waiting, "waiting-reads")
+        process.serve(follow_snapshots, "snapshots")
+        process.serve(lambda _, stopping: process.direct_reads.look_after_waiting(stopping), "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
-            process.serve(lambda stopping: answer_direct_queries(process, stopping), f"reads-{number}")
+            process.serve(answer_direct_queries, f"reads-{number}")
+    return_free_memory()
 
 
 def _load_embedder(process: WorkerProcess) -> None:
@@ -201,6 +208,6 @@ def _come_forward(process: WorkerProcess) -> None:
     if settings.telemetry.metrics_address:
         metrics.serve_metrics(settings.telemetry.metrics_address)
     transport = Transport(settings)
-    process.serve(lambda stopping: announce_presence(process, transport, stopping), "presence")
-    process.serve(lambda stopping: watch_itself(process, transport, stopping), "watch")
+    process.repeat(PRESENCE_TTL_SECONDS / 3, partial(announce_presence, process, transport), "presence")
+    process.serve(partial(watch_itself, transport), "watch")
     log.info("worker_ready", stages=process.stages, worker=process.name)

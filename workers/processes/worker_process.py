@@ -168,13 +168,23 @@ class WorkerProcess:
         with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": "query"}):
             self.direct_reads.take(request)
 
-    def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
+    def repeat(self, every_seconds: float, look: Callable[[], object], name: str) -> None:
+        """Call `look` in a thread, at once and every so many seconds, until the process ends."""
+
+        def looking(_process: WorkerProcess, stopping: threading.Event) -> None:
+            while not stopping.is_set():
+                look()
+                stopping.wait(every_seconds)
+
+        self.serve(looking, name)
+
+    def serve(self, serving: Callable[[WorkerProcess, threading.Event], None], name: str) -> None:
         """Run `serving` in a thread until the process ends, again whenever something came between."""
 
         def keep_serving() -> None:
             while not self._stopping.is_set():
                 try:
-                    serving(self._stopping)
+                    serving(self, self._stopping)
                 except (SluiceError, ValidationError, *BROKER_ERRORS) as error:
                     log.warning("serving_interrupted", thread=name, error=repr(error))
                     self._stopping.wait(RECONNECT_SECONDS)

@@ -42,7 +42,7 @@ class TransientPages:
             Unavailable: the ledger does not answer.
         """
         by_run: defaultdict[str, dict[str, Path]] = defaultdict(dict)
-        for folder in self._folders():
+        for folder in self._root.iterdir() if self._root.is_dir() else ():
             run_id, _, crawl_id = folder.name.partition(_BETWEEN)
             by_run[run_id][crawl_id] = folder
         removed = 0
@@ -51,9 +51,3 @@ class TransientPages:
                 shutil.rmtree(folders[crawl_id], ignore_errors=True)  # another process may be at it
                 removed += 1
         return removed
-
-    def _folders(self) -> list[Path]:
-        try:
-            return list(self._root.iterdir())
-        except FileNotFoundError:
-            return []

@@ -9,13 +9,12 @@ killed plans the same again, and nothing is left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.contracts.gate import Limits
@@ -32,9 +31,6 @@ from sluice.ledger.ledger import Ledger
 from sluice.workers.context import Context
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
-
-if TYPE_CHECKING:
-    from sluice.index.journal.document_facts import DocumentFacts
 
 _LOOKED_UP_AT_ONCE = 500
 """Documents for which the ledger is asked in one transaction when they were seen last."""
@@ -133,22 +129,17 @@ def plan_refresh(prior: Path | None, current: Path, files: FreshnessFiles, at: d
 
 def _entries(context: Context, corpus: str) -> Iterator[ManifestEntry]:
     documents = context.readers.existing(corpus).all_facts()
-    while some := list(islice(documents, _LOOKED_UP_AT_ONCE)):
-        yield from _manifest_entries(some, context, corpus)
-
-
-def _manifest_entries(documents: Iterable[DocumentFacts], context: Context, corpus: str) -> Iterator[ManifestEntry]:
-    held = {facts.document_id: facts for facts in documents}
-    seen_at = context.page_memory.seen_at(corpus, tuple(held))
-    for document_id, facts in held.items():
-        fetched_at = facts.provenance.fetched_at
-        yield ManifestEntry(
-            url=facts.url or facts.file_path or document_id,
-            checksum=facts.checksum,
-            document_id=document_id,
-            fetched_at=max(fetched_at, seen_at.get(document_id, fetched_at)),
-            source=facts.provenance.source,
-        )
+    while held := {facts.document_id: facts for facts in islice(documents, _LOOKED_UP_AT_ONCE)}:
+        seen_at = context.page_memory.seen_at(corpus, tuple(held))
+        for document_id, facts in held.items():
+            fetched_at = facts.provenance.fetched_at
+            yield ManifestEntry(
+                url=facts.url or facts.file_path or document_id,
+                checksum=facts.checksum,
+                document_id=document_id,
+                fetched_at=max(fetched_at, seen_at.get(document_id, fetched_at)),
+                source=facts.provenance.source,
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from sluice.workers.wiring.graph.directives import is_graphed
 def check_health(context: Context) -> Health:
     """The state of every part. Asks each once, within its own time limit; raises nothing."""
     checks = {
-        "broker": _asked(lambda: _broker(context)),
+        "broker": _asked(lambda: HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})),
         "ledger": _asked(lambda: _ledger(context)),
         "disk": _asked(lambda: _disk(context)),
         "workers": _asked(lambda: _workers(context)),
@@ -34,10 +34,6 @@ def _asked(ask: Callable[[], HealthCheck]) -> HealthCheck:
         return ask()
     except (SluiceError, *BROKER_ERRORS) as error:
         return HealthCheck(ok=False, detail=str(error) or repr(error))
-
-
-def _broker(context: Context) -> HealthCheck:
-    return HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})
 
 
 def _ledger(context: Context) -> HealthCheck:

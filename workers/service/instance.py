@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.workers.broker.direct_query import QueryPool
+from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.service.api_keys import ApiKeys
 from sluice.workers.service.dead_letters import DeadLetterDesk, ReplayDesk
@@ -16,6 +18,8 @@ from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
+
+__all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
 
 PUBLISH_PATIENCE_SECONDS = 2.0
 """How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from sluice.contracts.document import Document, Provenance, Scalar, document_id_for
+from sluice.contracts.document import Document, Provenance, document_id_for
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.trust import Signature
 from sluice.ingest.extract.charset import decode
@@ -241,14 +241,15 @@ def _beir_document(line: bytes, where: str, now: datetime) -> Document | None:
     text, title = _string(fields, "text", where), _string(fields, "title", where).strip()
     if not text.strip() and not title:
         return None
-    metadata = fields.get("metadata")
+    given = fields.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
     try:
         return Document(
             id=_id(fields, where),
             title=title or None,
             media_type=PLAIN,
             text=text if text.strip() else title,
-            metadata=_scalars(metadata) if isinstance(metadata, dict) else {},
+            metadata={key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)},
             provenance=Provenance(source="file", fetched_at=now),
         )
     except ValidationError as error:
@@ -289,7 +290,3 @@ def _string(fields: dict[str, Any], name: str, where: str) -> str:
     if not isinstance(found, str):
         raise InvalidInput(where, f"{name} is {'missing' if found is None else 'not a text'}")
     return found
-
-
-def _scalars(metadata: dict[str, Any]) -> dict[str, Scalar]:
-    return {key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)}

@@ -326,10 +326,15 @@ class Service:
         crawl_limits = set_rendering(lower_limits(self._context.crawl_limits, limits), render, screenshot=screenshot)
         crawl_limits = crawl_limits.model_copy(update={"max_pages": pages, "max_bytes": size})
         directed = make_crawl_directives(urls, compute_allowance(pages, crawl_limits, ceilings), crawl_limits)
-        left_out = [Next(GapFound(gap=_no_room_for(url, len(urls), ceilings))) for url in urls[len(directed) :]]
+        lifts = _lifts(len(urls), ceilings)
         if not directed:
-            raise BudgetExhausted(f"there is no room for a page: {_lifts(len(urls), ceilings)}")
-        return [*directed, *left_out]
+            raise BudgetExhausted(f"there is no room for a page: {lifts}")
+        why = f"the run has no room for all of its {len(urls)} pages"
+        left_out = (
+            Gap(stage="crawl", subject=url, reason="budget_exhausted", detail=why, lifted_by=lifts)
+            for url in urls[len(directed) :]
+        )
+        return [*directed, *(Next(GapFound(gap=gap)) for gap in left_out)]
 
     def _submission(self, batch: Sequence[Document]) -> Next:
         raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
@@ -352,11 +357,6 @@ def _has_few_pages(run: NewRun) -> bool:
 def _entering(first: Sequence[Next]) -> Counter[Queue]:
     """How many events enter each stage."""
     return Counter(one.body.queue for one in first if one.body.queue)
-
-
-def _no_room_for(url: str, pages: int, ceilings: Ceilings) -> Gap:
-    why = f"the run has no room for all of its {pages} pages"
-    return Gap(stage="crawl", subject=url, reason="budget_exhausted", detail=why, lifted_by=_lifts(pages, ceilings))
 
 
 def _lifts(pages: int, ceilings: Ceilings) -> str:

@@ -73,7 +73,8 @@ class Inspection(Step):
         for one in batch.documents:
             check_cancelled()
             found = self.inspector.inspect(one)
-            _count_private(found)
+            for span in (span for chunk in found.chunks if chunk.inspection for span in chunk.inspection.private):
+                metrics.PRIVATE_FOUND.labels("secret" if span.is_secret else span.kind).inc()
             decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
             document = _with_releases(found, decided)
             documents.append(document)
@@ -100,12 +101,6 @@ class Inspection(Step):
         fetched_at = {one.document_id: one.provenance.fetched_at for one in emptied}
         gone = tuple(name for name, facts in held.items() if facts.provenance.fetched_at <= fetched_at[name])
         return (Next(DocumentsRemoved(document_ids=gone)),) if gone else ()
-
-
-def _count_private(document: ChunkedDocument) -> None:
-    for chunk in document.chunks:
-        for span in chunk.inspection.private if chunk.inspection else ():
-            metrics.PRIVATE_FOUND.labels("secret" if span.is_secret else span.kind).inc()
 
 
 def _is_let_through(chunk: Chunk) -> bool:

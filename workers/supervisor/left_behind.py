@@ -114,18 +114,14 @@ def end_left_behind(left: Mapping[str, int]) -> None:
         everybody += [process_id, *(process.pid for process in descendants(process_id, processes))]
     for process_id in everybody:
         _kill(process_id)
-    _await_gone(everybody)
+    deadline = time.monotonic() + GONE_SECONDS
+    while any(map(_lives, everybody)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
 
 
 def _kill(process_id: int) -> None:
     with suppress(ProcessLookupError, PermissionError):  # a helper of root's ends by itself
         os.kill(process_id, signal.SIGKILL)
-
-
-def _await_gone(process_ids: Collection[int]) -> None:
-    deadline = time.monotonic() + GONE_SECONDS
-    while any(map(_lives, process_ids)) and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
 
 
 def _lives(process_id: int) -> bool:

@@ -218,7 +218,7 @@ class Supervisor:
         finally:
             if output is not None:
                 os.close(output)
-        self._write_process_table()
+        self._table.write({child.name: child.pid for child in self.children if child.pid})
 
     def _log_file(self, name: str) -> int | None:
         if self.log_dir is None:
@@ -229,9 +229,6 @@ class Supervisor:
     def child_environment(self) -> Mapping[str, str]:
         """The environment of the processes."""
         return {**os.environ, **environment_of(self.settings)}
-
-    def _write_process_table(self) -> None:
-        self._table.write({child.name: child.pid for child in self.children if child.pid})
 
     @property
     def known_children(self) -> set[int]:
@@ -254,7 +251,9 @@ class Supervisor:
             if ticks % TIDY_TICKS == 0:
                 end_orphans(self.known_children)
             if ticks % EXAMINE_TICKS == 0:
-                self._examine()
+                self.weigh_workers()
+                if self.task_queue.is_idle:
+                    self.examine_reconciler()
 
     def look_after(self, child: Child, passed_seconds: float) -> None:
         """Listen to the process and do what is due: kill it, record its death, start it again."""
@@ -293,10 +292,8 @@ class Supervisor:
         end_orphans(self.known_children)
         if child.is_worker:
             died = process.returncode != 0  # else it was asked to end, and what it left is no fault of its events
-            self.task_queue.do(lambda: self._hand_back(child, process.pid, died=died))
-
-    def _hand_back(self, child: Child, process_id: int, *, died: bool = True) -> None:
-        self.release_claims([worker_name(child.stage, process_id)], died=died)
+            names = [worker_name(child.stage, process.pid)]
+            self.task_queue.do(lambda: self.release_claims(names, died=died))
 
     def release_claims(self, workers: Collection[str], *, died: bool) -> None:
         """Release what these workers had claimed; with `died` each of their events counts a death."""
@@ -304,11 +301,6 @@ class Supervisor:
             hand_back(self.settings, lambda name: any(belongs_to(name, worker) for worker in workers), died=died)
         except (SluiceError, *BROKER_ERRORS) as error:
             log.warning("hand_back_failed", workers=list(workers), error=repr(error))
-
-    def _examine(self) -> None:
-        self.weigh_workers()
-        if self.task_queue.is_idle:
-            self.examine_reconciler()
 
     def weigh_workers(self) -> None:
         """Ask workers to end that take more memory than they may."""
@@ -323,17 +315,14 @@ class Supervisor:
 
     def examine_reconciler(self) -> None:
         """Have it found out, in a process of its own, whether the reconciler still ticks."""
-        for child in self.children:
-            if child.name == "reconciler" and child.pid is not None:
-                self.task_queue.do(self._ask_of(child), self._judge_of(child, child.pid))
+        child = next((one for one in self.children if one.name == "reconciler" and one.pid is not None), None)
+        if child is None:
+            return
+        process_id, began = child.pid, child.started_at
 
-    def _ask_of(self, child: Child) -> Callable[[], None]:
         def ask() -> None:
-            raise SystemExit(LATE if reconciler_is_late(self.settings, time.monotonic() - child.started_at) else 0)
+            raise SystemExit(LATE if reconciler_is_late(self.settings, time.monotonic() - began) else 0)
 
-        return ask
-
-    def _judge_of(self, child: Child, process_id: int) -> Callable[[int], None]:
         def judge(code: int) -> None:
             if child.pid != process_id:
                 return
@@ -341,7 +330,7 @@ class Supervisor:
             if self.late_seconds >= self.settings.delivery.deaf_after_seconds:
                 child.condemned, self.late_seconds = "it does not tick", 0.0
 
-        return judge
+        self.task_queue.do(ask, judge)
 
     # -- ending
 

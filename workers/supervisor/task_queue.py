@@ -10,12 +10,11 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from types import FrameType
 from typing import NamedTuple
 
 import structlog
 
-from sluice.workers.processes.process_group import ENDING_SIGNALS
+from sluice.workers.processes.process_group import ENDING_SIGNALS, send_signals_to
 from sluice.workers.supervisor.child import Forked, fork
 
 log = structlog.get_logger(__name__)
@@ -107,14 +106,9 @@ class SignalInbox:
 
     def open(self) -> None:
         """Take the signals over. One that nohup(1) has switched off stays so."""
-        reading, writing = socket.socketpair()
-        reading.setblocking(False)
-        writing.setblocking(False)
-        self._ends = reading, writing
-        signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        for number in ENDING_SIGNALS:
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, _note)
+        self._ends = socket.socketpair()
+        self._ends[0].setblocking(False)
+        send_signals_to(self._ends[1])
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -129,7 +123,3 @@ class SignalInbox:
         reading = self._ends[0]
         ready, _, _ = select.select([reading], [], [], timeout_seconds)
         return tuple(number for number in reading.recv(64) if number in ENDING_SIGNALS) if ready else ()
-
-
-def _note(_number: int, _frame: FrameType | None) -> None:
-    """Python tells a signal's number to the wake-up descriptor only where it has a handler for it."""

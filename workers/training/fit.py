@@ -6,7 +6,7 @@ The model is a plain value of numbers; nothing of the library is needed to ask i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib import import_module
 from typing import Any
@@ -62,7 +62,7 @@ def fit_gate(examples: Sequence[Example], version: str, fingerprint: str, costs:
         terms=terms,
         costs=costs,
         thresholds=Thresholds.of_costs(costs),
-        **_calibrate(unseen, table),
+        **(_isotonic(unseen, table) if len(unseen) >= ISOTONIC_FROM else _platt(unseen, table)),
     )
 
 
@@ -120,11 +120,6 @@ def _scores(features: Floats, terms: Sequence[Term], bias: float) -> Floats:
             for row in features.tolist()
         ]
     )
-
-
-def _calibrate(scores: Floats, table: Table) -> dict[str, Any]:
-    fit: Callable[[Floats, Table], dict[str, Any]] = _isotonic if len(scores) >= ISOTONIC_FROM else _platt
-    return fit(scores, table)
 
 
 def _isotonic(scores: Floats, table: Table) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from sluice.contracts.errors import NotInstalled, needed
@@ -39,29 +38,27 @@ _log = logging.getLogger(__name__)
 
 def build_crawler(
     settings: Settings,
-    *,
     egress: EgressProxy,
     fetcher: Fetcher,
     memory: PageMemory,
-    hosts: HostMemory,
     host_stats: HostStats,
-    at_close: Callable[[Callable[[], None]], object],
+    closing: ExitStack,
 ) -> Crawler:
     """Fetches pages through the egress proxy, politely; with a browser where pages need one.
 
-    `at_close` is told what is to be closed with the process.
+    What it opens is closed with `closing`.
     """
-    crawl = settings.crawl
-    broker_url, instance = settings.broker_location, settings.instance
+    crawl, broker_url, instance = settings.crawl, settings.broker_location, settings.instance
     turns = HostRateLimit(
         crawl.requests_per_second_per_host,
         broker_url=broker_url,
         key_prefix=instance,
         check_cancelled=check_cancelled,
     )
-    at_close(turns.close)
     store = BrokerRobotsStore(broker_url, key_prefix=instance)
-    at_close(store.close)
+    hosts = HostMemory(broker_url, key_prefix=instance)
+    for part in (turns, store, hosts):
+        closing.callback(part.close)
     robots = RobotsCache(
         robots_fetch(fetcher, turns),
         user_agent=crawl.agent,
@@ -73,7 +70,7 @@ def build_crawler(
         _log.warning("pages are read without a browser: %s", NO_BROWSER)
     elif crawl.render != "never":
         browser = Browser(crawl, check_cancelled=check_cancelled, hidden=private_folders(settings))
-        at_close(browser.close)
+        closing.callback(browser.close)
     breakers = HostBreakers(
         host_rule(crawl.breaker_reset_seconds),
         clock=time.monotonic,

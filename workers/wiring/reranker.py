@@ -12,6 +12,7 @@ import structlog
 
 from sluice.index.settings import RerankSettings
 from sluice.otel import metrics
+from sluice.workers.wiring.observers import count_circuit_opened
 
 if TYPE_CHECKING:
     from sluice.index.search.rerank.base import Reranker, Scorer
@@ -47,7 +48,7 @@ def build_reranker(
         _scorer(settings, fetcher, hide),
         depth=settings.depth,
         timeout_seconds=settings.timeout_seconds,
-        breaker=Breaker(rule, clock=time.monotonic, on_open=_count_circuit_opened),
+        breaker=Breaker(rule, clock=time.monotonic, on_open=lambda: count_circuit_opened("reranker")),
         may_spend=may_spend,
         on_outcome=lambda outcome: metrics.RERANKS.labels(outcome).inc(),
     )
@@ -117,8 +118,3 @@ def posting(fetcher: Callable[[], Fetcher]) -> Post:
         return answer.status, answer.body
 
     return post
-
-
-def _count_circuit_opened() -> None:
-    metrics.BREAKERS_OPENED.labels("reranker").inc()
-    log.warning("left_alone", what="reranker")

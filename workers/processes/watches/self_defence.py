@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
@@ -89,7 +89,9 @@ class SelfDefence:
         """
         seen, rows = self._ledger.defences.rows()
         now = self._ledger.clock()
-        look = _Look({(_name(row), row.profile): DefenceState.model_validate_json(row.state) for row in rows})
+        look = _Look(
+            {(cast(DefenceName, row.name), row.profile): DefenceState.model_validate_json(row.state) for row in rows}
+        )
         place = Place(seen.decided_at, seen.run_id) if seen.writes else Place(now - LONGEST_SECONDS)
         runs, place = self._ledger.outcomes.page(place, now - self._grace_seconds, RUNS_AT_ONCE)
         for run in runs:
@@ -205,7 +207,3 @@ _HEALED_BY: dict[DefenceName, str] = {
     "freshness": "two windows of the trickle in which crawling gains freshness",
     "latency": "two windows of the trickle whose p95 is within the threshold",
 }
-
-
-def _name(row: DefenceRow) -> DefenceName:
-    return next(name for name in get_args(DefenceName) if name == row.name)

@@ -36,7 +36,9 @@ class FlagDesk:
     def states(self, caller: Caller) -> Sequence[FlagState]:
         """Every flag as it stands, and who decides it; which operator, when and why, is for operators."""
         states = self._context.flags.states()
-        return states if caller.role == "operator" else [_bare(state) for state in states]
+        if caller.role == "operator":
+            return states
+        return [FlagState(name=one.name, enabled=one.enabled, decided_by=one.decided_by) for one in states]
 
     def history(self, name: str) -> Sequence[OperatorAction]:
         """What operators did to a flag, in order.
@@ -64,10 +66,6 @@ class FlagDesk:
             with suppress(InvalidSetting):  # no broker is known; the reconciler finds what is ready
                 self._context.transport.publish(change.emitted)
         return FlagResult(state=change.state, run_id=change.run.run_id if change.run else None, purged=change.purged)
-
-
-def _bare(state: FlagState) -> FlagState:
-    return FlagState(name=state.name, enabled=state.enabled, decided_by=state.decided_by)
 
 
 def known_flag(name: str) -> FlagName:
