@@ -10,6 +10,7 @@ import hashlib
 import os
 import threading
 from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from sluice.contracts.ingest import SearchCompleted, SearchDirected
     from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from sluice.workers.runtime.standing_defences import StandingDefences
     from sluice.workers.wiring.inspector import GuardedInspection
     from sluice.workers.wiring.memory.projects import MemoryModel, ProjectMemories
-    from sluice.workers.wiring.searcher import Searcher
 
 Built = TypeVar("Built")
 
@@ -210,22 +211,29 @@ class Context:
             return self._fetchers[purpose]
 
     @lazy
-    def searcher(self) -> Searcher:
-        """Live search by the configured providers."""
+    def search_web(self) -> Callable[[SearchDirected], SearchCompleted]:
+        """Live search by the configured providers, in order of fail-over. Raises what `ingest.search.search` raises."""
         from sluice.ingest.search.build import build_providers
         from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
-        from sluice.workers.wiring.searcher import Searcher
+        from sluice.ingest.search.search import search
 
-        search, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
+        settings, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
         providers = build_providers(
-            search,
+            settings,
             fetcher=self.fetcher("search"),
             proxy_url=self.egress.url_for("search"),
             clock=utc_now,
             on_breaker_open=lambda: count_circuit_opened("provider"),
         )
-        quota = self.opened(BrokerQuota(broker_url, key_prefix=instance))
-        return Searcher(search, providers, quota, self.opened(BrokerEmptySearches(broker_url, key_prefix=instance)))
+        return partial(
+            search,
+            providers=providers,
+            quota=self.opened(BrokerQuota(broker_url, key_prefix=instance)),
+            settings=settings,
+            clock=utc_now,
+            check_cancelled=check_cancelled,
+            empty=self.opened(BrokerEmptySearches(broker_url, key_prefix=instance)),
+        )
 
     @lazy
     def page_memory(self) -> PageMemory:

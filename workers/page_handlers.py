@@ -5,6 +5,7 @@ The rules of handlers stand in `workers.handlers`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,11 +41,14 @@ if TYPE_CHECKING:
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.flags import FlagReader
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.searcher import Searcher
 
 
 def on_search_directed(
-    event: Event, egress: EgressProxy, searcher: Searcher, crawl_limits: CrawlLimits, flags: FlagReader
+    event: Event,
+    egress: EgressProxy,
+    search_web: Callable[[SearchDirected], SearchCompleted],
+    crawl_limits: CrawlLimits,
+    flags: FlagReader,
 ) -> Outcome | Postponable:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
@@ -55,7 +59,7 @@ def on_search_directed(
     except PolicyRefused as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     with egress_grant, egress_context(egress_grant.url):
-        outcome = _searched(directed, searcher, crawl_limits)
+        outcome = _searched(directed, search_web, crawl_limits)
     report = egress_grant.report()
     mark_refusals(report)
     if not isinstance(outcome, SearchFailed):
@@ -68,10 +72,12 @@ def on_search_directed(
     return done if is_shut_out else Postponable(done, PROVIDER_PAUSE_SECONDS, str(outcome))
 
 
-def _searched(directed: SearchDirected, searcher: Searcher, crawl_limits: CrawlLimits) -> Done | SearchFailed:
+def _searched(
+    directed: SearchDirected, search_web: Callable[[SearchDirected], SearchCompleted], crawl_limits: CrawlLimits
+) -> Done | SearchFailed:
     """What the providers found, and the crawls of it; or that none of them answered."""
     try:
-        answered = searcher.search(directed)
+        answered = search_web(directed)
     except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     except SearchFailed as failure:

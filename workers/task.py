@@ -168,7 +168,7 @@ def _go_on(worker: StageWorker) -> GoOn | None:
     """
     if not worker.pool or not worker.may_go_on():
         return None
-    stages = frozenset(stage for stage in worker.pool if POOLS[stage].kind == "threads")
+    stages = frozenset(stage for stage in worker.pool if POOLS[stage] == "threads")
     return GoOn(stages, worker.name, worker.context.settings.delivery.lease_seconds)
 
 

@@ -63,7 +63,7 @@ def freshness(
         if current is not None and prior is None:
             raise InvalidInput("prior", "is missing", "two manifests are compared: give --prior and --current")
         found = _asked_again(context, checked_corpus(corpus), timeout) if ask_again else None
-        files = FreshnessFiles(out) if out else files_of(context, checked_corpus(corpus))
+        files = FreshnessFiles.below(out) if out else files_of(context, checked_corpus(corpus))
         with files.locked():
             told = _planned(context, corpus, files, prior, current)
             exit_code = _carried_out(command, told["counts"], files, timeout, as_json=as_json)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import kombu
@@ -34,23 +33,17 @@ VERIFIED_KOMBU = frozenset({"5.7.0"})
 HARD_LIMIT_MARGIN_SECONDS = 3_600
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """How a stage runs: Celery's pool kind, and why it is that one."""
+PoolKind = Literal["threads", "solo", "prefork"]
 
-    kind: Literal["threads", "solo", "prefork"]
-    why: str
-
-
-POOLS: dict[Queue, Pool] = {
-    "gate": Pool("threads", "waits for the ledger"),
-    "search": Pool("threads", "waits for the network"),
-    "crawl": Pool("threads", "waits for the network and the browser"),
-    "chunk": Pool("prefork", "parses hostile bytes: a crash must cost one child"),
-    "embed": Pool("solo", "the model uses every core by itself"),
-    "index": Pool("solo", "one writer per corpus"),
-    "query": Pool("threads", "threads share one open generation"),
-    "graph": Pool("solo", "one writer of the published files"),
+POOLS: dict[Queue, PoolKind] = {
+    "gate": "threads",  # waits for the ledger
+    "search": "threads",  # waits for the network
+    "crawl": "threads",  # waits for the network and the browser
+    "chunk": "prefork",  # parses hostile bytes: a crash must cost one child
+    "embed": "solo",  # the model uses every core by itself
+    "index": "solo",  # one writer per corpus
+    "query": "threads",  # threads share one open generation
+    "graph": "solo",  # one writer of the published files
 }
 """How each stage runs by itself. In a process that several share, each has as many threads as its pool is large."""
 
@@ -136,7 +129,7 @@ def processes_of(settings: Settings) -> dict[str, int]:
 
     The stages of `pools.together` share a process. One of which several processes are wanted is parted from it.
     """
-    copies = {stage: pool_size(settings, stage) if POOLS[stage].kind == "solo" else 1 for stage in QUEUES}
+    copies = {stage: pool_size(settings, stage) if POOLS[stage] == "solo" else 1 for stage in QUEUES}
     groups = [[stage for stage in QUEUES if stage in group and copies[stage] == 1] for group in settings.pools.together]
     shared = {stage for group in groups for stage in group}
     groups += [[stage] for stage in QUEUES if stage not in shared]
@@ -171,6 +164,6 @@ def stages_of(name: str) -> tuple[Queue, ...]:
     if len(known) != len(stages):
         remedy = f"one of {', '.join(QUEUES)}, or several that share a process: gate+query"
         raise InvalidInput("stage", f"{name!r} is none", remedy)
-    if len(known) > 1 and any(POOLS[stage].kind == "prefork" for stage in known):
+    if len(known) > 1 and any(POOLS[stage] == "prefork" for stage in known):
         raise InvalidInput("stage", f"{name!r} cannot share a process: chunk has processes of its own", "part them")
     return known

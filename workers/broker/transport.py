@@ -306,20 +306,19 @@ class Transport:
         wait behind no event.
         """
         request = ReadRequest.of(query, self._instance, traceparent, timeout_seconds)
-        lane = reads_key(self._instance)
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.lpush(lane, request.model_dump_json())
-        pipe.expire(lane, REPLY_TTL_SECONDS)
-        pipe.execute()
+        self._push(reads_key(self._instance), request.model_dump_json())
         return request.reply_key
+
+    def _push(self, key: str, item: str | bytes, *, as_next: bool = False) -> None:
+        """Put an item on a list that is forgotten after `REPLY_TTL_SECONDS`; `as_next`: where the next one is taken."""
+        pipe = self._redis.pipeline(transaction=False)
+        (pipe.rpush if as_next else pipe.lpush)(key, item)
+        pipe.expire(key, REPLY_TTL_SECONDS)
+        pipe.execute()
 
     def put_back_read(self, request: ReadRequest) -> None:
         """Put a direct query that was taken before the query pool again, as the next one."""
-        lane = reads_key(self._instance)
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.rpush(lane, request.model_dump_json())
-        pipe.expire(lane, REPLY_TTL_SECONDS)
-        pipe.execute()
+        self._push(reads_key(self._instance), request.model_dump_json(), as_next=True)
 
     def next_read(self) -> ReadRequest | None:
         """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""
@@ -329,10 +328,7 @@ class Transport:
 
     def reply(self, key: str, payload: bytes) -> None:
         """Answer a direct query."""
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.lpush(key, payload)
-        pipe.expire(key, REPLY_TTL_SECONDS)
-        pipe.execute()
+        self._push(key, payload)
 
     def await_reply(self, key: str, timeout_seconds: float) -> bytes | None:
         """The reply to a direct query, or None when none came in time."""

@@ -26,7 +26,7 @@ from sluice.workers.processes.process_group import (
     belongs_to,
     child_name,
 )
-from sluice.workers.processes.procfs import ZOMBIE, all_processes
+from sluice.workers.processes.procfs import all_processes
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.processes.shutdown import DEAF, stacks
 from sluice.workers.processes.stall_detector import LOOK_SECONDS, StallDetector
@@ -48,7 +48,7 @@ TIDY_SECONDS = 2.0
 def announce_presence(process: WorkerProcess, transport: Transport) -> None:
     """Say that a worker of each stage is there."""
     for stage in process.stages:
-        at_once = 1 if POOLS[stage].kind == "solo" else pool_size(process.settings, stage)
+        at_once = 1 if POOLS[stage] == "solo" else pool_size(process.settings, stage)
         transport.say_present(stage, process.name, at_once)
 
 
@@ -108,7 +108,7 @@ def _is_child_of(worker: str, living: Collection[str], name: str) -> bool:
 
 
 def _living_children() -> set[int]:
-    return {one.pid for one in all_processes() if one.parent == os.getpid() and one.state != ZOMBIE}
+    return {one.pid for one in all_processes() if one.parent == os.getpid() and one.lives}
 
 
 def keep_queues_tidy(process: WorkerProcess, stopping: threading.Event) -> None:

@@ -23,7 +23,7 @@ from contextlib import suppress
 import structlog
 
 from sluice.workers.processes.process_group import hear_signals
-from sluice.workers.processes.procfs import all_processes, descendants
+from sluice.workers.processes.procfs import all_processes, descendants, kill
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -121,8 +121,7 @@ class Shutdown:
 def end_descendants() -> None:
     """Kill all that this process has started, and what that has started."""
     for process in descendants(os.getpid(), all_processes()):
-        with suppress(ProcessLookupError, PermissionError):  # gone already; a helper of root's ends by itself
-            os.kill(process.pid, signal.SIGKILL)
+        kill(process.pid)
 
 
 def stacks() -> str:

@@ -85,7 +85,7 @@ def run_worker(settings: Settings, name: str) -> None:
         process.handle(announced, task.request.delivery_info["routing_key"])
 
     sizes = {stage: pool_size(settings, stage) for stage in stages}
-    kind = POOLS[stages[0]].kind if len(stages) == 1 else "threads"
+    kind = POOLS[stages[0]] if len(stages) == 1 else "threads"
     app.conf.update(_limits(settings) if kind == "prefork" else {})
     _connect_signals(process, prefork=kind == "prefork")
     turn = IndexTurn(settings) if "index" in stages else None

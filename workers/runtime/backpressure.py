@@ -44,7 +44,7 @@ class Admission:
         self._ledger = ledger
         self._limits = limits
         self._clock = clock
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()
         self._looked_at = float("-inf")
         self._backlogs: Mapping[Queue, Backlog] = {}
         self._lanes: dict[tuple[Queue, int, str], int] = {}
@@ -57,7 +57,7 @@ class Admission:
             Overloaded: a stage is full, for everybody or for the run's lane; says when to come back.
         """
         with self._guard:
-            self._require_room(run, entering)
+            self.require_room(run, entering)
             for entry, events in entering.items():
                 self._admitted[entry] += events
                 self._admitted[entry, run.priority, tenant_queue_of(run)] += events
@@ -69,20 +69,13 @@ class Admission:
             Overloaded: as `admit`.
         """
         with self._guard:
-            self._require_room(run, entering)
-
-    def _require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
-        self._look()
-        for entry, events in entering.items():
-            for stage in PATHS[entry]:
-                self._require_room_in(stage, run, events)
-
-    def _look(self) -> None:
-        if self._clock() - self._looked_at > LOOK_SECONDS:
-            self._backlogs = self._ledger.backlogs()
-            self._looked_at = self._clock()
-            self._lanes.clear()
-            self._admitted.clear()
+            if self._clock() - self._looked_at > LOOK_SECONDS:
+                self._backlogs, self._looked_at = self._ledger.backlogs(), self._clock()
+                self._lanes.clear()
+                self._admitted.clear()
+            for entry, events in entering.items():
+                for stage in PATHS[entry]:
+                    self._require_room_in(stage, run, events)
 
     def _require_room_in(self, stage: Queue, run: NewRun, events: int) -> None:
         backlog = self._backlogs.get(stage, _NOTHING)

@@ -86,13 +86,10 @@ class BlobStore:
 
     def kept(self) -> Iterator[KeptBlob]:
         """Every blob, as it is met on disk."""
-        for first in _folders(self._root):
-            for second in _folders(first.path):
-                for entry in _entries(second.path):
-                    if entry.name.endswith(_SUFFIX):
-                        with suppress(FileNotFoundError):
-                            facts = entry.stat()
-                            yield KeptBlob(entry.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime)
+        for path in self._root.glob(f"*/*/*{_SUFFIX}"):
+            with suppress(FileNotFoundError):
+                facts = path.stat()
+                yield KeptBlob(path.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime)
 
     def remove_unused(self, sha256: str, since: float) -> bool:
         """Remove a blob that was not put since that moment (seconds since the epoch); whether it was removed."""
@@ -127,18 +124,6 @@ class BlobStore:
 
     def _path(self, ref: BlobRef) -> Path:
         return self._root / ref.sha256[:2] / ref.sha256[2:4] / f"{ref.sha256}{_SUFFIX}"
-
-
-def _folders(path: str | Path) -> Iterator[os.DirEntry[str]]:
-    return (entry for entry in _entries(path) if entry.is_dir(follow_symlinks=False))
-
-
-def _entries(path: str | Path) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(path) as entries:
-            yield from entries
-    except FileNotFoundError:
-        return
 
 
 def _unpack(packed: bytes, ref: BlobRef) -> bytes:

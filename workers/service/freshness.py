@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.contracts.gate import Limits
@@ -36,31 +37,24 @@ _LOOKED_UP_AT_ONCE = 500
 """Documents for which the ledger is asked in one transaction when they were seen last."""
 
 
-@dataclass(frozen=True, slots=True)
-class FreshnessFiles:
+class FreshnessFiles(NamedTuple):
     """The files of one corpus's freshness job."""
 
     folder: Path
+    last: Path
+    """The manifest of the last job that went through."""
+    current: Path
+    """The manifest of a job that has not gone through yet."""
+    plan: Path
+    """What has to be embedded or forgotten."""
+    decisions: Path
+    """What was decided, job after job."""
 
-    @property
-    def last(self) -> Path:
-        """The manifest of the last job that went through."""
-        return self.folder / "manifest.jsonl"
-
-    @property
-    def current(self) -> Path:
-        """The manifest of a job that has not gone through yet."""
-        return self.folder / "manifest.current.jsonl"
-
-    @property
-    def plan(self) -> Path:
-        """What has to be embedded or forgotten."""
-        return self.folder / "refresh_plan.jsonl"
-
-    @property
-    def decisions(self) -> Path:
-        """What was decided, job after job."""
-        return self.folder / "embedding_ledger.jsonl"
+    @classmethod
+    def below(cls, folder: Path) -> FreshnessFiles:
+        """The files of a job that keeps them in `folder`."""
+        names = ("manifest.jsonl", "manifest.current.jsonl", "refresh_plan.jsonl", "embedding_ledger.jsonl")
+        return cls(folder, *(folder / name for name in names))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -76,7 +70,7 @@ class FreshnessFiles:
 
 def files_of(context: Context, corpus: str) -> FreshnessFiles:
     """The files of the corpus's freshness job."""
-    return FreshnessFiles(context.settings.data_dir / "freshness" / corpus)
+    return FreshnessFiles.below(context.settings.data_dir / "freshness" / corpus)
 
 
 def write_current_manifest(context: Context, corpus: str, path: Path) -> int:

@@ -17,23 +17,19 @@ from sluice.workers.wiring.graph.directives import is_graphed
 
 def check_health(context: Context) -> Health:
     """The state of every part. Asks each once, within its own time limit; raises nothing."""
-    checks = {
-        "broker": _asked(lambda: HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})),
-        "ledger": _asked(lambda: _ledger(context)),
-        "disk": _asked(lambda: _disk(context)),
-        "workers": _asked(lambda: _workers(context)),
-        "embedder": _asked(lambda: _embedder(context)),
-        "snapshot": _asked(lambda: _snapshots(context)),
-        "graph": _asked(lambda: _graphs(context)),
-    }
+    checks = {name: _asked(check, context) for name, check in _CHECKS.items()}
     return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
 
 
-def _asked(ask: Callable[[], HealthCheck]) -> HealthCheck:
+def _asked(check: Callable[[Context], HealthCheck], context: Context) -> HealthCheck:
     try:
-        return ask()
+        return check(context)
     except (SluiceError, *BROKER_ERRORS) as error:
         return HealthCheck(ok=False, detail=str(error) or repr(error))
+
+
+def _broker(context: Context) -> HealthCheck:
+    return HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})
 
 
 def _ledger(context: Context) -> HealthCheck:
@@ -98,3 +94,14 @@ def _graphs(context: Context) -> HealthCheck:
         if view is None and problem == DAMAGED:
             damaged.append(f"{corpus}: {problem}")
     return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
+
+
+_CHECKS: dict[str, Callable[[Context], HealthCheck]] = {
+    "broker": _broker,
+    "ledger": _ledger,
+    "disk": _disk,
+    "workers": _workers,
+    "embedder": _embedder,
+    "snapshot": _snapshots,
+    "graph": _graphs,
+}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from sluice.workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
+from sluice.workers.processes.procfs import all_processes, descendants, facts_of, kill
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +46,7 @@ class ProcessTable:
             return {}
         then = started.get("started", {})
         found = {name: facts_of(pid) for name, pid in processes.items()}
-        living = {name: facts for name, facts in found.items() if facts and facts.state != ZOMBIE}
+        living = {name: facts for name, facts in found.items() if facts and facts.lives}
         return {name: facts.pid for name, facts in living.items() if facts.started == then.get(str(facts.pid))}
 
     def remove(self) -> None:
@@ -92,7 +91,7 @@ def end_orphans(known: Collection[int]) -> None:
     for process_id in own_children().difference(known):
         if _lives(process_id):
             log.info("orphan_killed", pid=process_id)
-            _kill(process_id)
+            kill(process_id)
         with suppress(ChildProcessError):
             os.waitpid(process_id, os.WNOHANG)
 
@@ -113,17 +112,12 @@ def end_left_behind(left: Mapping[str, int]) -> None:
         log.warning("left_behind_killed", name=name, pid=process_id)
         everybody += [process_id, *(process.pid for process in descendants(process_id, processes))]
     for process_id in everybody:
-        _kill(process_id)
+        kill(process_id)
     deadline = time.monotonic() + GONE_SECONDS
     while any(map(_lives, everybody)) and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
 
 
-def _kill(process_id: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # a helper of root's ends by itself
-        os.kill(process_id, signal.SIGKILL)
-
-
 def _lives(process_id: int) -> bool:
     facts = facts_of(process_id)
-    return facts is not None and facts.state != ZOMBIE
+    return facts is not None and facts.lives

@@ -72,6 +72,6 @@ def _wanted(settings: Settings) -> Iterator[str]:
     if settings.crawl.enabled:
         yield "sluice.workers.wiring.crawler"
     if settings.search.enabled:
-        yield "sluice.workers.wiring.searcher"
+        yield "sluice.ingest.search.search"
     if not settings.embed.uses_endpoint:
         yield "onnxruntime"

@@ -49,7 +49,7 @@ def handle(event: Event, context: Context) -> Done:
 
 def main() -> None:
     """Run the worker, on a pool of the kind that is asked for."""
-    celery_app.POOLS["crawl"] = celery_app.Pool(sys.argv[1], "the test says so")  # type: ignore[arg-type]
+    celery_app.POOLS["crawl"] = sys.argv[1]  # type: ignore[arg-type]
     handlers.HANDLERS["CrawlDirected"] = handle
     signal.signal(signal.SIGUSR2, lambda *_: time.sleep(3_600))  # its main thread is deaf from then on
     from sluice.workers.processes.worker import run_worker
