@@ -24,7 +24,7 @@ from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
 from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.graph.graphs import GraphArms, build_graph_server
-from sluice.workers.wiring.limits import crawl_limits_of, flag_policy
+from sluice.workers.wiring.limits import crawl_limits_of, flag_policy, policy_of
 from sluice.workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
 from sluice.workers.wiring.reranker import DailyBudget, build_reranker
 from sluice.workers.wiring.snapshot_upload import Shipper
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from sluice.contracts.gate import PolicyState
     from sluice.contracts.ingest import SearchCompleted, SearchDirected
     from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
@@ -179,6 +180,11 @@ class Context:
         from sluice.workers.runtime.gate_models import GateModels
 
         return GateModels(self.blobs)
+
+    @lazy
+    def policy(self) -> PolicyState:
+        """What the owner's settings allow."""
+        return policy_of(self.settings)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
-from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
+from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
 from sluice.contracts.index import AnswerReady
 from sluice.contracts.learning.events import ResponseJudgementDirected
 from sluice.contracts.outcome import Done, Next, Outcome, Postponable
@@ -48,12 +48,12 @@ from sluice.workers.steps.probe import GateMemory, Probe
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.steps.steering import Steering
 from sluice.workers.wiring.inject import with_dependencies
-from sluice.workers.wiring.limits import budget_of, policy_of
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from sluice.contracts.gate import PolicyState
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits
     from sluice.gate.profile import Profile
@@ -77,7 +77,7 @@ def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory
 
 
 def on_coverage_probed(
-    event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits, settings: Settings
+    event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits, policy: PolicyState
 ) -> Outcome:
     """Decide, by the profile asked for or the one that the gate has stepped back to.
 
@@ -90,8 +90,12 @@ def on_coverage_probed(
         request,
         event.body_as(CoverageProbed),
         steered.profile,
-        policy=policy_of(settings),
-        budget=budget_of(ledger.budget_left(event.run_id), settings),
+        policy=policy,
+        budget=BudgetState.of(
+            ledger.budget_left(event.run_id),
+            search_usd=crawl_limits.search_usd,
+            search_milliseconds=crawl_limits.search_milliseconds,
+        ),
         decided_at=event.occurred_at,
         control=steered.control,
         model=steered.model,

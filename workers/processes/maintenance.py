@@ -62,7 +62,7 @@ class Maintenance:
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
-            Chore("budget", gate.BUDGET_LOOK_SECONDS, lambda: gate.measure_budget(settings.budget, context.ledger)),
+            Chore("budget", gate.BUDGET_LOOK_SECONDS, self._measure_budget),
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
             Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
             Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
@@ -117,6 +117,9 @@ class Maintenance:
                 if paused.why == DISK_SHORT:
                     ledger.resume(paused.stage)
         self._stages_are_paused = pause
+
+    def _measure_budget(self) -> None:
+        gate.measure_budget(self._context.settings.budget, self._context.ledger.used_today())
 
     def _remove_read_pages(self) -> None:
         """Whoever holds the lease: what one finds removed, the other does not miss."""

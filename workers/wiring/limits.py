@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.contracts.budget import Ceilings, Spend
-from sluice.contracts.gate import BudgetState, PolicyState
+from sluice.contracts.gate import PolicyState
 from sluice.contracts.learning.control import FlagName
 from sluice.gate.directives import CrawlLimits
 from sluice.gate.veto import policy_state
@@ -38,15 +37,11 @@ def no_graph(settings: Settings) -> str:
     return "" if settings.graph.in_retrieval else "graph.in_retrieval is false"
 
 
-def budget_of(left: Ceilings, settings: Settings) -> BudgetState:
-    """What the run and the day have left, beside what one search takes at most."""
-    most = search_cost(settings)
-    return BudgetState.of(left, search_usd=most.usd, search_milliseconds=most.milliseconds)
-
-
 def crawl_limits_of(settings: Settings) -> CrawlLimits:
-    """How far a run may go by the settings."""
-    search, crawl, most = settings.search, settings.crawl, search_cost(settings)
+    """How far a run may go by the settings, and what one search may take at most, with every fail-over."""
+    from sluice.ingest.search.build import search_at_most
+
+    search, crawl, most = settings.search, settings.crawl, search_at_most(settings.search)
     fetches = 1 if crawl.render == "never" else 2  # over HTTP, and again in the browser
     return CrawlLimits(
         max_pages=crawl.max_pages,
@@ -60,10 +55,3 @@ def crawl_limits_of(settings: Settings) -> CrawlLimits:
         locale=search.locale,
         render=crawl.render,
     )
-
-
-def search_cost(settings: Settings) -> Spend:
-    """What one search may take at most, with every fail-over."""
-    from sluice.ingest.search.build import search_at_most
-
-    return search_at_most(settings.search)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.rollout import Rollout
 from sluice.contracts.plan import Plan
@@ -46,9 +47,8 @@ BUDGET_LOOK_SECONDS = 5.0
 """Between two looks: one row of the ledger."""
 
 
-def measure_budget(budget: BudgetSettings, ledger: Ledger) -> None:
+def measure_budget(budget: BudgetSettings, used: Spend) -> None:
     """Set the gauges by the settings and by what this UTC day has spent or reserved."""
-    used = ledger.used_today()
     for scope, limit in (("run", budget.run_usd), ("day", budget.day_usd)):
         metrics.BUDGET_LIMIT_USD.labels(scope).set(math.inf if limit is None else limit)
     metrics.BUDGET_USED_USD.labels("day").set(used.usd)
