@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+ZOMBIE = "Z"
 _PROC = Path("/proc")
 
 
@@ -31,7 +32,7 @@ class ProcessFacts:
     @property
     def lives(self) -> bool:
         """Whether it still runs; a zombie does not."""
-        return self.state != "Z"
+        return self.state != ZOMBIE
 
 
 def all_processes() -> list[ProcessFacts]:
