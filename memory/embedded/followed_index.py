@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from sluice.contracts.errors import SluiceError
+from sluice.contracts.errors import NotInstalled, SluiceError
 from sluice.memory.embedded.collection import FollowedCollection
 from sluice.memory.find import IndexHealth
 from sluice.memory.journal.feature_memory import FeatureMemory
@@ -144,8 +144,11 @@ class FollowedIndex:
 
     def _parts(self) -> tuple[Engine, TextVectors]:
         with self._opening:
-            if self._vectors is None:
-                self._vectors = self._make_vectors()
-            if self._engine is None:
-                self._engine = self._make_engine(self._vectors.fingerprint)
+            try:
+                if self._vectors is None:
+                    self._vectors = self._make_vectors()
+                if self._engine is None:
+                    self._engine = self._make_engine(self._vectors.fingerprint)
+            except ImportError as error:  # installed without its dependencies: the journal's words are searched
+                raise NotInstalled(f"{error.name} is not installed", "pip install sluice") from error
             return self._engine, self._vectors

@@ -208,3 +208,16 @@ def test_two_programs_share_a_folder(repository: Path) -> None:
         found = memory.recall("auth", "attempt", top_k=20)
         assert (memory.status().records, found.behind, memory.status().behind) == (10, 0, 0)
         assert len([one for one in found.results if one.kind == "iteration"]) == 10
+
+
+def test_without_the_libraries_of_the_index_memory_goes_by_the_journals_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for library in ("sluice.ingest.embed.tokens", "tokenizers", "tantivy", "faiss"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with open_memory(tmp_path / "memory", tmp_path) as memory:
+        memory.learn("auth", "login() reads the token from the header X-Auth", "test_login failed without the header")
+        assert "X-Auth" in memory.prompt("auth").text
+        found = memory.recall("auth", "where does login read the token")
+        assert (found.searched, len(found.results)) == ("journal", 1)
+        assert "pip install sluice" in " ".join(memory.status().problems)
