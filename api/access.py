@@ -1,4 +1,4 @@
-"""Who may do what: API keys with a role and a list of corpora.
+"""Checks API keys: each has a role and a list of corpora.
 
 On loopback and without keys no key is needed, as it is the user's own machine. Once a key was made every request
 needs one, also after all were revoked, unless `require_api_key` says otherwise. The command line sends the key that

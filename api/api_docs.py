@@ -26,11 +26,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 """Swagger UI draws its icons from `data:` addresses; it needs nothing else from outside its files."""
-ASSETS = {
-    "swagger-ui.css": "text/css",
-    "swagger-ui-bundle.js": "text/javascript",
-    "favicon-32x32.png": "image/png",
-}
+ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "favicon-32x32.png": "image/png"}
 START = "start.js"
 
 _PAGE = """<!DOCTYPE html>

@@ -67,11 +67,7 @@ def one(request: Request, letter_id: str, operator: Operator) -> DeadLetterView:
     summary="Put another payload in place",
 )
 def edit(
-    request: Request,
-    letter_id: str,
-    operator: Operator,
-    payload: Annotated[bytes, Depends(_body)],
-    note: Note = "",
+    request: Request, letter_id: str, operator: Operator, payload: Annotated[bytes, Depends(_body)], note: Note = ""
 ) -> DeadLetterView:
     """The body is the whole event, kept as it is sent; the old payload is kept too. A replay brings a new event."""
     return instance_of(request).dead_letters.edit(letter_id, payload, operator, note)
@@ -115,10 +111,7 @@ def begin(request: Request, response: Response, operator: Operator, body: Replay
 
 @replays.get("", responses=problem_responses(503), summary="Bulk replays, the newest first")
 def every(
-    request: Request,
-    operator: Operator,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
-    before: str | None = None,
+    request: Request, operator: Operator, limit: Annotated[int, Query(ge=1, le=MOST)] = 50, before: str | None = None
 ) -> list[ReplayView]:
     """Each with how far it is; the next page is `before` the last id."""
     return instance_of(request).replays.latest(operator, limit, before)

@@ -74,12 +74,7 @@ def text(
     responses=problem_responses(404, 429, 503, 507),
     summary="Forget a document",
 )
-def remove(
-    request: Request,
-    document_id: str,
-    caller: AnyCaller,
-    corpus: Corpus = "default",
-) -> RunAccepted:
+def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus = "default") -> RunAccepted:
     """The run is finished when no query finds the document any more."""
     caller.may_touch(corpus)
     service = instance_of(request).service

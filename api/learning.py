@@ -1,4 +1,4 @@
-"""How the gate's runs did, and what steers the gate: flags, steps back, models on their way.
+"""Routes for evaluation and control of the gate: feedback figures, flags, steps back, rollouts of models.
 
 Everybody reads the flags. The rest is for operators of all corpora, as the gate is one for all of them.
 """

@@ -1,4 +1,4 @@
-"""What agents remember of a project's features: iterations in, learnings, recall, and blocks for prompts.
+"""Routes for agents' memory: record iterations, add and review learnings, recall, print prompt blocks.
 
 A key touches a feature when it lists the feature's corpus, the name of its collection: see docs/memory-service.md.
 """
@@ -61,10 +61,7 @@ class JsonLines(StreamingResponse):
 
 
 @router.post(
-    "/iterations",
-    status_code=202,
-    responses=problem_responses(409, 413, 503, 507),
-    summary="Remember an iteration",
+    "/iterations", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Remember an iteration"
 )
 def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> IterationAccepted:
     """The iteration is in the next prompt at once; when the run is finished, recall finds it by the index.
@@ -91,11 +88,7 @@ def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> Learnin
     summary="Change or review one learning",
 )
 def patch(
-    request: Request,
-    body: LearningPatch,
-    learning_id: Annotated[LearningId, Path()],
-    memory: Memory,
-    feature: Feature,
+    request: Request, body: LearningPatch, learning_id: Annotated[LearningId, Path()], memory: Memory, feature: Feature
 ) -> FeatureLearning:
     """What is not named stays as it is. `reviewed` says that somebody looked at it, never that it is true."""
     with request_span(request, "PATCH /v1/memory/learnings"):
@@ -161,12 +154,7 @@ def prompt(
     """
     with request_span(request, "GET /v1/memory/prompt"):
         return memory.prompt(
-            feature,
-            iteration_number=iteration,
-            session_id=session,
-            task_id=task_id,
-            query=query,
-            max_tokens=max_tokens,
+            feature, iteration_number=iteration, session_id=session, task_id=task_id, query=query, max_tokens=max_tokens
         )
 
 

@@ -107,12 +107,7 @@ async def _from_validation(_request: Request, error: Exception) -> JSONResponse:
     field = ".".join(path) if path and first["type"] != "json_invalid" else place
     return problem(
         422,
-        Problem(
-            code="invalid_input",
-            message=errors.plain_sentence(first),
-            field=field,
-            remedy="see /openapi.json",
-        ),
+        Problem(code="invalid_input", message=errors.plain_sentence(first), field=field, remedy="see /openapi.json"),
     )
 
 

@@ -1,4 +1,4 @@
-"""What an option may say, where the server's own types would be imported for nothing else.
+"""Values that options accept. They stand here so that commands need not import the server's types.
 
 `tests/unit/cli/test_choices.py` holds them to the types that they stand for.
 """

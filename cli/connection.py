@@ -191,7 +191,7 @@ def goes_on(run_id: str) -> Iterator[None]:
     except KeyboardInterrupt as error:
         error_console.print(
             f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`, "
-            f"end it with `sluice cancel {run_id}`.",
+            f"end it with `sluice runs --cancel {run_id}`.",
             markup=False,
             highlight=False,
             soft_wrap=True,

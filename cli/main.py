@@ -67,10 +67,7 @@ COMMANDS = {
     "graph": Entry(
         "graph.commands:graph", "The graph of what is indexed: ask it, see how it stands, read it anew.", _AGENT
     ),
-    "runs": Entry("operate.runs:runs", "Show one run, or list the latest.", _OPERATOR),
-    "cancel": Entry(
-        "operate.runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR
-    ),
+    "runs": Entry("operate.runs:runs", "Show one run, list the latest, or cancel one.", _OPERATOR),
     "trace": Entry(
         "operate.trace:trace", "Draw the steps of a run as a waterfall, from the local span store.", _OPERATOR
     ),
@@ -96,7 +93,9 @@ COMMANDS = {
     ),
     "hosts": Entry("operate.control:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
     "snapshot": Entry(
-        "operate.snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR
+        "operate.snapshots:snapshot",
+        "List the generations of each corpus, the newest first; verify, roll back or copy them.",
+        _OPERATOR,
     ),
     "rebuild": Entry("operate.snapshots:rebuild", "Rebuild the index from the journal and publish it.", _OPERATOR),
     "reindex": Entry("operate.reindex:reindex_corpus", "Embed a corpus anew with another model, then swap.", _OPERATOR),
@@ -169,7 +168,12 @@ FORMER_NAMES = {
     "stages list": "stages",
     "stages pause": "stages --pause",
     "stages resume": "stages --resume",
-    "snapshot verify": "snapshot list --verify",
+    "snapshot list": "snapshot",
+    "snapshot verify": "snapshot --verify",
+    "snapshot rollback": "snapshot --rollback",
+    "snapshot push": "snapshot --push",
+    "snapshot pull": "snapshot --pull",
+    "cancel": "runs --cancel",
     "graph neighbours": "graph near",
     "graph linked": "graph near --by failing-tests",
     "graph nearest": "graph near --by meaning",

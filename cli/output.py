@@ -1,4 +1,4 @@
-"""What commands print: tables for people, one JSON value for programs (`--json`), errors on stderr.
+"""Prints results: tables for people, one JSON value for programs (`--json`), errors on stderr.
 
 Texts of pages and of agents are printed as they are but for control characters: a page cannot colour, clear or
 retitle the reader's terminal.

@@ -1,4 +1,4 @@
-"""What commands work with: the context of the configured instance, and its running workers."""
+"""Opens the configured instance for commands that work on its data directory."""
 
 from __future__ import annotations
 

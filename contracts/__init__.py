@@ -16,15 +16,4 @@ from sluice.contracts.graph import events as graph_events
 from sluice.contracts.learning import events
 from sluice.contracts.memory import events as memory_events
 
-__all__ = [
-    "Body",
-    "Event",
-    "decode",
-    "encode",
-    "events",
-    "gate",
-    "graph_events",
-    "index",
-    "ingest",
-    "memory_events",
-]
+__all__ = ["Body", "Event", "decode", "encode", "events", "gate", "graph_events", "index", "ingest", "memory_events"]

@@ -1,4 +1,4 @@
-"""What the HTTP interface takes and gives; the Python client and the command line use the same."""
+"""Requests and responses of the HTTP interface. The command line and the Python client use the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What work costs, in the units that are capped; what may be spent; and how that is shared out beforehand.
+"""Amounts of work in the units that budgets cap, and how an allowance is shared out before the work begins.
 
 Milliseconds are those of the outside world: of searching and of fetching pages. Tokens are those that an embedding
 model reads.

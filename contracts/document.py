@@ -58,12 +58,7 @@ def is_publication_date(published_at: datetime | None, fetched_at: datetime) -> 
     return published_at is not None and published_at <= fetched_at + _AHEAD
 
 
-_ORIGINS: dict[str, Origin] = {
-    "crawl": "crawled",
-    "search": "searched",
-    "submission": "submitted",
-    "file": "file",
-}
+_ORIGINS: dict[str, Origin] = {"crawl": "crawled", "search": "searched", "submission": "submitted", "file": "file"}
 
 
 class Document(Value):

@@ -1,4 +1,4 @@
-"""Which host a URL belongs to, and whether a domain covers it."""
+"""The registered domain of a URL, and whether one domain covers another."""
 
 from __future__ import annotations
 

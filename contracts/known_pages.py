@@ -1,4 +1,4 @@
-"""What is remembered of a page that was read before, so that it is asked for conditionally and not handled twice."""
+"""Facts about pages that were read before, for conditional requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the handling of one event can end, as values.
+"""The ways in which the handling of one event can end.
 
 A handler returns one of these; `workers/task.py` is the only place that acts on them.
 """

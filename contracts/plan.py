@@ -1,4 +1,4 @@
-"""How far a run goes for its answer."""
+"""The plans of the gate, from the cheapest to the dearest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the profiles of marketing and code measure beside coverage, and have an answer checked for."""
+"""Features and checks that the marketing and code profiles add to coverage."""
 
 from __future__ import annotations
 

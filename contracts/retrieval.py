@@ -1,4 +1,4 @@
-"""What a query asks of an index and what comes back: every score, every rank, every source."""
+"""A query of an index and its results: every score, every rank, every source."""
 
 from __future__ import annotations
 

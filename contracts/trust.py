@@ -1,4 +1,4 @@
-"""How far a chunk is to be trusted, and what the guard and the search for private data found in it.
+"""The trust in a chunk, and the findings of the guard and of the search for private data.
 
 An `Inspection` is made once, when a chunk is ingested, and stored with it; an answer only reads it. `TrustScore`,
 `PoisonCheck` and `GateCheck` have the names and keys of the retrieval RFC, in JSON too (`chunkId`, `domainTrust`).

@@ -1,4 +1,4 @@
-"""How the latest runs did, in windows, for the dashboards.
+"""Folds the latest runs into windows, for the dashboards and for self-defence.
 
 Runs are folded in the order of their decisions, each once, a while after its decision (`Windowing.grace_seconds`), so
 that late feedback is in it. A profile's window closes with its N-th judged run, or at the next mark of the clock that

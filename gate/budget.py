@@ -1,4 +1,4 @@
-"""What may be spent: the ceilings of a run, what they deny the gate, and what of a piece of work they leave room for.
+"""Ceilings of a run: what they deny the gate, and how much of a piece of work still fits.
 
 Everything here is arithmetic on what is left. That no two workers overspend together is the ledger's promise: it
 holds each reservation to the ceilings again, in the transaction that makes it.

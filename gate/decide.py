@@ -270,12 +270,7 @@ def _product(value: float, weight: float) -> float:
 
 
 def _search_seeds(
-    request: GateRequested,
-    signals: Signals,
-    profile: Profile,
-    plan: Plan,
-    budget: BudgetState,
-    decided_at: datetime,
+    request: GateRequested, signals: Signals, profile: Profile, plan: Plan, budget: BudgetState, decided_at: datetime
 ) -> tuple[SearchSeed, ...]:
     """As many of the profile's queries as the budget pays for, with a page besides where pages are crawled."""
     queries = search_seeds(

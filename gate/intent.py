@@ -1,4 +1,4 @@
-"""What kind of question it is, and how much its answer changes over time.
+"""Classifies a question by its intent, and estimates whether its answer changes over time.
 
 Both are read from the similarities to each intent's prototypes and from the words of the question, by
 the profile's numbers. Log-odds become a probability by the logistic function; everything is rounded to

@@ -166,10 +166,7 @@ def question_terms(query: str, function_words: Collection[str] = ()) -> list[str
 
 
 def term_coverage(
-    terms: Sequence[str],
-    document_frequency: DocumentFrequency,
-    document_count: int,
-    passages: Iterable[Passage],
+    terms: Sequence[str], document_frequency: DocumentFrequency, document_count: int, passages: Iterable[Passage]
 ) -> tuple[QueryTerm, ...]:
     """Each term with its inverse document frequency, and whether the one best of `passages` (the top hits) holds it.
 

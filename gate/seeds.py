@@ -1,4 +1,4 @@
-"""Where going outside begins: what is searched for, and which given URLs are crawled."""
+"""Chooses what is searched for and which given URLs are crawled first."""
 
 from __future__ import annotations
 
@@ -64,13 +64,7 @@ def crawl_seeds(urls: Sequence[str], plan: Plan) -> tuple[tuple[str, ...], tuple
 
 
 def _specific(
-    query: str,
-    question: str,
-    queries: SearchQueries,
-    session: Sequence[Message],
-    *,
-    time_sensitive: bool,
-    year: int,
+    query: str, question: str, queries: SearchQueries, session: Sequence[Message], *, time_sensitive: bool, year: int
 ) -> list[SearchSeed]:
     """The profile's queries of parts of the web that apply here, each once."""
     if not queries.verticals:

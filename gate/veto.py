@@ -1,4 +1,4 @@
-"""How a plan is lowered: step by step, by what is denied, with a record of each step.
+"""Lowers a plan step by step by what is denied, and records each step.
 
 Policy, budget, flags, the gate's own steps back and the observing mode never weigh in the score. They deny a capability
 (searching or crawling), and the plan falls to the farthest one that does without it:

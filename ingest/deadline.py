@@ -1,4 +1,4 @@
-"""How long work may go on: until its deadline, whatever it waits for on the way, and while nobody cancelled it.
+"""Deadlines that work checks on its way, with cancellation.
 
 A run may be cancelled, or its event claimed by another worker, while a site is slow. Long work is therefore handed a
 `CancelCheck` and calls it before each step and, while it waits, every `LOOK_SECONDS`.

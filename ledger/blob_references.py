@@ -1,4 +1,4 @@
-"""Which blobs the ledger refers to: read batch by batch, so that no look takes long.
+"""Lists the blobs that the ledger refers to, in batches, so that no transaction takes long.
 
 A reference is any SHA-256 in an event, in a dead letter's payload, present or past, of a known page's body, of the
 batch that a chunk in quarantine comes from, of a configuration that the gate has decided by, or of a model that is or

@@ -1,4 +1,4 @@
-"""What can be asked of the ledger: each method is one consistent view of it, and writes nothing."""
+"""Queries of the ledger. Each method is one consistent view and writes nothing."""
 
 from __future__ import annotations
 

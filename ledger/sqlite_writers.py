@@ -1,4 +1,4 @@
-"""How writers of one SQLite file take turns, and how their commits reach the disk.
+"""Lets writers of one SQLite file take turns, and syncs their commits to the disk.
 
 Used by `ledger.database`, whose docstring says why SQLite's own waiting and syncing are not used.
 """

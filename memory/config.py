@@ -1,4 +1,4 @@
-"""What can be turned of an embedded memory, all in one file: `rag_config.json`, beside the folder `db` of the journals.
+"""Settings of an embedded memory: `rag_config.json`, beside the folder `db` of the journals.
 
     .ralph/
       rag_config.json

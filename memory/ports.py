@@ -1,4 +1,4 @@
-"""What memory needs from outside, each handed in by who opens it: nothing here loads a model or opens a socket."""
+"""Protocols of what memory needs from outside. Nothing here loads a model or opens a socket."""
 
 from __future__ import annotations
 

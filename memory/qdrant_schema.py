@@ -1,4 +1,4 @@
-"""How memory lies in a search index: one collection for each feature of each project, and what its points carry.
+"""Layout of memory in a search index: a collection for each feature, and the payload of its points.
 
 The names are Qdrant's; the local index keeps the same, a corpus for a collection. Nothing here is the truth: all of it
 is made from the journals, and may be dropped and made again.

@@ -1,4 +1,4 @@
-"""What must never reach a log line or a span: keys, tokens, passwords and the user part of a URL.
+"""Masks what must never reach a log line or a span: keys, tokens, passwords, the user part of a URL.
 
 Promise: `redact` masks every text whose key looks like a secret, and inside any other text the user
 part of a URL, secret query parameters, bearer tokens and tokens of known forms. Numbers and truth values stay:

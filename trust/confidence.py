@@ -1,4 +1,4 @@
-"""How probably a passage answers a question, and what to say where that is not much.
+"""Estimates the probability that a passage answers a question, and words the limits of weak answers.
 
     log-odds = bias + cosine · c + coverage · s - chunks · ln N
 

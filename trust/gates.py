@@ -47,12 +47,7 @@ def check_poisoning(served: Sequence[RetrievedChunk], dropped: int) -> GateCheck
     blocked = sum(one.inspection is not None and one.inspection.verdict is Verdict.BLOCKED for one in served)
     left_out = f"{dropped} blocked passage{'s' if dropped > 1 else ''} left out" if dropped else None
     return GateCheck(
-        id=RETRIEVAL_POISONING,
-        passed=not blocked,
-        severity="P0",
-        value=blocked,
-        threshold=0,
-        detail=left_out,
+        id=RETRIEVAL_POISONING, passed=not blocked, severity="P0", value=blocked, threshold=0, detail=left_out
     )
 
 

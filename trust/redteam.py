@@ -130,8 +130,7 @@ def summarise_attacks(corpus: str, outcomes: Sequence[tuple[Attack, Outcome]]) -
     for attack, outcome in outcomes:
         rows.setdefault((attack.channel, attack.is_overt), []).append((attack, outcome))
     return RedTeamReport(
-        corpus=corpus,
-        channels=tuple(_row(channel, is_overt, found) for (channel, is_overt), found in rows.items()),
+        corpus=corpus, channels=tuple(_row(channel, is_overt, found) for (channel, is_overt), found in rows.items())
     )
 
 

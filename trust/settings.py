@@ -1,4 +1,4 @@
-"""What an operator may turn of trust, guard and private data."""
+"""Settings of trust, guard and private data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a source is to be trusted: how the document got here, who speaks for it, how old it is.
+"""Scores the trust in a source: how the document arrived, who speaks for it, how old it is.
 
     score = (floor + (ceiling - floor) · share) · age
 

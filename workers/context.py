@@ -368,11 +368,7 @@ class Context:
         return self.open_memories(ask=self.memory_model.ask if self.memory_model.is_there else None)
 
     def open_memories(
-        self,
-        search: Callable[[str], SearchIndex] | None = None,
-        ask: AskModel | None = None,
-        *,
-        derives: bool = True,
+        self, search: Callable[[str], SearchIndex] | None = None, ask: AskModel | None = None, *, derives: bool = True
     ) -> ProjectMemories:
         """The memory of each project, searched by the index that `search` gives for it."""
         from sluice.ingest.embed.tokens import count_tokens

@@ -13,13 +13,7 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.document import DocumentBatch
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from sluice.contracts.event import Event, Gap
-from sluice.contracts.ingest import (
-    CrawlDirected,
-    DocumentsSubmitted,
-    PageCrawled,
-    SearchCompleted,
-    SearchDirected,
-)
+from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted, PageCrawled, SearchCompleted, SearchDirected
 from sluice.contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
 from sluice.gate.directives import make_crawl, make_result_crawls
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable

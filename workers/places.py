@@ -1,4 +1,4 @@
-"""Where an instance is found: its `sluice.toml` and its data directory, from any folder.
+"""Finds an instance from any folder: its `sluice.toml` and its data directory.
 
 The file is the one that `SLUICE_CONFIG` names, else the `sluice.toml` of this folder or of the nearest folder above it.
 The data directory is the one that is set (a relative one in the file belongs to the file's folder), else a folder

@@ -234,11 +234,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_o
     while True:
         try:
             settled = worker.context.ledger.settle(
-                claim,
-                handled.outcome,
-                traceparent=current_traceparent(),
-                max_attempts=PATIENT_ATTEMPTS,
-                go_on=go_on,
+                claim, handled.outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS, go_on=go_on
             )
         except Unavailable as error:
             if time.monotonic() + pause > deadline:

@@ -57,10 +57,7 @@ def run_canary(world: World, generator: np.random.Generator, stages: Sequence[fl
             for (name, arm), size in zip(tuple(arms.items()), sizes, strict=False):
                 arms[name] = _with_runs(arm, int(size), world.coverage, rates[name], generator)
             verdict = judge_stage(
-                arms["canary"],
-                arms["control"],
-                is_last=number == len(lengths) - 1,
-                stage_is_over=in_stage >= length,
+                arms["canary"], arms["control"], is_last=number == len(lengths) - 1, stage_is_over=in_stage >= length
             )
             if verdict.kind == "stop":
                 return Ended("stopped", total, share)

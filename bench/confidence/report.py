@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.confidence.cases import COLLECTIONS, MIDDLE, SMALL, Case
-from bench.confidence.fit import (
-    SHARES,
-    fit_formula,
-    fit_isotonic,
-    log_odds_of_answers,
-    log_odds_of_passages,
-    weigh,
-)
+from bench.confidence.fit import SHARES, fit_formula, fit_isotonic, log_odds_of_answers, log_odds_of_passages, weigh
 from bench.gate.measures import Floats, area_under_curve, calibration_error, reliability
 from sluice.trust.confidence import BY_MEANING, BY_WORDS, LIMITED_BELOW, Formula
 

@@ -187,11 +187,7 @@ def read_collection(
 
 
 def read_questions(
-    path: Path,
-    count: int,
-    embedder: CachedEmbedder,
-    answers: Mapping[str, set[str]] | None = None,
-    seed: int = 7,
+    path: Path, count: int, embedder: CachedEmbedder, answers: Mapping[str, set[str]] | None = None, seed: int = 7
 ) -> list[Question]:
     """Questions of a file, drawn at random; those that `answers` knows, where it is given."""
     lines = [line for line in read(path) if answers is None or line["_id"] in answers]

@@ -286,10 +286,7 @@ def _html_links(text: str) -> Iterator[tuple[str, str]]:
                         break
 
 
-_LINKS: Mapping[str, Callable[[str], Iterable[tuple[str, str]]]] = {
-    ".md": _markdown_links,
-    ".html": _html_links,
-}
+_LINKS: Mapping[str, Callable[[str], Iterable[tuple[str, str]]]] = {".md": _markdown_links, ".html": _html_links}
 
 
 def _plain(text: str, path: Path) -> str:

@@ -146,10 +146,7 @@ NEGATIVE: dict[str, tuple[Maker, tuple[str, ...]]] = {
         lambda rng: f"978-{rng.randint(0, 9)}-{text(rng, DIGITS, 3)}-{text(rng, DIGITS, 5)}-{rng.randint(0, 9)}",
         ("ISBN {}", "See {} for it"),
     ),
-    "date": (
-        _moment,
-        ("on {}", "{}Z", "called at {}"),
-    ),
+    "date": (_moment, ("on {}", "{}Z", "called at {}")),
     "uuid": (
         lambda rng: "-".join(text(rng, "0123456789abcdef", length) for length in (8, 4, 4, 4, 12)),
         ("id {}", "{}", "key={}"),
@@ -165,10 +162,7 @@ NEGATIVE: dict[str, tuple[Maker, tuple[str, ...]]] = {
         lambda rng: f"{rng.randint(1, 9)}.{rng.randint(1, 20)}.{rng.randint(1, 20)}.{rng.randint(1, 9)}",
         ("section {}", "\n{} Terms of it", "see § {}"),
     ),
-    "doi": (
-        _doi,
-        ("doi:{}", "https://doi.org/{}"),
-    ),
+    "doi": (_doi, ("doi:{}", "https://doi.org/{}")),
     "pages": (
         lambda rng: f"{rng.randint(100, 500)}-{rng.randint(500, 999)}, {rng.randint(1900, 2020)}",
         ("pp. {}", "vol. 12, {}"),

@@ -1,4 +1,4 @@
-"""How a run is shown: the cited context, what is missing, what it cost; and how the gate decided."""
+"""Prints a run: the cited context, the gaps, the cost, and the gate's decision."""
 
 from __future__ import annotations
 

@@ -24,10 +24,7 @@ MOST_TESTS = 20
 Nearness = Literal["edges", "failing-tests", "tests", "meaning"]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the run's end; it goes on in any case.")]
 
-graph = typer.Typer(
-    help="The graph of what is indexed: ask it, see how it stands, read it anew.",
-    no_args_is_help=True,
-)
+graph = typer.Typer(help="The graph of what is indexed: ask it, see how it stands, read it anew.", no_args_is_help=True)
 
 
 @graph.command()

@@ -1,4 +1,4 @@
-"""What `sluice doctor` checks, one function a subject: measured here and now, each with what would help.
+"""The checks of `sluice doctor`, one function each: it measures and names a remedy.
 
 A check changes nothing that `sluice up` would not do anyway (folders, the ledger's tables, the model's graph).
 """

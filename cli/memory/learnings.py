@@ -75,8 +75,7 @@ def review(
         str | None, typer.Option(metavar="ENTRY", help="A text was counted as saying the same, and does not.")
     ] = None,
     prune: Annotated[
-        bool,
-        typer.Option("--prune", help="Put aside those found by rule, seen once, reviewed by nobody, long ago."),
+        bool, typer.Option("--prune", help="Put aside those found by rule, seen once, reviewed by nobody, long ago.")
     ] = False,
     source: Annotated[LearningSource, typer.Option("--as", help="Who says so.")] = LearningSource.HUMAN,
     note: Annotated[str, typer.Option(help="In words, for the journal.")] = "",

@@ -1,4 +1,4 @@
-"""Where memory is: in a folder, opened here, or in the instance. The commands ask either in the same way."""
+"""Opens a memory, in a folder or in an instance. The commands use both in the same way."""
 
 from __future__ import annotations
 

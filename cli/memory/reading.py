@@ -59,12 +59,7 @@ def prompt(
     """
     with opened(project, folder, local, as_json=as_json) as memory:
         block = memory.prompt(
-            feature,
-            iteration_number=iteration,
-            session_id=session,
-            task_id=task_id,
-            query=query,
-            max_tokens=max_tokens,
+            feature, iteration_number=iteration, session_id=session, task_id=task_id, query=query, max_tokens=max_tokens
         )
         if as_json:
             print_json(block)

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import Progress
 
-from sluice.cli.command import Shown, on_disk, table
+from sluice.cli.command import Shown, chosen, on_disk, table
 from sluice.cli.output import Corpus, checked_corpus, error_console, print_table
 from sluice.contracts.errors import Corrupted, InvalidSetting, NotFound, Unavailable
 from sluice.index.disk.layout import CorpusLayout
@@ -21,12 +21,10 @@ from sluice.index.generations.publish import (
 )
 from sluice.index.generations.publish import verify as verify_generation
 from sluice.index.remote.object_store import ObjectStore, open_store
-from sluice.index.remote.snapshots import Transfer, pull, push
+from sluice.index.remote.snapshots import Transfer
+from sluice.index.remote.snapshots import pull as pull_snapshot
+from sluice.index.remote.snapshots import push as push_snapshot
 from sluice.workers.context import Context
-
-snapshot = typer.Typer(help="Generations of the index: list, verify, go back, copy.", no_args_is_help=True)
-
-Store = Annotated[str | None, typer.Option("--store", help="URL; without it, the setting index.object_store_url.")]
 
 
 class _Verdict(NamedTuple):
@@ -36,31 +34,54 @@ class _Verdict(NamedTuple):
     problem: str
 
 
-@snapshot.command("list")
 @on_disk
-def list_snapshots(
+def snapshot(
     context: Context,
     generation: Annotated[str | None, typer.Argument(help="One generation; without it, every one.")] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Hash every file again; exit with 1 where one is not what was published.")
     ] = False,
+    roll_back: Annotated[
+        bool, typer.Option("--rollback", help="Serve this one, by default the one before; until something new comes.")
+    ] = False,
+    push: Annotated[bool, typer.Option("--push", help="Copy it to the object store; only new files travel.")] = False,
+    pull: Annotated[bool, typer.Option("--pull", help="Load it from there, verified, and serve it.")] = False,
     corpus: Annotated[
-        str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one.")
+        str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one, or `default`.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option("--store", help="URL; without it, the setting index.object_store_url.")
     ] = None,
     as_json: bool = False,
 ) -> Shown:
-    """List the generations of each corpus, newest first, the current one marked; or verify them."""
-    if verify:
-        verdicts = _verified(context, _wanted(context, corpus, generation), quiet=as_json)
-        drawn = table(
-            "verified",
-            verdicts,
-            "corpus",
-            "generation",
-            ("state", lambda one: "ok" if one.ok else "corrupted"),
-            "problem",
-        ).drawn
-        return Shown([one._asdict() for one in verdicts], drawn, is_good=all(one.ok for one in verdicts))
+    """List the generations of each corpus, the newest first; verify, roll back or copy them."""
+    root, action = context.settings.index_root, chosen(verify=verify, rollback=roll_back, push=push, pull=pull)
+    if action == "verify":
+        return _verify(context, corpus, generation, quiet=as_json)
+    if action is None:
+        return _list(context, corpus, generation)
+    name = checked_corpus(corpus or "default")
+    if action == "pull":
+        keep = context.settings.index.keep_generations
+        return _moved("pulled", name, pull_snapshot(root, name, _store(context, store), generation, keep))
+    _corpora(context, name)
+    if action == "push":
+        return _moved("pushed", name, push_snapshot(root, name, _store(context, store), generation))
+    layout = CorpusLayout(root, name)
+    left = read_current_name(layout)
+    now = rollback(root, name, generation or _one_before(layout, left))
+    told = f"{name}: {left} → {now.name}, {now.chunk_count} chunks"
+    return Shown({"corpus": name, "left": left, "current": now}, told)
+
+
+def _verify(context: Context, corpus: str | None, generation: str | None, *, quiet: bool) -> Shown:
+    verdicts = _verified(context, _wanted(context, corpus, generation), quiet=quiet)
+    state = ("state", lambda one: "ok" if one.ok else "corrupted")
+    drawn = table("verified", verdicts, "corpus", "generation", state, "problem").drawn
+    return Shown([one._asdict() for one in verdicts], drawn, is_good=all(one.ok for one in verdicts))
+
+
+def _list(context: Context, corpus: str | None, generation: str | None) -> Shown:
     found = [
         (name, one)
         for name in _corpora(context, corpus)
@@ -72,47 +93,6 @@ def list_snapshots(
         [{"corpus": name, **_facts(one)} for name, one in found],
         lambda: print_table("generations", columns, [(name, *_row(one)) for name, one in found]),
     )
-
-
-@snapshot.command("rollback")
-@on_disk
-def roll_back(
-    context: Context,
-    generation: Annotated[str | None, typer.Argument(help="Where to; without it, the one before the current.")] = None,
-    corpus: Corpus = "default",
-) -> Shown:
-    """Serve an earlier generation, verified first. It holds until new documents are published."""
-    layout = CorpusLayout(context.settings.index_root, _corpora(context, corpus)[0])
-    left = read_current_name(layout)
-    now = rollback(context.settings.index_root, corpus, generation or _one_before(layout, left))
-    told = f"{corpus}: {left} → {now.name}, {now.chunk_count} chunks"
-    return Shown({"corpus": corpus, "left": left, "current": now}, told)
-
-
-@snapshot.command("push")
-@on_disk
-def push_snapshot(
-    context: Context,
-    generation: Annotated[str | None, typer.Argument(help="Which; without it, the current one.")] = None,
-    corpus: Corpus = "default",
-    store: Store = None,
-) -> Shown:
-    """Copy a generation to the object store and make it the store's current one. Only new files travel."""
-    _corpora(context, corpus)
-    return _moved("pushed", corpus, push(context.settings.index_root, corpus, _store(context, store), generation))
-
-
-@snapshot.command("pull")
-@on_disk
-def pull_snapshot(
-    context: Context,
-    generation: Annotated[str | None, typer.Argument(help="Which; without it, the store's current one.")] = None,
-    corpus: Corpus = "default",
-    store: Store = None,
-) -> Shown:
-    """Load a generation from the object store, verified, and serve it. Only new files travel."""
-    root, keep = context.settings.index_root, context.settings.index.keep_generations
-    return _moved("pulled", corpus, pull(root, checked_corpus(corpus), _store(context, store), generation, keep))
 
 
 def _store(context: Context, url: str | None) -> ObjectStore:
@@ -145,7 +125,7 @@ def _wanted(context: Context, corpus: str | None, generation: str | None) -> lis
     ]
     wanted = [(name, one) for name, one in every if generation in (None, one)]
     if generation and not wanted:
-        raise NotFound(f"no generation {generation}; see `sluice snapshot list`")
+        raise NotFound(f"no generation {generation}; see `sluice snapshot`")
     return wanted
 
 

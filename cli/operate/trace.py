@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 @over_http
 def trace(
-    client: SluiceClient,
-    run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")],
+    client: SluiceClient, run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")]
 ) -> Shown:
     """Draw the steps of a run as a waterfall, from the local span store."""
     found = client.trace(run_id)

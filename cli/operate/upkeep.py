@@ -39,8 +39,7 @@ def keys(
     revoke: Annotated[bool, typer.Option("--revoke", help="It is refused within two seconds.")] = False,
     role: Annotated[str, typer.Option(help=f"Of a new key: one of {', '.join(ROLES)}.")] = "agent",
     corpus: Annotated[
-        list[str] | None,
-        typer.Option("--corpus", "-c", help="What a new key may touch. Repeatable; none: all."),
+        list[str] | None, typer.Option("--corpus", "-c", help="What a new key may touch. Repeatable; none: all.")
     ] = None,
 ) -> Shown:
     """API keys: list them, create one, revoke one."""

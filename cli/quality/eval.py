@@ -118,8 +118,7 @@ def retrieval(
         typer.Option(help='Answers to judge, {"id" or "query": …, "response": …} a line. Needs the flag ragas.'),
     ] = None,
     generate: Annotated[
-        bool,
-        typer.Option("--generate", help="Have judge.model answer, and judge that. Needs the flag ragas."),
+        bool, typer.Option("--generate", help="Have judge.model answer, and judge that. Needs the flag ragas.")
     ] = False,
     misses: Annotated[bool, typer.Option("--misses", help="Print the questions that were missed.")] = False,
     fit_fusion: Annotated[

@@ -13,16 +13,7 @@ import typer
 
 from sluice.cli.agent.answers import describe_check
 from sluice.cli.configured import configured
-from sluice.cli.output import (
-    AsJson,
-    Corpus,
-    console,
-    error_console,
-    errors_told,
-    marked,
-    print_report,
-    print_table,
-)
+from sluice.cli.output import AsJson, Corpus, console, error_console, errors_told, marked, print_report, print_table
 from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, own_url, server_version
 from sluice.cli.session import session
 from sluice.contracts.errors import InvalidInput, NotFound

@@ -1,4 +1,4 @@
-"""What the graph's interfaces take and give."""
+"""Requests and responses of the graph's interfaces."""
 
 from __future__ import annotations
 

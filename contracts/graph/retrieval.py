@@ -1,4 +1,4 @@
-"""What the graph gives to a search: passages that are a step away from what was found, and by which path."""
+"""Passages that the graph adds to a search, each with the path that leads to it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What became of runs, and what steers the gate by it."""
+"""Values about the outcomes of runs, and about what steers the gate by them."""

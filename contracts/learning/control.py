@@ -1,4 +1,4 @@
-"""What steers the gate beside its profile: flags, the gate's own steps back, a learned model, a judge.
+"""What steers the gate beside its profile: flags, its own steps back, a learned model, a judge.
 
 `Control` is recorded in each decision that anything of it took part in, so that the decision can be computed again.
 """

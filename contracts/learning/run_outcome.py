@@ -1,4 +1,4 @@
-"""What became of a run: what it was decided, what it took, and how its answer did. What evaluation reads."""
+"""The outcome of a run: its decision, cost, latency and feedback. Evaluation reads these records."""
 
 from __future__ import annotations
 

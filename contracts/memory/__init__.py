@@ -1,1 +1,1 @@
-"""What an agent's memory is made of: records of iterations, learnings, and what is asked and answered about them."""
+"""Values of agents' memory: records of iterations, learnings, and the questions and answers about them."""

@@ -1,4 +1,4 @@
-"""What the memory's interfaces take and give."""
+"""Requests and responses of memory's interfaces."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What operators see and order: dead letters, quarantine, un-ingesting, hosts."""
+"""Values for operators: dead letters, quarantine, forgetting, hosts."""

@@ -1,4 +1,4 @@
-"""What the crawl did to a host: the one list of what is counted, from the crawl to the operator who asks."""
+"""Counters of what the crawl did to each host, from the crawl to the operator."""
 
 from __future__ import annotations
 

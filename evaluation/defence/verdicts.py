@@ -1,4 +1,4 @@
-"""What a closed window of runs shows of one defence: bad, good, neither, or void where it holds too few runs.
+"""Judges a closed window of runs for one defence: bad, good, neither, or void where it holds too few runs.
 
 A window holds one measure of each run, and closes when it is full or old. Intervals are of 95 %
 (`evaluation.intervals`): Wilson's for satisfaction and for the share of slow runs, the normal one for the gain in

@@ -1,1 +1,1 @@
-"""Whether answers keep to what was retrieved: the RFC's RAGAS bridge, and a measure that needs no language model."""
+"""Judges whether answers keep to their passages: the RFC's RAGAS bridge, and a measure without a language model."""

@@ -218,10 +218,7 @@ class RagasBridge:
         self._enabled = enabled
 
     def evaluate(
-        self,
-        cases: Sequence[Case],
-        rankings: Mapping[str, Sequence[str]],
-        answers: Sequence[AnsweredQuestion] = (),
+        self, cases: Sequence[Case], rankings: Mapping[str, Sequence[str]], answers: Sequence[AnsweredQuestion] = ()
     ) -> RagasMetrics | None:
         """The figures; None while the flag `ragas` (`FEATURE_RAGAS_EVAL`) is off.
 

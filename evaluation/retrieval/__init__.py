@@ -1,1 +1,1 @@
-"""How well a corpus answers questions whose answers are known: cases, measures, reports, comparisons."""
+"""Measures retrieval on questions with known answers: cases, measures, reports, comparisons."""

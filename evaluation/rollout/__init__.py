@@ -1,1 +1,1 @@
-"""Whether a model may decide more runs: sequential tests, verdicts of a stage, the report of both arms."""
+"""Decides whether a learned model may decide more runs: sequential tests, verdicts, the report of both arms."""

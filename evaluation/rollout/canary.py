@@ -203,11 +203,7 @@ def loss_beyond(canary: Moments, control: Moments, margin: float) -> Interval:
 def compare_metric(metric: Metric, canary: Moments, control: Moments) -> MetricComparison:
     """A metric in both arms, with the intervals of its difference where both have at least two units."""
     found = MetricComparison(
-        metric=metric,
-        canary=canary.mean,
-        control=control.mean,
-        canary_count=canary.count,
-        control_count=control.count,
+        metric=metric, canary=canary.mean, control=control.mean, canary_count=canary.count, control_count=control.count
     )
     if canary.variance_of_mean is None or control.variance_of_mean is None:
         return found

@@ -1,4 +1,4 @@
-"""What a model reads of a probe: a few numbers, by name, from what the events of a decision record.
+"""Reads the features of a learned model from the recorded events of a decision.
 
     best_cosine     the nearest hit, or its sentence where that was compared and is nearer
     sentence_terms  share of the question's idf mass in one sentence, the one before it and its headings

@@ -1,4 +1,4 @@
-"""Whether an utterance only asks to calculate: numbers and operators, in digits or in words, and words that ask.
+"""Recognises an utterance that only asks for a calculation: numbers and operators, in digits or words.
 
 No unit, no name, no other word may stand in it. Names and dates (`9/11`, `24/7`, `2019-2020`) are no sums.
 """

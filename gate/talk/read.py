@@ -1,4 +1,4 @@
-"""Whether an utterance is talk: nothing that any source could answer better than the assistant itself.
+"""Recognises talk: an utterance that no source could answer better than the assistant itself.
 
 Five kinds, each by rule and closed word lists (`gate/lexicons`), in many languages and without any model:
 

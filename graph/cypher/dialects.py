@@ -1,4 +1,4 @@
-"""What differs between the engines that answer Cypher: each word of it is here and nowhere else.
+"""A table of the differences between the engines that answer Cypher.
 
 A question is written in the openCypher that Neo4j speaks. Functions are called by these names whatever their case; a
 dialect says how an engine calls them. `{0}`, `{1}` stand for the arguments.

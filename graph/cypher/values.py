@@ -1,4 +1,4 @@
-"""What a question computes: comparisons, functions, lists, maps, and properties."""
+"""Writes the expressions of a question anew: comparisons, functions, lists, maps, properties."""
 
 from __future__ import annotations
 

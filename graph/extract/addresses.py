@@ -1,4 +1,4 @@
-"""Which addresses a document answers to, and which it links to."""
+"""Finds the addresses that a document answers to, and those that it links to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What prose names: symbols in backquotes and roles, tests by their ids, and files by their paths.
+"""Finds the names in prose: symbols in backquotes and roles, tests by their ids, files by their paths.
 
 A word in backquotes is a name of a symbol where it looks like one: it has an underscore, a dot, parentheses or a
 capital. English words do not, so `run` and `default` in backquotes say nothing. What no document defines leads nowhere.

@@ -1,4 +1,4 @@
-"""What documents define, and what is found for a name: by which rule, and names that stand for others."""
+"""Indexes definitions by name, by rule, and by the names that stand for others."""
 
 from __future__ import annotations
 

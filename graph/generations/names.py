@@ -1,4 +1,4 @@
-"""What a name means: from a reference, as it is written, to the definitions that it can mean.
+"""Resolves a written reference to the definitions that it can mean.
 
 A name is looked up by, in this order: exactly as it is written; what it is an alias of (`from x import y` makes `m.y`
 mean `x.y`); what its class inherits; the end of a module's path (`workers.handlers` for `main/workers/handlers.py`,

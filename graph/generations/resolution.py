@@ -1,4 +1,4 @@
-"""What the references of a corpus mean: the definitions that each can mean, how likely, and who is at a path."""
+"""Resolves all references of a corpus: candidates with their likelihood, and documents by path."""
 
 from __future__ import annotations
 

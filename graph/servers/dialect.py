@@ -1,4 +1,4 @@
-"""What differs between graph servers: their schema's language, their vector index, and a word or two of Cypher."""
+"""A table of the differences between graph servers: schema language, vector index, some Cypher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question names, and which way along the edges it asks. Plain words of English name nothing."""
+"""Reads from a question which symbols it names and which direction along the edges it asks for."""
 
 from __future__ import annotations
 

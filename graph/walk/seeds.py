@@ -1,4 +1,4 @@
-"""Where a walk begins: at what the passages that were found refer to and define, and at what the question names.
+"""Chooses where a walk begins: at symbols of the passages found, and at names in the question.
 
 And what stands around such lines of a document, and how much each of it counts.
 """

@@ -1,4 +1,4 @@
-"""Where a corpus keeps its files, below a root folder.
+"""Paths of a corpus's files below a root folder.
 
 <root>/<corpus>/
     journal/00000000000000000001.log     the truth: append-only segments, named by first offset

@@ -1,4 +1,4 @@
-"""Which generation to start from when a corpus is opened, and whether a new one works."""
+"""Chooses the generation to start from when a corpus is opened, and verifies new ones."""
 
 from __future__ import annotations
 

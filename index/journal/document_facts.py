@@ -1,4 +1,4 @@
-"""What the index stores of a document beside its chunks, and the key by which it is found."""
+"""Facts that the index stores of a document beside its chunks, and the key that finds it."""
 
 from __future__ import annotations
 

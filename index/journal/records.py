@@ -1,4 +1,4 @@
-"""What the journal records: a document version arrived, or a document was removed.
+"""Records of the journal: a document version arrived, or a document was removed.
 
 An upsert's payload is
 

@@ -1,4 +1,4 @@
-"""When a writer writes segments, and when it merges them. Constants of the product; tests choose others."""
+"""Thresholds for writing and merging segments. The product uses constants; tests choose others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this project sends to Qdrant and gets from it: points, conditions, searches.
+"""The operations on a Qdrant collection: points, conditions, searches; as a Protocol.
 
 A corpus is one collection with two vectors, `dense` (inner product of vectors of length 1) and `terms` (sparse, with
 the `idf` modifier). `index.qdrant.server` sends them over HTTP.

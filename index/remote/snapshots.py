@@ -183,7 +183,7 @@ def _download(store: ObjectStore, corpus: str, entry: FileEntry, target: Path) -
 def _upload(store: ObjectStore, corpus: str, path: Path, entry: FileEntry) -> None:
     """Upload a file if it is intact: a damaged file must not be stored under its hash."""
     if not _is_intact(path, entry):
-        raise Corrupted(f"{path.name} of corpus {corpus} is damaged; run `sluice snapshot list --verify`")
+        raise Corrupted(f"{path.name} of corpus {corpus} is damaged; run `sluice snapshot --verify`")
     store.upload(file_path(corpus, entry.sha256), path)
 
 

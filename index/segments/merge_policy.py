@@ -1,4 +1,4 @@
-"""Which segments to merge: few segments, and few rewrites of each chunk.
+"""Chooses segments to merge: few segments, and few rewrites of each chunk.
 
 Sizes fall into levels, each `factor` times the one before. `factor` neighbours, of which all but one are of
 the highest level among them, become one segment (as Lucene's LogMergePolicy has it). So each chunk is

@@ -1,4 +1,4 @@
-"""What a segment offers to a search: some documents' chunks with their vectors, facts and texts.
+"""A segment as a search sees it: chunks of some documents with vectors, facts and texts.
 
 There are two kinds: those in files (`index.segments.segment_file`), which a generation is made of, and the one in
 memory that holds what the journal has beyond the generation (`index.local.memory_segment`).

@@ -1,4 +1,4 @@
-"""What is asked of the browser for one page, and what it gives. Loading this loads no browser."""
+"""A request to the browser for one page, and its result. Importing this loads no browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from a page in the browser: its HTML as it is shown, the response it came from, its picture.
+"""Reads a page in the browser: its HTML as shown, the response that it came from, its picture.
 
 Scripts of ours run inside a strange page in an isolated world, where the page's own scripts have changed nothing.
 

@@ -1,4 +1,4 @@
-"""When a page has become what it will be: looked at until two looks see the same, never for a fixed time.
+"""Waits until a page no longer changes: until two looks are equal, never for a fixed time.
 
 A look counts the elements and the text of the tree. A page has settled once it is parsed, two looks in a row agree,
 and no request that its text may depend on is under way or was made between them. A page with little text is looked at

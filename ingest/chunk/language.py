@@ -1,4 +1,4 @@
-"""Which natural language a text is written in: deterministic, from a prefix, by py3langid.
+"""Detects the natural language of a text: deterministic, from a prefix, by py3langid.
 
 The library keeps 70 MB of tables in memory, and takes half a second to unpack them. `map_model` has them in files, of
 which processes share what they use.

@@ -1,4 +1,4 @@
-"""What a crawl yields: a page, that it is unchanged, or that it may no longer be in the index.
+"""The results of a crawl: a page, an unchanged page, or a page that must leave the index.
 
 A page is withdrawn where it asks for that itself, or where its site says that it is gone. Promises: only two addresses
 are spoken of, the one that was asked for and the one whose response said so. What a page says of other addresses counts

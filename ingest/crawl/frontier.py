@@ -1,4 +1,4 @@
-"""Which of a page's links to follow first: those of its own site that speak of what was asked, and none without end.
+"""Orders a page's links: those of its own site that share words with the question first; avoids traps.
 
 The order, one after the other: the same site before others; the more of the question's words stand in a link's text
 or path, the earlier; what a sitemap calls important, then what it calls new; fewer path segments before more; else as

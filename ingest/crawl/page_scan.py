@@ -1,4 +1,4 @@
-"""What an HTML page says to a crawler: where it leads, what it forbids, and whether it needs a browser.
+"""Scans an HTML page for a crawler: its links, its prohibitions, and whether it needs a browser.
 
 One parse serves all three, and takes time in proportion to the page (`ingest.extract.html.nodes`). A link's address is
 given once, absolute and in its canonical form, with what a reader sees of it; one that no reader could follow (hidden,

@@ -1,4 +1,4 @@
-"""What one crawl may do through the egress proxy, and what it did; and the limits of the proxy as a whole.
+"""The account of one crawl at the egress proxy: its limits and counters, and those of the proxy as a whole.
 
 An account is opened before a page is asked for and closed when the page is done. In between, whatever
 holds its URL goes out on its behalf: the fetcher, the browser with all that the page loads. Robots rules and search

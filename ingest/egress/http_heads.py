@@ -1,4 +1,4 @@
-"""What a forward proxy reads of a connection's beginning: HTTP/1.1 heads, and the name in a TLS handshake.
+"""Parses the beginning of a connection for a forward proxy: HTTP/1.1 heads, and the name in a TLS handshake.
 
 Heads are read and rewritten by RFC 9110, 7.6 and RFC 9112, 3.2: bytes in, values out. Promises: a head that could be
 understood in two ways is refused (`BadHead`); hop-by-hop fields never pass; `Host` always names the target that was

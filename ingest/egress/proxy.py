@@ -48,15 +48,7 @@ from sluice.ingest.egress.serve_client import Client, Clients, RequestServer
 from sluice.ingest.egress.side import Side
 from sluice.ingest.settings import PURPOSES, EgressSettings, Purpose
 
-__all__ = [
-    "EgressAccount",
-    "EgressProxy",
-    "EgressReport",
-    "EgressRules",
-    "Refusal",
-    "Resolver",
-    "check_address",
-]
+__all__ = ["EgressAccount", "EgressProxy", "EgressReport", "EgressRules", "Refusal", "Resolver", "check_address"]
 
 START_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
@@ -112,12 +104,7 @@ class EgressProxy:
         return self._url_of(purpose)
 
     def open(
-        self,
-        purpose: Purpose,
-        *,
-        run_id: str = "",
-        max_bytes: int | None = None,
-        max_requests: int | None = None,
+        self, purpose: Purpose, *, run_id: str = "", max_bytes: int | None = None, max_requests: int | None = None
     ) -> EgressAccount:
         """An account for one crawl alone, with a token of its own, until it is closed.
 

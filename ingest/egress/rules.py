@@ -1,4 +1,4 @@
-"""What may be reached: checks on names, ports and addresses, without a socket.
+"""Rules of what may be reached: checks on names, ports and addresses, without a socket.
 
 `EgressRules` judges a host and port before its name is resolved, and then every address that the name resolves to.
 An address is refused unless it is globally routable by the IANA special-purpose registries (RFC 6890 and

@@ -1,4 +1,4 @@
-"""How many texts are embedded at once, and what that may take: requests to an endpoint, portions of a second, prices.
+"""Sizes of embedding batches: requests to an endpoint, portions of a second, prices.
 
 Requests keep within the limits of an endpoint: texts, tokens and bytes. The longest texts are placed first, each into
 the first request that has room (first-fit decreasing, Johnson 1974): at most 11/9 of the fewest requests possible,

@@ -92,10 +92,7 @@ def _model(
     endpoints: list[BreakingEmbedder],
 ) -> Embedder:
     local = MiniLM(
-        settings.model_dir or model_dir,
-        settings.threads,
-        precision=settings.precision,
-        check_cancelled=check_cancelled,
+        settings.model_dir or model_dir, settings.threads, precision=settings.precision, check_cancelled=check_cancelled
     )
     if settings.provider == "local":
         return local

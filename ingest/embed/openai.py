@@ -90,10 +90,7 @@ class OpenAIEmbedder:
         try:
             # Raw, because the package itself takes any JSON for an answer.
             response = self._connected().embeddings.with_raw_response.create(
-                input=list(texts),
-                model=self._settings.openai_model,
-                dimensions=dimensions,
-                encoding_format="base64",
+                input=list(texts), model=self._settings.openai_model, dimensions=dimensions, encoding_format="base64"
             )
             return _Answer.model_validate_json(response.content)
         except openai.APITimeoutError as error:

@@ -1,4 +1,4 @@
-"""What an embedder is: texts in, unit vectors out, with a fingerprint that says which vectors may be mixed.
+"""The Protocol of an embedder: texts in, unit vectors out, with a fingerprint of what may be mixed.
 
 Two embedders have the same fingerprint exactly where the same text gets the same vector (up to
 rounding) from both. An index holds vectors of one fingerprint; whoever embeds for it names that

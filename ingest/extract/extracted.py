@@ -1,4 +1,4 @@
-"""What extraction makes of a body: readable text and the facts around it."""
+"""The result of an extraction: readable text and the facts around it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How fresh what was ingested is: manifests of pages, the plan that follows from two of them, when a page is due."""
+"""Freshness: manifests of pages, the plan that follows from two of them, and when a page is due."""

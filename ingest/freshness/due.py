@@ -1,4 +1,4 @@
-"""When a page is due: once it is more likely than not that it changed since it was seen.
+"""Computes when a page is due: once it is more likely than not that it has changed.
 
 A page that changes at random moments, on average every `h / ln 2` days, is as it was after `t` days with probability
 `0.5 ** (t / h)`; `h` is its half-life (Cho and Garcia-Molina, Estimating Frequency of Change, 2003, take changes for a

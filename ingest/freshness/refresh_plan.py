@@ -1,4 +1,4 @@
-"""What became of a corpus between two manifests: the plan of what to embed and what to forget (`refresh_plan.jsonl`).
+"""Compares two manifests of a corpus and plans what to embed and what to remove (`refresh_plan.jsonl`).
 
 Promises: the plan holds exactly the documents that differ, each once, sorted by address; the same two manifests give
 the same bytes. What the job decided is recorded in `embedding_ledger.jsonl`: lines are added at its end, and none is

@@ -1,1 +1,1 @@
-"""How sites are asked: robots.txt, rate limits, what a host's answers say about it."""
+"""Politeness to sites: robots.txt, rate limits, and what a host's answers say about it."""

@@ -1,4 +1,4 @@
-"""What is known of hosts, shared by all workers through the broker; and one request's way from host to host.
+"""Facts about hosts, shared by all workers through the broker; and the way of one request to a host.
 
 `HostStats` counts what the crawl did to each host on each UTC day, for operators; `HostCounters` adds up one crawl's
 part of it. `HostMemory` learns which hosts build their pages by scripts, so that their next pages go to a browser at

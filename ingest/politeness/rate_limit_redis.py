@@ -1,4 +1,4 @@
-"""Where the lines for turns are kept: when who may go, for a host and for its domain.
+"""Queues for turns in Redis: when the next request to a host or a domain may go.
 
 A turn leads through one line after the other. In each its holder first takes a ticket, the next free moment, and goes
 on when that has come and the line's interval has gone by since the last turn began (virtual scheduling, ITU-T I.371,

@@ -1,4 +1,4 @@
-"""What a response is worth: a page to read, a reason to come back later, or a named refusal."""
+"""Judges a response: a page to read, a reason to come back later, or a named refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site asks of robots, by RFC 9309: whether an address may be fetched, how slowly, and where its sitemaps are.
+"""robots.txt of a site (RFC 9309): whether an address may be fetched, how slowly, and its sitemaps.
 
 | robots.txt answers | then |
 |---|---|

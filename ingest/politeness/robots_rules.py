@@ -1,4 +1,4 @@
-"""What robots.txt, a page and its answer ask of robots.
+"""Rules for robots in robots.txt, in a page and in its response.
 
 `read_robots` reads a robots.txt (RFC 9309) by protego: groups, rules, and which of them decides about an address.
 

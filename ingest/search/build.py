@@ -40,8 +40,7 @@ def build_providers(
     rule = provider_rule()
     return tuple(
         Breaking(
-            _build(name, settings, fetcher, proxy_url, clock),
-            Breaker(rule, clock=stopwatch, on_open=on_breaker_open),
+            _build(name, settings, fetcher, proxy_url, clock), Breaker(rule, clock=stopwatch, on_open=on_breaker_open)
         )
         for name in settings.providers
     )

@@ -1,4 +1,4 @@
-"""What every search provider is asked, and what it answers: one call, one page of results.
+"""The Protocol of a search provider: one call returns one page of results.
 
 Conditions on results (which domains, between which dates) are read once, here. Each provider hands on what its
 interface can express, and `ingest.search.search` drops what came back against them all the same.

@@ -1,4 +1,4 @@
-"""What providers need not or may not be asked again, remembered by all workers together.
+"""Remembers for all workers which providers need not or may not be called again.
 
 In the broker one key per provider and UTC day counts its calls, `<prefix>:quota:<name>:<YYYY-MM-DD>`; it expires after
 two days: the day it counts and one in which an operator may look at it. One key each, `<prefix>:empty:<hash>`, stands

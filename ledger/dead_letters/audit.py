@@ -1,4 +1,4 @@
-"""Who did what and when: what operators did to dead letters and bulk replays, in the transaction that did it."""
+"""Records operators' actions on dead letters and bulk replays, in the transaction that carries them out."""
 
 from __future__ import annotations
 

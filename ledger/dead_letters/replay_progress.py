@@ -1,4 +1,4 @@
-"""How a bulk replay fares: what became of the letters that it brought back, and how many more may follow."""
+"""Progress of a bulk replay: outcomes of the replayed letters, and how many more may follow."""
 
 from __future__ import annotations
 

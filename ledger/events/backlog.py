@@ -1,4 +1,4 @@
-"""What the reconciler asks of the ledger: retries that are due, ready events that wait too long, and who may ask."""
+"""Queries of the reconciler: retries that are due, and ready events that wait too long."""
 
 from __future__ import annotations
 

@@ -110,11 +110,7 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
 _CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
 _PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
 _STANDING = select(events.c.status).where(events.c.id == bindparam("of_event"))
-MINE = (
-    events.c.id == bindparam("of_event"),
-    events.c.epoch == bindparam("at_epoch"),
-    events.c.status == "claimed",
-)
+MINE = (events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
 """How a statement says that the claim on an event still stands."""
 _MINE_NOW = select(events).where(*MINE).with_for_update()
 _HEARTBEAT = update(events).where(*MINE).values(due_at=bindparam("until"))

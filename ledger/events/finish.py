@@ -1,4 +1,4 @@
-"""How a run ends.
+"""Ends a run.
 
 A run has no counter to N. The transaction that settles, parks or cancels an event holds the run's row, and asks
 whether an open event is left. When none is:

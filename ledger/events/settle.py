@@ -60,13 +60,7 @@ class Settled:
 _SETTLE = (
     update(events)
     .where(*MINE)
-    .values(
-        status="settled",
-        due_at=None,
-        worker=None,
-        settled_at=bindparam("moment"),
-        why=bindparam("because"),
-    )
+    .values(status="settled", due_at=None, worker=None, settled_at=bindparam("moment"), why=bindparam("because"))
     .returning(events.c.priority, events.c.reserved_on, *(events.c[f"reserve_{unit}"] for unit in UNITS))
 )
 _WAIT = (

@@ -35,8 +35,7 @@ _CITED = (
     select(citations.c.document_id, citations.c.run_id)
     .distinct()
     .join(
-        graph_documents,
-        (_DOCUMENT.corpus == citations.c.corpus) & (_DOCUMENT.document_id == citations.c.document_id),
+        graph_documents, (_DOCUMENT.corpus == citations.c.corpus) & (_DOCUMENT.document_id == citations.c.document_id)
     )
     .where(citations.c.corpus == bindparam("of_corpus"), _DOCUMENT.is_tombstone == 0)
     .order_by(citations.c.document_id, citations.c.run_id)

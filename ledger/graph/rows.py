@@ -1,4 +1,4 @@
-"""What the graph's tables take and give.
+"""Rows of the graph's tables.
 
 The hash of a document's row is made from what identifies the document and from its edges, as the database gives them
 back. The hash of a corpus is the sum of its rows' hashes modulo 2^256: it follows from what is there, and not from the

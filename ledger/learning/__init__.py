@@ -1,1 +1,1 @@
-"""What the ledger holds for learning: what became of runs, and what steers the gate."""
+"""Tables for learning: outcomes of runs, and what steers the gate."""

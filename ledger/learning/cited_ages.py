@@ -1,4 +1,4 @@
-"""How old the text was that an answer cites, and how old it would have been without what its run crawled.
+"""Ages of the text that an answer cites, with and without the run's own crawl.
 
 *With* is the mean over the cited documents of the web of the time since each was read last or seen to be as it was,
 when the answer was given. *Without* is the same mean, where a document that the run itself read, or found unchanged,

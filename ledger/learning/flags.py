@@ -112,13 +112,7 @@ class Flags:
 
 
 def _change(
-    connection: Transaction,
-    name: FlagName,
-    action: FlagAction,
-    operator: str,
-    note: str,
-    resolve: Resolve,
-    now: float,
+    connection: Transaction, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve, now: float
 ) -> FlagChange:
     insert_once(connection, flags, {"name": name, "changed_at": now, "operator": operator, "note": note})
     before = _stored(connection.execute(_ONE, {"of_name": name}).one())

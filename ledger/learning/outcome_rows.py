@@ -30,23 +30,13 @@ from sluice.ledger.schema.tables import AnyRow, events, runs
 from sluice.ledger.schema.upsert import insert_once
 from sluice.ledger.transaction import Transaction
 
-_COUNTED = (
-    SearchDirected.kind,
-    CrawlDirected.kind,
-    PageCrawled.kind,
-    PageUnchanged.kind,
-    FeedbackGiven.kind,
-)
+_COUNTED = (SearchDirected.kind, CrawlDirected.kind, PageCrawled.kind, PageUnchanged.kind, FeedbackGiven.kind)
 _OF_RUN = events.c.run_id == bindparam("of_run")
 _IS_DONE = or_(
     and_(events.c.status == "settled", events.c.settled_at <= bindparam("moment")), events.c.status == "dead"
 )
 _COUNT = (
-    select(
-        events.c.kind,
-        func.count().label("recorded"),
-        func.sum(case((_IS_DONE, 1), else_=0)).label("done"),
-    )
+    select(events.c.kind, func.count().label("recorded"), func.sum(case((_IS_DONE, 1), else_=0)).label("done"))
     .where(_OF_RUN, events.c.kind.in_(_COUNTED), events.c.created_at <= bindparam("moment"))
     .group_by(events.c.kind)
 )

@@ -1,4 +1,4 @@
-"""What became of gate runs, as the evaluation reads it: page by page, in the order of decisions."""
+"""Reads outcomes of gate runs page by page, in the order of decisions."""
 
 from __future__ import annotations
 

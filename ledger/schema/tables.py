@@ -106,14 +106,7 @@ _IS_OPEN, _IS_KEYED = events.c.due_at.is_not(None), events.c.dedupe_key.is_not(N
 IS_OPEN = events.c.due_at >= 0
 """How a query says *open*: a range, which makes SQLite prefer the index of open events to that of all of a run."""
 Index("events_open", events.c.run_id, events.c.due_at, sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)
-Index(
-    "events_due",
-    events.c.status,
-    events.c.due_at,
-    events.c.queue,
-    sqlite_where=_IS_OPEN,
-    postgresql_where=_IS_OPEN,
-)
+Index("events_due", events.c.status, events.c.due_at, events.c.queue, sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)
 IS_READY = events.c.status == literal_column("'ready'")
 """How a query says *ready*: written out, so that SQLite knows the partial indices to fit."""
 IS_SUSPECT = and_(IS_READY, events.c.deaths > literal_column("0"))

@@ -1,1 +1,1 @@
-"""What the ledger holds for trust: quarantine, what was forgotten, what answers cite."""
+"""Tables for trust: quarantine, forgotten documents, citations."""

@@ -1,4 +1,4 @@
-"""Which answers cite which document: a row for each cited chunk of each run, from its answer to its pruning.
+"""Maps documents to the answers that cite them: a row for each cited chunk, from the answer to its pruning.
 
 An answer may be recorded just while a document that it cites changes. So a row is unchecked until the index, as it was
 after the answer was recorded, was seen to hold the chunk; it is unchecked again whenever its document is indexed.

@@ -1,4 +1,4 @@
-"""What the ledger leads to of documents that are to be forgotten: events, and the blobs that these refer to.
+"""Finds the events and blobs that lead to documents which are to be forgotten.
 
 A batch holds several documents, and is removed as a whole once the events that need it are over: those that come after
 work with a batch of their own. Nothing that is still open, or parked as a dead letter, loses what it refers to, and
@@ -150,11 +150,7 @@ class Erasure:
         return False
 
     def _own_events(
-        self,
-        corpus: str,
-        wanted: frozenset[str],
-        selection: Selection,
-        check_cancelled: Callable[[], None],
+        self, corpus: str, wanted: frozenset[str], selection: Selection, check_cancelled: Callable[[], None]
     ) -> tuple[set[str], set[str]]:
         """The ids of the events of these documents, and the blobs that those refer to."""
         own: set[str] = set()

@@ -1,4 +1,4 @@
-"""Where an embedded memory keeps what it can make again, what may leave this machine, and which secret goes with it.
+"""Folders of an embedded memory's caches, addresses that it may reach, and secrets for them.
 
 `rag_config.json` lies in the repository, which others may have written: it must not be able to send a project's memory,
 or a secret of the environment, to an address of its choice. So it may name addresses of this machine freely, any other

@@ -1,4 +1,4 @@
-"""What makes vectors for an embedded memory: the local model, an endpoint, or nothing: words alone are searched then.
+"""Makes vectors for an embedded memory: by the local model, an endpoint, or none, which leaves words.
 
 Making one loads nothing: a model is loaded at the first text.
 """

@@ -1,4 +1,4 @@
-"""What happened in an iteration, told alike for every agent: what was said, which tools were called, how it ended."""
+"""A run of an agent in one form for every agent: its messages, its tool calls, its end."""
 
 from __future__ import annotations
 

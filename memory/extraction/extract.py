@@ -31,13 +31,7 @@ from sluice.memory.extraction.tool_errors import iteration_errors, without_colou
 
 
 def extract(
-    data: object,
-    *,
-    format: StreamFormat,
-    feature: str,
-    project_path: str,
-    context: IterationContext,
-    now: datetime,
+    data: object, *, format: StreamFormat, feature: str, project_path: str, context: IterationContext, now: datetime
 ) -> ExtractionResult:
     """What an iteration did, from the agent's output as text, bytes or JSON.
 

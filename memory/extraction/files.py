@@ -1,4 +1,4 @@
-"""Which files an iteration touched, and what it wrote into them.
+"""Finds the files that an iteration touched, and what it wrote into them.
 
 One action stands for each path, by this order:
 1. Deleted, unless the file was written again afterwards: then it is Modified.

@@ -1,4 +1,4 @@
-"""How an iteration ended. The first rule that applies decides; an exit code of the agent's process decides nothing.
+"""Decides an iteration's outcome. The first rule that applies decides; the process's exit code decides nothing.
 
 For every agent:
 1. A limit on requests stopped it (Claude Code: an `assistant` line with error `rate_limit`, `api_error_status` 429, a

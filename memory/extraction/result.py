@@ -1,4 +1,4 @@
-"""What was extracted from an agent's output: an iteration's record but for its number, and how each tool call went."""
+"""The result of an extraction: an iteration's record without its number, and the outcome of each tool call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell command does to files, as far as its text is clear: which it writes, moves, removes and shows."""
+"""Finds the files that a shell command writes, moves, removes and shows, as far as its text is clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether iterations go round in circles: the hash of what each brought about, and how often the same came again.
+"""Detects iterations that repeat themselves: hashes each one's effect and counts equal ones.
 
 An effect is the set of changed files with what was written into them, and the set of errors met (type, file, message).
 Where in time it happened is no part of it: dates, times, durations, addresses, temporary folders, ids and the ends of

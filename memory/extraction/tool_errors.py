@@ -146,11 +146,7 @@ def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, 
 
 
 def _entry(
-    message: str,
-    error_type: ErrorType,
-    file_path: str | None = None,
-    line: int | None = None,
-    tool: str | None = None,
+    message: str, error_type: ErrorType, file_path: str | None = None, line: int | None = None, tool: str | None = None
 ) -> ErrorEntry:
     return ErrorEntry(
         message=message.strip()[:MAX_MESSAGE_CHARACTERS] or "an error without a message",

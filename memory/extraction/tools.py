@@ -1,4 +1,4 @@
-"""What a tool call means, whichever agent made it: a shell command, or files that a tool of the agent's works on."""
+"""Classifies a tool call of any agent: a shell command, or an operation on files."""
 
 from __future__ import annotations
 

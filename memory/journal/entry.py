@@ -1,4 +1,4 @@
-"""What a line of a journal says. Each kind is a past-tense fact; the state of a feature is what they add up to.
+"""Entries of a journal. Each is a fact in the past tense; their sum is the state of a feature.
 
 A line is the JSON of a `JournalEntry`: the version first, then the id, and at its end the hash of all the bytes before,
 so that a damaged line is known as such. It holds ASCII alone, ends with a line feed, and is at most `MAX_LINE_BYTES`

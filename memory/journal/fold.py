@@ -1,4 +1,4 @@
-"""How each kind of entry changes the state of a feature.
+"""Applies each kind of entry to the state of a feature.
 
 The same entries in the same order give the same state. An entry that names what is not there is no error: what can be
 applied of it is, and the rest is told, as a damaged line before it may have taken the thing away.

@@ -1,4 +1,4 @@
-"""Where a feature's journal lies, its lock (one writer at a time, on one machine), and what the system may refuse."""
+"""The path and lock of a feature's journal (one writer at a time, on one machine), and the system's refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a learning is new, said already, or contradicts one that is kept. Opposites are never merged.
+"""Decides whether a learning is new, a duplicate, or a contradiction. Opposites are never merged.
 
 The rule of Jaccard > 0.7 alone merges "enable X" with "disable X", so it only says what is near. Of two near texts the
 differences are compared: identifiers, numbers, negations, antonyms, modality, quantifiers and order (`polarity`).

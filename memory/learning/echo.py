@@ -1,4 +1,4 @@
-"""Whether a text only repeats what memory itself had printed. Such a text is no new learning and no new observation.
+"""Detects text that only repeats what memory had printed. It is no new learning and no new observation.
 
 An agent restates its prompt: word by word, shortened, in another order, with "as noted in memory" before it. A sentence
 is an echo of a printed line that says the same by the comparison of learnings, or of one that says more: that has all

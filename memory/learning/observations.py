@@ -1,4 +1,4 @@
-"""What an iteration teaches by rule, beside those before it: errors that return, what made them go, reasons."""
+"""Derives learnings by rule from an iteration and those before it: errors that return, remedies, reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a learning that is made by rule is worded, and which files and texts none is made of.
+"""Words learnings that are made by rule, and excludes files and texts that teach nothing.
 
 One sentence or two, understandable alone, with the files' names.
 """

@@ -1,1 +1,1 @@
-"""What memory tells an agent: recall by a question, and the block for the next iteration's prompt."""
+"""Recall by a question, and the block for the next iteration's prompt."""

@@ -1,4 +1,4 @@
-"""What the next iteration is told of the last ones: how they ended, which errors stand, what was tried."""
+"""Writes the part of a prompt block about the last iterations: outcomes, standing errors, attempts."""
 
 from __future__ import annotations
 

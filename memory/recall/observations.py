@@ -1,4 +1,4 @@
-"""What the next iteration is told of learnings: as observations with their source, to be verified, never as rules."""
+"""Writes the part of a prompt block about learnings: as observations with their source, never as rules."""
 
 from __future__ import annotations
 

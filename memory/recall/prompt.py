@@ -62,12 +62,7 @@ def make_prompt_block(
         raise InvalidInput("max_tokens", f"{max_tokens} tokens", "give a budget of 0 or more")
     quote = Quote(sanitise)
     observations, disagreements = tell_observations(state, quote, task_id=task_id, query=query)
-    sections = (
-        tell_last_iterations(state, quote),
-        observations,
-        disagreements,
-        _earlier(state, quote, query),
-    )
+    sections = (tell_last_iterations(state, quote), observations, disagreements, _earlier(state, quote, query))
     chosen = _choose(sections, max_tokens, count_tokens)
 
     def printed() -> JournalEntry:

@@ -1,4 +1,4 @@
-"""What memory holds on a question, the best first.
+"""Ranks the contents of memory for a question, the best first.
 
     score = relevance x weight
 

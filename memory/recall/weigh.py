@@ -1,4 +1,4 @@
-"""How learnings fared in the iterations whose prompts they stood in, and what weight that gives to what is recalled.
+"""Weighs learnings by the outcomes of the iterations whose prompts held them.
 
 Being recalled proves nothing: a learning that was shown gains weight from that iteration only where the agent used it
 and the iteration succeeded. What the rules take for it:

@@ -1,4 +1,4 @@
-"""Whether a sentence advises a thing, forbids it, or tells that it happened.
+"""Decides whether a sentence advises a thing, forbids it, or reports that it happened.
 
 "Run `git push --force` to publish" advises; "never run …" forbids; "`git push --force` in the release job dropped two
 commits" is an observation, and one worth keeping.

@@ -1,4 +1,4 @@
-"""Which concepts of `concepts.toml` a sentence speaks of."""
+"""Finds the concepts of `concepts.toml` in a sentence."""
 
 from __future__ import annotations
 

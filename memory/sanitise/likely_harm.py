@@ -1,4 +1,4 @@
-"""How likely a sentence is advice that does harm, in words that no rule was written for.
+"""Estimates how likely a sentence is harmful advice in words that no rule was written for.
 
 A linear model without an embedder, below half a millisecond: it weighs which concepts meet (`concepts.toml`: weakening
 and a safeguard, giving away and a secret), whether the sentence urges or forbids, and its words. Its weights

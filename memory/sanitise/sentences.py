@@ -1,4 +1,4 @@
-"""Where the sentences of a text are: a command goes with its sentence, or half of it would be left standing."""
+"""Splits a text into sentences: a command goes with its whole sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a metric is declared, and the files through which processes add up their figures.
+"""Declares metrics, and adds up the figures of several processes through files.
 
 `counter`, `gauge` and `histogram` register a metric; buckets are in seconds, or shares.
 

@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sluice.contracts.errors import (
-    InvalidInput,
-    TimedOut,
-)
+from sluice.contracts.errors import InvalidInput, TimedOut
 from sluice.ingest.circuit_breaker import HostBreakers, host_rule
 from sluice.ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from sluice.ingest.crawl.sitemap import SiteMaps

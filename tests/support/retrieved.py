@@ -48,10 +48,6 @@ def retrieval_of(*chunks: RetrievedChunk) -> Retrieval:
         for one in ranked
     )
     metadata = RetrievalMetadata(
-        strategy=Strategy.HYBRID,
-        fusion="weighted",
-        duration_ms=1.0,
-        total_candidates=len(chunks),
-        trust_scores=scores,
+        strategy=Strategy.HYBRID, fusion="weighted", duration_ms=1.0, total_candidates=len(chunks), trust_scores=scores
     )
     return Retrieval(generation="g1", journal_offset=1, chunks=ranked, metadata=metadata)

@@ -87,21 +87,16 @@ CASES: dict[str, Case] = {
         {'sluice_reconciler_republished_total{cause="lease_expired"}': "0+120"},
         {'sluice_reconciler_republished_total{cause="lease_expired"}': "0+6"},
     ),
-    "QueriesSlow": Case(
-        buckets(QUERY, "50", "50", ("0.25", "2.5")),
-        buckets(QUERY, "99", "1", ("0.1", "2.5")),
-    ),
+    "QueriesSlow": Case(buckets(QUERY, "50", "50", ("0.25", "2.5")), buckets(QUERY, "99", "1", ("0.1", "2.5"))),
     "SnapshotFallback": Case(
         {"sluice_snapshot_fallbacks_total": f"0x30 1+0x{HOUR}"}, {"sluice_snapshot_fallbacks_total": "1+0"}
     ),
     "PoisonServed": Case({GATE_P % "failed": f"0x30 1+0x{HOUR}"}, {GATE_P % "failed": "1+0", GATE_P % "passed": "0+9"}),
     "SourcesDistrusted": Case(
-        {GATE_I % "failed": "0+3", GATE_I % "passed": "0+7"},
-        {GATE_I % "failed": "0+1", GATE_I % "passed": "0+9"},
+        {GATE_I % "failed": "0+3", GATE_I % "passed": "0+7"}, {GATE_I % "failed": "0+1", GATE_I % "passed": "0+9"}
     ),
     "CrawlIngestSlow": Case(
-        buckets(INGEST, "5", "5", ("60.0", "300.0")),
-        buckets(INGEST, "99", "1", ("15.0", "300.0")),
+        buckets(INGEST, "5", "5", ("60.0", "300.0")), buckets(INGEST, "99", "1", ("15.0", "300.0"))
     ),
     "CitedDocumentsOld": Case(
         DAYS_7 | buckets(CITED, "1", "9", ("604800.0", "2592000.0"), 'profile="marketing"'),
@@ -152,10 +147,7 @@ CASES: dict[str, Case] = {
         {'sluice_budget_used_ratio{scope="day",unit="pages"}': "0.9+0"},
     ),
     "SearchCost": Case(
-        {
-            'sluice_search_cost_usd_total{provider="brave"}': "0+0.03",
-            'sluice_budget_limit_usd{scope="day"}': "5+0",
-        },
+        {'sluice_search_cost_usd_total{provider="brave"}': "0+0.03", 'sluice_budget_limit_usd{scope="day"}': "5+0"},
         {  # the same cost under a ceiling that an operator has raised
             'sluice_search_cost_usd_total{provider="brave"}': "0+0.03",
             'sluice_budget_limit_usd{scope="day"}': "50+0",
@@ -187,10 +179,7 @@ CASES: dict[str, Case] = {
     ),
     "ProcessUnreachable": Case({'up{job="sluice",instance="a"}': "0+0"}, {'up{job="sluice",instance="a"}': "1+0"}),
     "SeriesAbsent": Case(dict.fromkeys(WATCHED[1:], "1+0"), dict.fromkeys(WATCHED, "1+0")),
-    "SpansLost": Case(
-        {"sluice_span_store_failures_total": "0+1"},
-        {"sluice_span_store_failures_total": "3+0"},
-    ),
+    "SpansLost": Case({"sluice_span_store_failures_total": "0+1"}, {"sluice_span_store_failures_total": "3+0"}),
 }
 
 

@@ -94,9 +94,7 @@ def test_the_same_corpus_is_asked_again_without_ingesting_and_differs_in_nothing
     assert "only in one of the reports: hybrid, vector" in compared.stdout
 
 
-def test_the_weight_of_the_words_is_fitted_to_the_questions_and_told_as_a_line_of_settings(
-    evaluated: Instance,
-) -> None:
+def test_the_weight_of_the_words_is_fitted_to_the_questions_and_told_as_a_line_of_settings(evaluated: Instance) -> None:
     asked_of = {"lease": "how is a lease renewed", "blob": "where is a blob kept", "gate": "what does the gate weigh"}
     lines = [
         {"id": f"{name}{turn}", "query": f"{question} ({turn})", "relevant": [name]}

@@ -1,4 +1,4 @@
-"""Whether a tool may run a piece of code: the policy of code samples, by the rules of `trust/code/rules.toml`.
+"""Decides whether a tool may run a piece of code, by the rules of `trust/code/rules.toml`.
 
     denied          a rule forbids it: a download piped to an interpreter, a disk wiped, credentials read
     needs_approval  a rule asks for a person: network, files, commands; or the code cannot be judged by rules: a shell

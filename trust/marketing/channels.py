@@ -1,4 +1,4 @@
-"""Where passages were published and whom they name: kinds of sources, how varied they are, and share of voice."""
+"""Classifies where passages were published and whom they name: channels, their diversity, share of voice."""
 
 from __future__ import annotations
 

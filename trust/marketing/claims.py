@@ -1,4 +1,4 @@
-"""What a passage says for a brand: claims that need proof, disclosures, and its tone. All of it is for English texts.
+"""Finds claims that need proof, disclosures, and the tone of a passage. English texts only.
 
 Rules are data files in `trust/marketing/rules`, each with its source. A sentence that denies a claim, asks for it or
 reports that an authority objected to it makes none; whether there is proof is not known here.

@@ -15,12 +15,7 @@ from sluice.contracts.retrieval import RetrievedChunk
 def langchain_documents(answer: Answer) -> list[dict[str, Any]]:
     """One LangChain `Document` for each passage, in the order of the citations."""
     return [
-        {
-            "id": chunk.chunk_id,
-            "page_content": chunk.text,
-            "metadata": _metadata(citation, chunk),
-            "type": "Document",
-        }
+        {"id": chunk.chunk_id, "page_content": chunk.text, "metadata": _metadata(citation, chunk), "type": "Document"}
         for citation, chunk in zip(answer.citations, answer.chunks, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""How wake-ups come out of the broker: nothing that lies in a queue can stop a worker, and nothing taken can be lost.
+"""Takes wake-ups out of the broker: nothing in a queue can stop a worker, and nothing taken can be lost.
 
 The life of a raw item:
 
@@ -298,9 +298,6 @@ def _message(item: bytes, event_id: str, stage: str, tag: str) -> dict[str, Any]
     return {
         "item": item,
         "headers": {"lang": "py", "task": HANDLE_TASK, "id": tag, "ignore_result": True},
-        "properties": {
-            "delivery_tag": tag,
-            "delivery_info": {"exchange": EXCHANGE, "routing_key": f"{stage}.permit"},
-        },
+        "properties": {"delivery_tag": tag, "delivery_info": {"exchange": EXCHANGE, "routing_key": f"{stage}.permit"}},
         "body": ([event_id], {}, {}),
     }

@@ -1,4 +1,4 @@
-"""What the threads of a worker do beside its events: each function is one thread, until `stopping` is set.
+"""Threads of a worker beside its events: each function is one thread, until `stopping` is set.
 
 A thread that fails is started again after a pause (`WorkerProcess.serve`).
 """
@@ -22,10 +22,7 @@ from sluice.otel import metrics
 from sluice.workers.broker.celery_app import POOLS, pool_size
 from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS
 from sluice.workers.broker.transport import Transport
-from sluice.workers.processes.process_group import (
-    belongs_to,
-    child_name,
-)
+from sluice.workers.processes.process_group import belongs_to, child_name
 from sluice.workers.processes.procfs import all_processes
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.processes.shutdown import DEAF, stacks

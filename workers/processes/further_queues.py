@@ -1,4 +1,4 @@
-"""How one Celery worker takes from the queues of several stages: each over a channel of its own.
+"""Lets one Celery worker take from the queues of several stages, each over a channel of its own.
 
 A channel takes from one queue (`workers.broker.redis_channel`), and no more than its stage has threads, so that no
 stage takes the threads of another. Celery's worker consumes the first stage; the others are a step of its start, which

@@ -1,4 +1,4 @@
-"""What the reconciler's process tidies up beside its ticks, each at its own pace."""
+"""Tidies up in the reconciler's process beside its ticks, each task at its own pace."""
 
 from __future__ import annotations
 

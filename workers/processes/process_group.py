@@ -1,4 +1,4 @@
-"""How a process lives and dies with the others."""
+"""Ties the life of a process to its parent's and its children's."""
 
 from __future__ import annotations
 

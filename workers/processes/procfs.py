@@ -1,4 +1,4 @@
-"""What the kernel says about processes (Linux; proc(5)), and how glibc keeps their memory (mallopt(3), malloc_trim(3)).
+"""Facts about processes from the kernel (Linux; proc(5)), and glibc's memory limits (mallopt(3), malloc_trim(3)).
 
 Elsewhere there is nothing to read or to do, and nothing is found.
 """

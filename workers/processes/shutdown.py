@@ -1,4 +1,4 @@
-"""How a worker process comes to its end, whatever its threads are doing.
+"""Ends a worker process, whatever its threads are doing.
 
 1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, what is in hand may finish for `DRAIN_SECONDS`.
 2. A second one, or SIGQUIT: *stop*, at once.

@@ -1,4 +1,4 @@
-"""What one worker process holds: its context, its heartbeat, its threads, and how it ends."""
+"""One worker process: its context, its heartbeat, its threads, and its end."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ from sluice.otel.start import start as start_telemetry
 from sluice.workers.broker.celery_app import group_name
 from sluice.workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
 from sluice.workers.context import Context
-from sluice.workers.processes.process_group import (
-    belongs_to,
-    child_name,
-)
+from sluice.workers.processes.process_group import belongs_to, child_name
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.processes.shutdown import Shutdown, drain_seconds
 from sluice.workers.runtime.heartbeat import Heartbeat

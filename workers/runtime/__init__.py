@@ -1,1 +1,1 @@
-"""What a running worker keeps: heartbeat, backpressure, blobs, breakers."""
+"""State of a running worker: heartbeat, backpressure, blobs, breakers."""

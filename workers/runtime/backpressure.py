@@ -1,4 +1,4 @@
-"""Whether there is room for one more request: what would only wait in a queue that is full is not accepted.
+"""Decides whether there is room for one more request; what would only wait in a full queue is refused.
 
 A request is refused before anything of it is recorded or stored, and its sender is told when to come back.
 Looked at is every stage that its work passes through: a stage that is quick would else take in what the slow one

@@ -1,4 +1,4 @@
-"""How much room the disk of the data directory has, and the bound below which nothing new is accepted."""
+"""Measures the free room of the data directory's disk, below a bound of which nothing new is accepted."""
 
 from __future__ import annotations
 

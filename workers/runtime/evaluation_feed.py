@@ -1,4 +1,4 @@
-"""What feeds the evaluator from the ledger: each refresh reads the runs that have come of age since the last."""
+"""Feeds the evaluator from the ledger: each refresh reads the runs that have come of age since the last."""
 
 from __future__ import annotations
 

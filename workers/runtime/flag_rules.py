@@ -1,4 +1,4 @@
-"""Who decides a feature flag: kill switch, then policy, environment, the stored value, and its default.
+"""Decides a feature flag: kill switch, then policy, environment, the stored value, and its default.
 
 The kill switch (`sluice flags NAME --kill`) and the policy (sluice.toml) can only switch off; the environment
 (`FEATURE_SEARCH=false`) and a stored value (`sluice flags search --off`) can do both. The environment is that of each
@@ -32,10 +32,7 @@ nothing (docs/decisions/0028-graph-retrieval.md); what is tried is off."""
 
 
 def resolve(
-    name: FlagName,
-    stored: StoredFlag | None,
-    environment: Mapping[FlagName, bool],
-    policy: Mapping[FlagName, str],
+    name: FlagName, stored: StoredFlag | None, environment: Mapping[FlagName, bool], policy: Mapping[FlagName, str]
 ) -> FlagState:
     """How the flag stands, and who decides it."""
     enabled, decided_by, why = _decided(name, stored, environment, policy)
@@ -47,10 +44,7 @@ def resolve(
 
 
 def _decided(
-    name: FlagName,
-    stored: StoredFlag | None,
-    environment: Mapping[FlagName, bool],
-    policy: Mapping[FlagName, str],
+    name: FlagName, stored: StoredFlag | None, environment: Mapping[FlagName, bool], policy: Mapping[FlagName, str]
 ) -> tuple[bool, FlagSource, str]:
     if stored is not None and stored.killed:
         return False, "kill_switch", f"`sluice flags {name} --reset` ends it"

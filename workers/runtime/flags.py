@@ -68,10 +68,7 @@ class FlagProvider(AbstractProvider):
             log.warning("unknown_flag", flag=flag_key[:100])
             raise FlagNotFoundError(f"no flag {flag_key!r}; one of {', '.join(NAMES)}")
         return FlagResolutionDetails(
-            state.enabled,
-            reason=_REASONS[state.decided_by],
-            variant=state.decided_by,
-            flag_metadata={"why": state.why},
+            state.enabled, reason=_REASONS[state.decided_by], variant=state.decided_by, flag_metadata={"why": state.why}
         )
 
     def _refuse(

@@ -1,4 +1,4 @@
-"""Where models of the gate are read from: files of trained models, and the blobs that decisions name them by.
+"""Loads models of the gate: from files of trained models, and from the blobs that decisions name.
 
 Where the files lie is told by `evaluation.learned_gate`. A model that is rolled out is kept among the blobs
 under its SHA-256: the file may change or go, and recorded decisions can still be computed again.

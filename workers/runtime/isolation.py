@@ -1,4 +1,4 @@
-"""Who may work beside whom, and when a stage rests.
+"""Rules of which events may run beside others, and when a stage rests.
 
 Suspects work alone in a process, everything else together: an event on which a worker died may kill this one too. If it
 ran beside others they would die with it, be suspects themselves, and share its fate the next time. So it waits until

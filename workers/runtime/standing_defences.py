@@ -1,4 +1,4 @@
-"""Which steps back of the gate stand for a decision, and by which configuration it is made.
+"""Reads which steps back of the gate stand, and the configuration that decides under them.
 
 What stands is read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id and
 limited for each UTC day, ignores the steps back: the trickle, by which they heal. A step back for cost has no trickle:

@@ -1,1 +1,1 @@
-"""What the doors (HTTP, command line) may ask of an instance."""
+"""Operations of an instance, for HTTP and the command line."""

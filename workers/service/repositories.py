@@ -104,12 +104,7 @@ def open_repository(context: Context, source: str, ref: str | None) -> Iterator[
 
 
 def read_repository(
-    context: Context,
-    corpus: str,
-    opened: tuple[GitRepository, Commit, str, str],
-    *,
-    now: datetime,
-    on_skip: OnSkip,
+    context: Context, corpus: str, opened: tuple[GitRepository, Commit, str, str], *, now: datetime, on_skip: OnSkip
 ) -> Reading:
     """What is to be ingested and removed so that the corpus has the commit's files, and no others of the repository.
 

@@ -1,4 +1,4 @@
-"""What an agent or operator can ask for, whichever door they come through: HTTP, command line, Python.
+"""Operations of an instance for every door: HTTP, command line, Python.
 
 Accepting a request is one ledger transaction; only then are its first events published. A request
 that is refused, because it is wrong or because there is no room for it, leaves nothing behind. Every method that

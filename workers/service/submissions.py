@@ -1,4 +1,4 @@
-"""What is handed in, as documents: read, checked by field, and put together for travelling."""
+"""Reads submitted documents, checks them field by field, and batches them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What handlers do beside one domain call: documents, probes, answers, withdrawals."""
+"""Steps of handlers beside one domain call: documents, probes, answers, withdrawals."""

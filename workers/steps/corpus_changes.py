@@ -1,4 +1,4 @@
-"""Which documents of a batch are written: a submission never replaces what others brought.
+"""Decides which documents of a batch are written: a submission never replaces what others brought.
 
 Asked in the one process that writes the corpus, right before it does, so that nothing comes in between.
 """

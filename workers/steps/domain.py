@@ -1,4 +1,4 @@
-"""What a profile's domain wants: measured before the gate decides, and looked for in the answer.
+"""Measures a profile's domain features before the gate decides, and adds domain facts to the answer.
 
 Both search the corpus by words alone, without a model. A profile that asks for none of it costs nothing.
 """

@@ -100,8 +100,5 @@ def judge_response(feedback: FeedbackGiven, answer: Answer, bridge: RagasBridge)
         if value is not None:
             metrics.RESPONSE_JUDGED.labels(figure).observe(value)
     return ResponseJudged(
-        groundedness=score.groundedness,
-        faithfulness=score.faithfulness,
-        method=bridge.method,
-        failures=score.failures,
+        groundedness=score.groundedness, faithfulness=score.faithfulness, method=bridge.method, failures=score.failures
     )

@@ -49,12 +49,7 @@ class MemoryIndexing(Step):
     blobs: BlobStore
 
     def send(
-        self,
-        event: Event,
-        project: str,
-        state: FeatureMemory,
-        entry_ids: Iterable[str],
-        learning_ids: Iterable[str],
+        self, event: Event, project: str, state: FeatureMemory, entry_ids: Iterable[str], learning_ids: Iterable[str]
     ) -> Done:
         """What the index lacks of these iterations and learnings, as batches to inspect and embed; and what is to go.
 

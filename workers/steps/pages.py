@@ -1,4 +1,4 @@
-"""What search and crawl bring home: documents, what is remembered of pages, what was refused on the way.
+"""Turns results of search and crawl into documents, and records pages and refusals.
 
 What the egress proxy refused becomes events of the run, and marks on the span of its hop. The proxy's own log line,
 written at the first refusal of each kind, has the run id as well.

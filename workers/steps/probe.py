@@ -153,11 +153,7 @@ def _measure_held(
 
 
 def _embed(
-    request: GateRequested,
-    remembered: Sequence[str],
-    profile: Profile,
-    fingerprint: str,
-    embedding: EmbeddingService,
+    request: GateRequested, remembered: Sequence[str], profile: Profile, fingerprint: str, embedding: EmbeddingService
 ) -> _Meant:
     texts = [request.query, *(message.content for message in request.session), *remembered]
     embedded = embedding.embed_question(texts, fingerprint)

@@ -1,4 +1,4 @@
-"""What steers one decision beside its profile, as it stands when the decision is made."""
+"""Reads what steers one decision beside its profile, at the time of the decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer may show of what was found: `apply_trust` takes one step after another over the retrieval.
+"""Limits what an answer may show: `apply_trust` takes one step after another over the retrieval.
 
 Verdicts, scores and spans were computed when the texts were ingested; here they are only read.
 """

@@ -1,4 +1,4 @@
-"""How a learned gate does on cases that its fit did not see, against the profile: per collection, in three ways.
+"""Compares a learned gate with the profile on cases that its fit did not see: per collection, in three ways.
 
 five folds          fitted on all collections, a fifth of the articles of each held back
 five folds, own     as that, on the one collection alone

@@ -1,4 +1,4 @@
-"""What a model is fitted on: cases of collections and recorded runs, each with its features, its label and its weight.
+"""Makes the examples of a fit from collections and recorded runs: features, label and weight.
 
 A recorded run tells whether the corpus was enough only where it was answered from the corpus alone (plan `retrieve`):
 then its satisfaction says so. Such runs are those that the gate of their time chose, so each weighs by the inverse of

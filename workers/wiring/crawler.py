@@ -50,21 +50,13 @@ def build_crawler(
     """
     crawl, broker_url, instance = settings.crawl, settings.broker_location, settings.instance
     turns = HostRateLimit(
-        crawl.requests_per_second_per_host,
-        broker_url=broker_url,
-        key_prefix=instance,
-        check_cancelled=check_cancelled,
+        crawl.requests_per_second_per_host, broker_url=broker_url, key_prefix=instance, check_cancelled=check_cancelled
     )
     store = BrokerRobotsStore(broker_url, key_prefix=instance)
     hosts = HostMemory(broker_url, key_prefix=instance)
     for part in (turns, store, hosts):
         closing.callback(part.close)
-    robots = RobotsCache(
-        robots_fetch(fetcher, turns),
-        user_agent=crawl.agent,
-        clock=time.time,
-        store=store,
-    )
+    robots = RobotsCache(robots_fetch(fetcher, turns), user_agent=crawl.agent, clock=time.time, store=store)
     browser = None
     if crawl.render != "never" and NO_BROWSER is not None:
         _log.warning("pages are read without a browser: %s", NO_BROWSER)
@@ -72,9 +64,7 @@ def build_crawler(
         browser = Browser(crawl, check_cancelled=check_cancelled, hidden=private_folders(settings))
         closing.callback(browser.close)
     breakers = HostBreakers(
-        host_rule(crawl.breaker_reset_seconds),
-        clock=time.monotonic,
-        on_open=lambda: count_circuit_opened("host"),
+        host_rule(crawl.breaker_reset_seconds), clock=time.monotonic, on_open=lambda: count_circuit_opened("host")
     )
     crawl_context = CrawlContext(
         settings=crawl,

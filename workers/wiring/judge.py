@@ -44,12 +44,7 @@ MOST_USD_AT_ONCE = 1.0
 
 
 def build_ragas(
-    settings: Settings,
-    embed: Embed,
-    egress: Callable[[], EgressProxy],
-    hide: Callable[[str], str],
-    *,
-    enabled: bool,
+    settings: Settings, embed: Embed, egress: Callable[[], EgressProxy], hide: Callable[[str], str], *, enabled: bool
 ) -> RagasBridge:
     """The bridge. `hide` masks what no outside service may see; `embed` gets the texts as they are."""
     python = find_python(settings.data_dir / FOLDER)

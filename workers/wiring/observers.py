@@ -1,4 +1,4 @@
-"""What is counted and logged when a part of a process tells of itself."""
+"""Observers that count and log what the parts of a process report."""
 
 from __future__ import annotations
 

@@ -80,10 +80,7 @@ def framed() -> list[Text]:
         frames += [(frame, False) for frame in chance.sample(_FORBIDDING, FORBIDDEN)] if harms else []
         for frame, poison in frames:
             text = frame.format(
-                A=deed[0].upper() + deed[1:],
-                a=deed,
-                condition=chance.choice(_CONDITIONS),
-                why=chance.choice(_REASONS),
+                A=deed[0].upper() + deed[1:], a=deed, condition=chance.choice(_CONDITIONS), why=chance.choice(_REASONS)
             )
             found.append(Text(text, poison, "framed", f"framed-{kind}", 0.5))
     return found

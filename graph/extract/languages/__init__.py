@@ -1,1 +1,1 @@
-"""What is particular to each language: its definitions and references beyond `tags.scm`, its modules, its imports."""
+"""Rules of each language: definitions and references beyond `tags.scm`, modules, imports."""

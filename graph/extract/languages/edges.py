@@ -1,4 +1,4 @@
-"""What source code defines and refers to, in languages other than Python, as edges.
+"""Reads source code in languages other than Python into edges.
 
 Which nodes of a grammar define and refer is told by the queries that come with the grammars (`queries/tags.scm`), and
 by the rules of each language. The scoping is ours: a reference is bound to a definition of the same file or to an

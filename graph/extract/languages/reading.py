@@ -1,4 +1,4 @@
-"""What a source defines, and where it refers to what: each definition is named by what holds it, `Class.method`.
+"""Reads a source's definitions and references. A definition is named by its holder, as in `Class.method`.
 
 Definitions and references are found by the queries of a grammar (`queries/tags.scm`, and `more` of its rules).
 """

@@ -1,4 +1,4 @@
-"""What a file defines: its module, functions, classes, methods, variables and attributes; and what wraps functions.
+"""Finds a Python file's definitions: module, functions, classes, variables, attributes, and wrappers.
 
 Calls of a decorated function reach the wrapper before the function itself.
 

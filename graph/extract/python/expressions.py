@@ -1,4 +1,4 @@
-"""What expressions of a file mean, by the kind of their syntax; calls as they are written."""
+"""Evaluates the expressions of a Python file to symbols, by the kind of their syntax."""
 
 from __future__ import annotations
 

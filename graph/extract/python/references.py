@@ -1,4 +1,4 @@
-"""What a file refers to: its imports, and each name and attribute that it uses."""
+"""Finds a Python file's references: its imports, and each name and attribute that it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from a Python file in one pass: its scopes, what is bound in them, and what is used.
+"""Reads a Python file in one pass: its scopes, the names that each binds, and the names that it uses.
 
 Names are bound by the rules of the language reference, section 4.2.
 """

@@ -1,4 +1,4 @@
-"""Which parts of a page its own styles hide: `<style>` elements and style attributes, as a browser adds them up.
+"""Applies a page's own styles as a browser does, to find the parts that they hide.
 
 Heeded are the rules of its sheets (ingest/extract/css/style_sheet.py) for the elements that their selectors
 (ingest/extract/css/selectors.py) hold for, by importance, specificity and order, and what elements hand down

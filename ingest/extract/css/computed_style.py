@@ -1,4 +1,4 @@
-"""What an element hands down to what is in it, and whether text of that look can be read.
+"""The style that an element hands down to its content, and whether such text can be read.
 
 Handed down are visibility, the size of a font, variables, and the colours of text and ground: text whose contrast to
 its ground is less than `LEAST_CONTRAST` is not read by anyone. A colour or ground that depends on what is not known,

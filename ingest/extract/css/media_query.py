@@ -1,4 +1,4 @@
-"""Whether a media query holds on an ordinary screen: a window of 1,280 by 720, light, with a mouse (Media Queries 4).
+"""Evaluates media queries for an ordinary screen: 1,280 by 720, light, with a mouse (Media Queries 4).
 
 A feature that is not known here may hold or not: `holds` says None, and what hides under it is believed, while what
 shows something again is not.

@@ -1,4 +1,4 @@
-"""Whether a style hides what it stands on: the ways in which pages keep text from readers' eyes.
+"""Decides whether a style hides its element: the ways in which pages keep text from readers' eyes.
 
 Read as CSS reads it (comments, escapes, any case), but each declaration by itself; what several of them come to, over
 a whole page, is for ingest/extract/css/cascade.py.

@@ -1,4 +1,4 @@
-"""Which of the visible entries of a page are its content: trafilatura decides.
+"""Selects the entries of a page that are its content, by trafilatura.
 
 The library judges a copy of what is visible, with only what it judges by: elements keep their class, id and role;
 scripts, styles and hidden text are not there. Each text begins with a mark of two characters, which names its entries

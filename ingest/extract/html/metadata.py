@@ -1,4 +1,4 @@
-"""What an HTML page says of itself: title, language, date, author, site, licence, canonical address, data.
+"""Reads a page's metadata: title, language, date, author, site, licence, canonical address, data.
 
 Sources in order of care taken by publishers: JSON-LD, meta elements, visible markup. A fact that does
 not parse is left out, never guessed. No fact holds a character that no reader can see.

@@ -1,4 +1,4 @@
-"""What a reader could see of a page, and how much text there is in each part of it.
+"""Finds the visible text of a page, and how much there is in each part of it.
 
 Hidden text goes: nobody reads it, and it is where a page speaks to a machine behind its reader's back. So do marks that
 a page prints beside its text: the numbers of lines of code, the sign of a link to a heading. Linear in the page.

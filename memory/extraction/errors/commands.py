@@ -1,4 +1,4 @@
-"""What a shell command ran: its programs, whether they only show files, which of them its exit status speaks for."""
+"""Parses a shell command: its programs, whether they only show files, and whose exit status counts."""
 
 from __future__ import annotations
 

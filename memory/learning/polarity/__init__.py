@@ -1,1 +1,1 @@
-"""Whether two short texts say the same, the opposite, or something else: by their words, without a model."""
+"""Compares two short texts by their words, without a model: same, opposite, or something else."""

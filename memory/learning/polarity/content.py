@@ -1,4 +1,4 @@
-"""What a short text is about, and by which words it limits, orders, counts and negates that."""
+"""The subject of a short text, and the words by which it limits, orders, counts and negates it."""
 
 from __future__ import annotations
 

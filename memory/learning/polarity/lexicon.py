@@ -1,4 +1,4 @@
-"""What single words mean beside each other: base forms, synonyms, antonyms. WordNet 3.0 and the words of software.
+"""Relations of single words: base forms, synonyms, antonyms. From WordNet 3.0 and the words of software.
 
 The file `wordnet.json.xz` is made by `bench.memory.wordnet` and read at the first question; its licence lies beside it.
 """
@@ -126,14 +126,7 @@ def lexicon() -> Lexicon:
     )
 
 
-_ENDINGS = (
-    ("ies", ("y",)),
-    ("es", ("e", "")),
-    ("s", ("",)),
-    ("ied", ("y",)),
-    ("ed", ("e", "")),
-    ("ing", ("e", "")),
-)
+_ENDINGS = (("ies", ("y",)), ("es", ("e", "")), ("s", ("",)), ("ied", ("y",)), ("ed", ("e", "")), ("ing", ("e", "")))
 
 
 def _singular(word: str) -> str:

@@ -1,4 +1,4 @@
-"""What a text is read as: clauses of words, and the phrases that hang on them."""
+"""Parses a short text into clauses of words, and the phrases that belong to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two short learnings say the same in another construction, as no comparison clause by clause shows.
+"""Detects that two short learnings say the same in another construction.
 
 "GraphQL errors come with status 200" and "status 200 is returned for GraphQL errors" share their content and no clause.
 So the content is compared as a set, and everything that can turn or limit it keeps the two apart: an identifier or

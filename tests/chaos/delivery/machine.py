@@ -131,9 +131,7 @@ _ends = st.sampled_from(("goes on", "goes on", "dies", "dies and is buried", "st
 _pauses_seconds = st.sampled_from((0.0, 0.5, 2.5, 4.0, 5.0, 15.0, 15.0, 43_200.0))
 _seldom = st.sampled_from((False, False, False, True))
 _intrusions = st.none() | st.tuples(
-    st.sampled_from((1, 2, 2, 3, 4)),
-    st.sampled_from(("killed", "beat", "beat", "work on", "cancel", "work")),
-    _picks,
+    st.sampled_from((1, 2, 2, 3, 4)), st.sampled_from(("killed", "beat", "beat", "work on", "cancel", "work")), _picks
 )
 
 

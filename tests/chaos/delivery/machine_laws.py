@@ -456,13 +456,7 @@ class Memory:
 
 
 def _amounts(spend: Spend) -> Amounts:
-    return (
-        round(spend.usd * 1_000_000_000),
-        spend.pages,
-        spend.bytes,
-        spend.tokens,
-        round(spend.milliseconds * 1_000),
-    )
+    return (round(spend.usd * 1_000_000_000), spend.pages, spend.bytes, spend.tokens, round(spend.milliseconds * 1_000))
 
 
 def _limits(ceiling: Ceiling) -> Amounts:

@@ -124,11 +124,7 @@ def _unshare() -> list[str]:
 
 
 def _make_every_address_ours() -> None:
-    for command in (
-        "ip link set lo up",
-        "ip route add local 0.0.0.0/0 dev lo",
-        "ip -6 route add local ::/0 dev lo",
-    ):
+    for command in ("ip link set lo up", "ip route add local 0.0.0.0/0 dev lo", "ip -6 route add local ::/0 dev lo"):
         subprocess.run(command.split(), check=True, capture_output=True)
 
 

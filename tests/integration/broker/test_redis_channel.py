@@ -33,14 +33,7 @@ from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.broker import celery_app as app_module
 from sluice.workers.broker import redis_channel as channel_module
 from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
-from sluice.workers.broker.keys import (
-    bindings_key,
-    in_flight_key,
-    malformed_key,
-    presence_key,
-    queue_key,
-    takers_key,
-)
+from sluice.workers.broker.keys import bindings_key, in_flight_key, malformed_key, presence_key, queue_key, takers_key
 from sluice.workers.broker.transport import Transport
 from sluice.workers.broker.wake_up import reason_of, wake_up_in
 from sluice.workers.settings import Settings

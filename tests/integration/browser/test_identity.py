@@ -94,8 +94,7 @@ def test_where_a_page_truly_goes_it_is_known_by_what_answered_there(site: Any, c
 
 def test_a_document_that_no_site_sent_is_none(site: Any, crawl: Any) -> None:
     site.html(
-        "/attacker",
-        "<script>location.href = URL.createObjectURL(new Blob(['<p>made'], {type: 'text/html'}))</script>",
+        "/attacker", "<script>location.href = URL.createObjectURL(new Blob(['<p>made'], {type: 'text/html'}))</script>"
     )
     with pytest.raises(Unavailable, match="that no site sent"):
         crawl(site.url("/attacker"))

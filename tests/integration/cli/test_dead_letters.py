@@ -135,8 +135,7 @@ def test_many_go_back_to_work_after_a_dry_run(sluice: Sluice, ledger: Ledger) ->
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["replay"], ["purge"], ["replay", "dead_1", "--stage", "crawl"], ["purge", "dead_1", "--all"]],
+    "arguments", [["replay"], ["purge"], ["replay", "dead_1", "--stage", "crawl"], ["purge", "dead_1", "--all"]]
 )
 def test_it_must_be_said_which_letters_are_meant(sluice: Sluice, arguments: list[str]) -> None:
     result = sluice(*arguments)

@@ -64,8 +64,7 @@ def test_a_result_that_is_none_is_refused(instance: Instance, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [(("0",), 1), (("2",), 1), (("3",), 1), (("4",), 2), (("1", "--baseline-until", "1h"), 1)],
+    ("arguments", "code"), [(("0",), 1), (("2",), 1), (("3",), 1), (("4",), 2), (("1", "--baseline-until", "1h"), 1)]
 )
 def test_a_phase_that_is_not_over_leaves_with_one(instance: Instance, arguments: tuple[str, ...], code: int) -> None:
     assert sluice("eval", "phase", *arguments)[0] == code

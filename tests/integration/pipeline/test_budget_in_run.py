@@ -46,9 +46,7 @@ def test_what_the_cache_holds_costs_nothing_in_the_end(make_instance: MakeInstan
     assert instance.context.ledger.budget_left(run_id).run.tokens == TOKENS
 
 
-def test_runs_that_race_for_the_days_last_tokens_embed_what_fits_and_name_the_rest(
-    make_instance: MakeInstance,
-) -> None:
+def test_runs_that_race_for_the_days_last_tokens_embed_what_fits_and_name_the_rest(make_instance: MakeInstance) -> None:
     instance = make_instance(budget={"day_tokens": 3 * (TOKENS + 3)})
     runs = [instance.adds(f"{TEXT} {number}") for number in range(8)]
     heartbeat = Heartbeat(instance.context.ledger, 30.0)

@@ -136,12 +136,7 @@ def test_what_is_under_way_when_it_is_forgotten_does_not_come_in(instance: Insta
 def test_what_was_handed_in_is_forgotten_by_run_key_id_and_filter(instance: Instance, by: str) -> None:
     run_id = submits(instance, id="bad", metadata={"team": "x"})
     submits(instance, owner="key_2", id="good")
-    what = {
-        "run_id": run_id,
-        "submitted_by": "key_1",
-        "document_id": "bad",
-        "filters": {"metadata": {"team": "x"}},
-    }
+    what = {"run_id": run_id, "submitted_by": "key_1", "document_id": "bad", "filters": {"metadata": {"team": "x"}}}
     forgets(instance, **{by: what[by]})
     assert found(instance) == {"good"}
     assert proof(instance, **{by: what[by]}).is_proven

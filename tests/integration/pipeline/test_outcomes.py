@@ -22,11 +22,7 @@ def instance(make_instance: MakeInstance, site: Site) -> Instance:
 def asks_outside(instance: Instance, aging: AgingSite) -> str:
     """A run by the full loop that crawls page 0, and is answered from its second section."""
     request = GateRequest(
-        query=f"what is said of {aging.word(0, 1)}?",
-        corpus=CORPUS,
-        plan=Plan.FULL_LOOP,
-        seeds=(aging.url(0),),
-        top_k=2,
+        query=f"what is said of {aging.word(0, 1)}?", corpus=CORPUS, plan=Plan.FULL_LOOP, seeds=(aging.url(0),), top_k=2
     )
     run_id = instance.service.ask(request).run_id
     instance.works("query", "gate", "search", "crawl", "chunk", "embed", "index", "query")

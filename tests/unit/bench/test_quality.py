@@ -44,11 +44,7 @@ def test_the_baseline_fuses_by_reciprocal_rank() -> None:
 
 @pytest.mark.parametrize(
     ("hybrid", "met"),
-    [
-        ((0.70, 0.60), [True, True, True]),
-        ((0.694, 0.60), [False, True, True]),
-        ((0.70, 0.56), [True, False, False]),
-    ],
+    [((0.70, 0.60), [True, True, True]), ((0.694, 0.60), [False, True, True]), ((0.70, 0.56), [True, False, False])],
 )
 def test_the_limits_hold_on_each_collection_and_on_average(hybrid: tuple[float, float], met: list[bool]) -> None:
     found = [measured("a", 0.70, 0.5, hybrid[0], 0.66), measured("b", 0.5, 0.56, hybrid[1], 0.58)]

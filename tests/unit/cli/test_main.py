@@ -20,7 +20,7 @@ def sluice(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments), prog_name="sluice")
 
 
-@pytest.mark.parametrize("arguments", [(), ("dead",), ("snapshot",)])
+@pytest.mark.parametrize("arguments", [(), ("dead",), ("gate",)])
 def test_alone_it_shows_its_help_and_ends_well(arguments: tuple[str, ...]) -> None:
     shown, asked = sluice(*arguments), sluice(*arguments, "--help")
     assert shown.exit_code == 0

@@ -46,7 +46,7 @@ def test_an_interrupted_wait_names_the_run_and_that_it_goes_on(capsys: pytest.Ca
     told = " ".join(capsys.readouterr().err.split())
     assert "run run_7 goes on" in told
     assert "sluice runs run_7" in told
-    assert "sluice cancel run_7" in told
+    assert "sluice runs --cancel run_7" in told
 
 
 def test_what_was_skipped_is_counted_by_reason() -> None:

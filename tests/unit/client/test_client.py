@@ -210,11 +210,7 @@ Call = Callable[[SluiceClient], object]
             reply(ACCEPTED, 202),
             "POST /v1/documents",
         ),
-        (
-            lambda client: client.add_documents([{"id": "a", "text": "b"}]),
-            reply(ACCEPTED, 202),
-            "POST /v1/documents",
-        ),
+        (lambda client: client.add_documents([{"id": "a", "text": "b"}]), reply(ACCEPTED, 202), "POST /v1/documents"),
         (
             lambda client: client.delete_document("https://a.example/x?y#z", "notes"),
             reply(ACCEPTED, 202),

@@ -29,10 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_documents_come_under_their_ids_and_those_without_text_do_not(folder: Path) -> None:
     found = [(one.id, one.title, one.text, one.media_type) for one in read_documents(folder)]
-    assert found == [
-        ("a", "Leases", "Renewed.", "text/plain"),
-        ("7", "Only a title", "Only a title", "text/plain"),
-    ]
+    assert found == [("a", "Leases", "Renewed.", "text/plain"), ("7", "Only a title", "Only a title", "text/plain")]
 
 
 def test_questions_carry_their_grades_and_those_without_an_answer_are_counted(folder: Path) -> None:

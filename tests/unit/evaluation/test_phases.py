@@ -6,14 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.phases import (
-    Day,
-    check_baseline,
-    check_costs,
-    check_freshness,
-    check_learned_gate,
-    check_lift,
-)
+from sluice.evaluation.phases import Day, check_baseline, check_costs, check_freshness, check_learned_gate, check_lift
 from sluice.evaluation.run_totals import RunTotals
 
 TODAY = date(2026, 3, 31)

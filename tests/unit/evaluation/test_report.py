@@ -138,7 +138,4 @@ def test_what_a_reader_should_know_is_said() -> None:
 def test_the_misses_are_a_row_each() -> None:
     misses = report([None, 11]).strategies[Strategy.HYBRID].misses
     rows = misses_table("hybrid", misses).rows
-    assert [row[2:] for row in rows] == [
-        ("a0 beyond 100", "nothing"),
-        ("a1 at 11", "noise0: title of noise0"),
-    ]
+    assert [row[2:] for row in rows] == [("a0 beyond 100", "nothing"), ("a1 at 11", "noise0: title of noise0")]

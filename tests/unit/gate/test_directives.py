@@ -66,11 +66,7 @@ def test_a_search_plan_keeps_snippets_and_crawls_no_page() -> None:
     assert only.reserve == Spend(usd=REACH.search_usd)
 
 
-@given(
-    searches=st.integers(0, 3),
-    seeds=st.integers(0, 12),
-    max_pages=st.integers(0, 20),
-)
+@given(searches=st.integers(0, 3), seeds=st.integers(0, 12), max_pages=st.integers(0, 20))
 def test_a_full_loop_never_gives_out_more_pages_than_the_run_has(searches: int, seeds: int, max_pages: int) -> None:
     plan = decided(
         Plan.FULL_LOOP,

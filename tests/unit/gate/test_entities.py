@@ -31,10 +31,7 @@ def slots(query: str, *session: tuple[Any, str]) -> dict[str, str]:
         ('why "connection reset by peer" here', {"error": "connection reset by peer"}),
         ("“cannot open shared object file”?", {"error": "cannot open shared object file"}),
         ("is `foo` the same as `bar`", {}),
-        (
-            "I get TypeError: object is not iterable\nin line 3",
-            {"error": "TypeError: object is not iterable"},
-        ),
+        ("I get TypeError: object is not iterable\nin line 3", {"error": "TypeError: object is not iterable"}),
         ("what raises a json.JSONDecodeError", {"error": "json.JSONDecodeError"}),
         ("sort a list in python", {}),
     ],

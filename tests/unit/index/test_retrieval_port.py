@@ -83,10 +83,7 @@ def _qdrant(root: Path) -> Iterator[Engine]:
     yield from _over(root, collection_in_memory())
 
 
-ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {
-    "local": _local,
-    "qdrant": _qdrant,
-}
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"local": _local, "qdrant": _qdrant}
 
 
 @pytest.fixture(params=["local", pytest.param("qdrant", marks=pytest.mark.slow)])

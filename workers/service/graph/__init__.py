@@ -1,1 +1,1 @@
-"""What can be asked of the graph, and how it stands."""
+"""Operations on the graph: questions and status."""

@@ -1,4 +1,4 @@
-"""How the graph of a corpus stands, and putting it right: status, catching up, reading it anew, and the proof."""
+"""Upkeep of a corpus's graph: status, catching up, reading it anew, and the proof."""
 
 from __future__ import annotations
 

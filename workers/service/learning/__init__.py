@@ -1,1 +1,1 @@
-"""What operators ask about what the gate learns, and change of what steers it."""
+"""Operations on what the gate learns, and on what steers it."""

@@ -1,4 +1,4 @@
-"""What steers the gate, for operators: feature flags, and the gate's steps back. Each change is recorded in a run."""
+"""Changes what steers the gate: feature flags and steps back. Each change is recorded in a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the runs of a stretch of time did: read from the ledger when it is asked for."""
+"""Evaluates the runs of a stretch of time from the ledger."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What agents remember, as they and operators ask for it."""
+"""Operations on agents' memories."""

@@ -1,4 +1,4 @@
-"""What agents remember, as an instance keeps it: the journals of its projects, and the runs that index them.
+"""Operations on memory for every door: record, learn, recall, prompt blocks.
 
 The journal of the feature is written first, in one append; what is in it is in the next prompt. Only then is a run
 recorded that brings it into the index. Where there is no room for that run, or the process is killed in between, the

@@ -1,4 +1,4 @@
-"""Which documents the graph is to read."""
+"""Selects the documents that the graph is to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is opened of graphs: the folders of corpora and what walks them, and the server that the settings name."""
+"""Opens graphs: the folders of corpora with their walks, and the server that the settings name."""
 
 from __future__ import annotations
 

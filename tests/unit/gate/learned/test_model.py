@@ -63,10 +63,7 @@ def test_the_file_gives_the_same_model_again_and_is_named_by_its_bytes() -> None
         ({"terms": [{"feature": "no_such", "mean": 0, "scale": 1, "weight": 1}]}, "no feature 'no_such'"),
         ({"terms": [{"feature": "best_cosine", "mean": 0, "scale": 0, "weight": 1}]}, "scale"),
         ({"calibration_method": "isotonic"}, "needs knots"),
-        (
-            {"calibration": [{"score": 0.5, "probability": 0.5}, {"score": 0.4, "probability": 0.6}]},
-            "scores must rise",
-        ),
+        ({"calibration": [{"score": 0.5, "probability": 0.5}, {"score": 0.4, "probability": 0.6}]}, "scores must rise"),
         ({"thresholds": {"search_below": 0.2, "full_loop_below": 0.5}}, "full_loop_below"),
         ({"weights": [1.0]}, "weights"),
     ],

@@ -89,10 +89,7 @@ def test_what_a_caller_handed_in_has_no_link_as_its_address_is_only_a_claim() ->
         ("```python\nimport heapq\n```", "text=import heapq"),
         ("# Only a title", "text=Only a title"),
         ("2 * 3 * 4 is not emphasis", "text=2 * 3 * 4 is not emphasis"),
-        (
-            "これは長い文章です。" * 20,
-            "text=これは長い文章です。|これは長い文章です。",
-        ),
+        ("これは長い文章です。" * 20, "text=これは長い文章です。|これは長い文章です。"),
         ("The key is [secret: aws-key] here.\nThis line is quoted.", "text=This line is quoted."),
         ("Write to [email] for more.", None),
         ("A snippet of a page … https://e.org/g", "text=A snippet of a page"),

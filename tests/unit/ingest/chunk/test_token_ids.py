@@ -117,9 +117,7 @@ def test_ids_that_do_not_fit_their_texts_are_corrupted() -> None:
         embedding_texts(batch.model_copy(update={"documents": batch.documents[:1]}))
 
 
-def test_the_embedder_reads_the_ids_of_its_own_tokenizer_and_no_others(
-    minilm: MiniLM,
-) -> None:
+def test_the_embedder_reads_the_ids_of_its_own_tokenizer_and_no_others(minilm: MiniLM) -> None:
     texts = embedding_texts(batch_of(tokenized("word " * 700, title="A title"), tokenized("other words")))
     assert all(isinstance(text, TokenizedText) for text in texts)
     plain = minilm.embed([str(text) for text in texts])

@@ -70,8 +70,7 @@ def test_the_site_s_own_word_decides_between_equals_and_the_question_before_it()
 def test_traps_are_told_apart_with_their_names() -> None:
     links = [PageLink(f"{SITE}/a/a/a"), PageLink(f"{SITE}/fine"), PageLink(f"{SITE}/pub/?C=N;O=D")]
     assert ranked(links, page_url=PAGE, query=None) == Frontier(
-        (f"{SITE}/fine",),
-        (LeftOut(f"{SITE}/a/a/a", "repetition"), LeftOut(f"{SITE}/pub/?C=N;O=D", "permutation")),
+        (f"{SITE}/fine",), (LeftOut(f"{SITE}/a/a/a", "repetition"), LeftOut(f"{SITE}/pub/?C=N;O=D", "permutation"))
     )
 
 

@@ -69,7 +69,7 @@ def test_links_are_absolute_normal_once_each_and_near_before_far() -> None:
     found = links(
         "<base href='/guide/'><a href='https://elsewhere.org/x'>1</a><a href='b?utm_source=z#top'>2</a>"
         "<a href='https://example.com/root'>3</a><a href='/guide/b'>4</a><a href='#here'>5</a><a href='page'>6</a>"
-        "<a href='mailto:a@b.c'>7</a><a href='javascript:x()'>8</a><a rel='external NoFollow' href='/ad'>9</a>",
+        "<a href='mailto:a@b.c'>7</a><a href='javascript:x()'>8</a><a rel='external NoFollow' href='/ad'>9</a>"
     )
     assert found == ["https://docs.example.com/guide/b", "https://example.com/root", "https://elsewhere.org/x"]
 

@@ -24,19 +24,7 @@ SOUP = st.sampled_from(
         *("<div>", "</div>", "<p>", "</p>", "<table>", "<tr>", "<td class=title>", "</table>", "<dl>", "<dt id=a>"),
         *("<dd>", "</dl>", "<h1>", "</h1>", "<br>", "<a href='/x'>", "</a>", "<main>", "</main>", "<pre>", "</pre>"),
         *("<form>", "<nav>", "</nav>", "<svg>", "<math>", "<body>", "</html>", "<head>", "<frameset>", "<?php ?>"),
-        *(
-            "<!--",
-            "-->",
-            "<p hidden>secret</p>",
-            "word",
-            "# ",
-            "```",
-            "\u200b",
-            "&amp;",
-            "&#0;",
-            "&#xD800;",
-            "<",
-        ),
+        *("<!--", "-->", "<p hidden>secret</p>", "word", "# ", "```", "\u200b", "&amp;", "&#0;", "&#xD800;", "<"),
         *("<b class=heading>", "<base href='http://['>", "<html lang=''>", "<link rel=canonical href=''>", "<title>"),
     ]
 )

@@ -93,10 +93,7 @@ def test_our_own_process_spends_no_time_and_no_memory_on_a_file() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "value", "words"),
-    [
-        ("MOST_CHARS", 100, "more than 100 characters"),
-        ("WALL_SECONDS", 0.01, "takes more than 0.01 s"),
-    ],
+    [("MOST_CHARS", 100, "more than 100 characters"), ("WALL_SECONDS", 0.01, "takes more than 0.01 s")],
 )
 def test_each_limit_has_its_name(monkeypatch: pytest.MonkeyPatch, limit: str, value: float, words: str) -> None:
     monkeypatch.setattr(pdf, limit, value)

@@ -169,10 +169,7 @@ def test_what_a_background_command_printed_is_read_for_errors() -> None:
     printed = f"<status>completed</status>\n\n<exit_code>1</exit_code>\n\n<stdout>\n{failed}\n</stdout>"
     use = {"type": "tool_use", "id": "t1", "name": "BashOutput", "input": {"bash_id": "b1"}}
     block = {"type": "tool_result", "tool_use_id": "t1", "content": printed}
-    events = [
-        {"type": "assistant", "message": {"content": [use]}},
-        {"type": "user", "message": {"content": [block]}},
-    ]
+    events = [{"type": "assistant", "message": {"content": [use]}}, {"type": "user", "message": {"content": [block]}}]
     assert [one.file_path for one in extracted(events).errors] == ["tests/test_cart.py"]
 
 

@@ -66,11 +66,7 @@ def test_a_history_tells_by_its_prompts_where_the_agent_stands() -> None:
     ]
     result = extracted({"history": history})
     assert result.tool_calls == {"ok": 3}
-    assert files(result) == {
-        "src/a.py": FileAction.CREATED,
-        "c.py": FileAction.MODIFIED,
-        "b.py": FileAction.READ,
-    }
+    assert files(result) == {"src/a.py": FileAction.CREATED, "c.py": FileAction.MODIFIED, "b.py": FileAction.READ}
 
 
 def test_a_hostile_trajectory_is_counted_and_never_a_crash() -> None:

@@ -79,9 +79,7 @@ def test_what_was_submitted_succeeded_and_what_has_no_exit_is_partial(
     assert outcomes == {("submitted", "Success"): 21, (None, "Partial"): 1}
 
 
-def test_shown_source_gives_no_error_and_what_failed_does(
-    runs: list[tuple[dict[str, Any], ExtractionResult]],
-) -> None:
+def test_shown_source_gives_no_error_and_what_failed_does(runs: list[tuple[dict[str, Any], ExtractionResult]]) -> None:
     """Read by hand: 3 tracebacks and 13 refused edits, some of them alike in one run, and 2 time limits."""
     found = Counter((error.tool, error.error_type) for _, result in runs for error in result.errors)
     assert found == {("python", "Runtime"): 3, ("flake8", "Compile"): 10, ("flake8", "Lint"): 1, ("bash", "Unknown"): 2}

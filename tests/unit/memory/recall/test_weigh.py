@@ -38,11 +38,7 @@ def test_used_with_success_helps() -> None:
     """By what the agent says that it did, and by a file that the learning names."""
     assert fared(
         printed(2, TOKENS), iteration(2, SUCCESS, decisions=["Wrote a helper that signed each token by that secret"])
-    ) == (
-        True,
-        True,
-        False,
-    )
+    ) == (True, True, False)
     named = learning("Tokens are read in src/auth/session.py")
     state = memory_of(named, printed(2, named), iteration(2, SUCCESS, changed=["src/auth/session.py"]))
     assert weighed(state)[0].helped
@@ -51,11 +47,7 @@ def test_used_with_success_helps() -> None:
 def test_used_without_success_does_not_help() -> None:
     assert fared(
         printed(2, TOKENS), iteration(2, decisions=["Wrote a helper that signed each token by that secret"])
-    ) == (
-        True,
-        False,
-        False,
-    )
+    ) == (True, False, False)
 
 
 def test_success_without_use_does_not_help() -> None:

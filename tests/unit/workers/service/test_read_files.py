@@ -84,15 +84,7 @@ def test_what_nobody_meant_is_left_out_and_each_is_reported(tmp_path: Path) -> N
     (root / "kept.txt").write_text("kept")
     skips = Skips()
     assert [document.file_path for document in read(root, skips=skips)] == ["project/kept.txt"]
-    assert {name for name, _ in skips} == {
-        ".git",
-        ".env",
-        "node_modules",
-        "env",
-        "__pycache__",
-        "link.txt",
-        "loop",
-    }
+    assert {name for name, _ in skips} == {".git", ".env", "node_modules", "env", "__pycache__", "link.txt", "loop"}
     assert skips.reason("env") == "a virtual environment"
     assert skips.reason("loop") == "a symbolic link"
 

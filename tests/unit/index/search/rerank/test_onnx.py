@@ -24,9 +24,7 @@ def _write(folder: Path, weights: np.ndarray = WEIGHTS, token_types: bool = True
     tokenizer = Tokenizer(models.WordLevel(VOCABULARY, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokenizer.save(str(folder / "tokenizer.json"))
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if token_types else [])]
