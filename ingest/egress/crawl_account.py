@@ -136,17 +136,13 @@ class Caps:
     hosts: int
     connections: int
 
-
-def caps_of(
-    limits: EgressLimits, most_requests: int, *, max_bytes: int | None = None, max_requests: int | None = None
-) -> Caps:
-    """The configured caps, or smaller ones where the caller has less to give."""
-    return Caps(
-        requests=_smaller(most_requests, max_requests),
-        bytes=_smaller(limits.max_bytes_per_crawl, max_bytes),
-        hosts=limits.max_hosts_per_crawl,
-        connections=limits.max_connections_per_crawl,
-    )
+    @classmethod
+    def of(cls, limits: EgressLimits, most_requests: int, max_requests: int | None, max_bytes: int | None) -> Caps:
+        """The configured caps, or smaller ones where the caller has less to give."""
+        requests = most_requests if max_requests is None else min(most_requests, max_requests)
+        most_bytes = limits.max_bytes_per_crawl
+        most_bytes = most_bytes if max_bytes is None else min(most_bytes, max_bytes)
+        return cls(requests, most_bytes, limits.max_hosts_per_crawl, limits.max_connections_per_crawl)
 
 
 class Account:
@@ -288,10 +284,6 @@ class _Telling:
             self._second, self._told = second, 0
         self._told += 1
         return self._told <= STANDING_REFUSALS_PER_SECOND
-
-
-def _smaller(configured: int, given: int | None) -> int:
-    return configured if given is None else min(configured, given)
 
 
 _in_hand: ContextVar[str | None] = ContextVar("egress_grant_url", default=None)

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from types import TracebackType
 
 from sluice.contracts.errors import InvalidInput, InvalidSetting
 from sluice.ingest.egress.crawl_account import USUAL_LIMITS, Account, EgressLimits, beyond
@@ -73,28 +73,6 @@ def read_upstream(url: str) -> Upstream:
         raise InvalidSetting("egress.upstream_proxy_url", "is not the http:// address of a proxy", remedy) from None
 
 
-@dataclass(eq=False, slots=True)
-class Reached:
-    """A site that was reached. Use as a context manager: at its end the connection is broken off, its slot free."""
-
-    target: Target
-    """As it was judged."""
-    side: Side
-    account: Account
-    slots: FairSlots
-
-    def __enter__(self) -> Reached:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.side.break_off()
-        finally:
-            self.slots.give(self.account, target=self.target.host)
-
-
 class Dialler:
     """Reaches sites, `max_connections` at a time. Belongs to the event loop that asks it.
 
@@ -116,8 +94,11 @@ class Dialler:
         self._upstream = _upstream_of(settings)
         self._fair_slots = FairSlots(limits.max_connections, per_target=limits.max_connections_per_host)
 
-    async def reach(self, target: Target, account: Account) -> Reached:
-        """A connection with `target`, on the account's behalf.
+    @contextlib.asynccontextmanager
+    async def reach(self, target: Target, account: Account) -> AsyncIterator[tuple[Target, Side]]:
+        """The target as it was judged and a connection with it, on the account's behalf.
+
+        At the end of the block the connection is broken off, and its slot is free.
 
         Raises:
             Refused: by a rule on names, ports or addresses, or beyond the limits `hosts` and `connections`.
@@ -135,11 +116,13 @@ class Dialler:
         await self._take_slot(target, account)
         try:
             site = await self._dial(target, addresses, left_seconds)
-        except BaseException:
+            account.reached(target.host)
+            try:
+                yield target, site
+            finally:
+                site.break_off()
+        finally:
             self._fair_slots.give(account, target=target.host)
-            raise
-        account.reached(target.host)
-        return Reached(target, site, account, self._fair_slots)
 
     def stop(self) -> None:
         """Look no names up any more."""

@@ -40,7 +40,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from sluice.contracts.errors import Unavailable
-from sluice.ingest.egress.crawl_account import USUAL_LIMITS, Account, EgressAccount, EgressLimits, EgressReport, caps_of
+from sluice.ingest.egress.crawl_account import USUAL_LIMITS, Account, Caps, EgressAccount, EgressLimits, EgressReport
 from sluice.ingest.egress.dial import Dialler
 from sluice.ingest.egress.resolver import Resolver
 from sluice.ingest.egress.rules import EgressRules, Refusal, check_address, require_open
@@ -117,9 +117,7 @@ class EgressProxy:
         """
         require_open(self._settings)
         name = f"{purpose}-{next(self._opened)}"
-        caps = caps_of(
-            self._limits, self._settings.max_requests_per_crawl, max_bytes=max_bytes, max_requests=max_requests
-        )
+        caps = Caps.of(self._limits, self._settings.max_requests_per_crawl, max_requests, max_bytes)
         account = Account(purpose, run_id=run_id, caps=caps)
         self._accounts[name] = secrets.token_urlsafe(24), account
         try:

@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 
+from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.side import Side
-
-
-@dataclass(frozen=True, slots=True)
-class RelayLimits:
-    """What one connection may carry: bytes in each direction, seconds of silence, seconds in all."""
-
-    max_bytes: int
-    idle_seconds: float
-    total_seconds: float
 
 
 class Excess(Exception):
@@ -41,7 +32,7 @@ class Relay:
         self,
         client: Side,
         site: Side,
-        limits: RelayLimits,
+        limits: EgressLimits,
         *,
         came_in: Callable[[int], bool],
         went_out: Callable[[int], bool],
@@ -52,7 +43,7 @@ class Relay:
         self._came_in = came_in
         self._went_out = went_out
         self._loop = asyncio.get_running_loop()
-        self._ends_at = self._loop.time() + limits.total_seconds
+        self._ends_at = self._loop.time() + limits.max_connection_seconds
         self._moved_at = self._loop.time()
         self._look: asyncio.TimerHandle | None = None
         self._over: asyncio.Future[Exception | None] = self._loop.create_future()
@@ -80,7 +71,7 @@ class Relay:
 
     def carry_up(self, length: int | None) -> None:
         """Carry the client's bytes to the site: `length` of them, what follows is dropped; None: all."""
-        self._client.carry(Carriage(self, self._site, length, self._limits.max_bytes, self._went_out))
+        self._client.carry(Carriage(self, self._site, length, self._limits.max_response_bytes, self._went_out))
 
     async def peek_client(self, length_of: Callable[[bytes], int], header_bytes: int) -> bytes:
         """The client's first bytes, without taking them: as many as `length_of` says of the first `header_bytes`.
@@ -112,7 +103,7 @@ class Relay:
             self.end(None)
         else:
             self._site.carry(
-                Carriage(self, self._client, length, self._limits.max_bytes, self._came_in, is_answer=True)
+                Carriage(self, self._client, length, self._limits.max_response_bytes, self._came_in, is_answer=True)
             )
 
     async def finish(self) -> None:
@@ -152,7 +143,7 @@ class Relay:
 
     def _watch(self) -> None:
         now = self._loop.time()
-        silent_at = self._moved_at + self._limits.idle_seconds
+        silent_at = self._moved_at + self._limits.idle_timeout_seconds
         if now >= self._ends_at:
             self.end(Excess("time"))
         elif now >= silent_at:

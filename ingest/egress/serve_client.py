@@ -38,7 +38,7 @@ from sluice.ingest.egress.http_heads import (
     response_head,
     server_name,
 )
-from sluice.ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits
+from sluice.ingest.egress.relay import ClientLeft, Excess, Relay
 from sluice.ingest.egress.rules import EgressRules, Refusal, canonical_host
 from sluice.ingest.egress.side import Side
 
@@ -137,9 +137,6 @@ class RequestServer:
         self._clients = clients
         self._account_of = account_of
         self._on_refusal = on_refusal
-        self._relay_limits = RelayLimits(
-            limits.max_response_bytes, limits.idle_timeout_seconds, limits.max_connection_seconds
-        )
 
     async def serve(self, client: Client) -> None:
         """Serve it until it is done, or cancelled. It is none of the clients afterwards."""
@@ -202,13 +199,13 @@ class RequestServer:
         target = read_target(head)
         if exceeded:
             raise Refused(beyond(target, exceeded, self._limits))
-        with await self._dialler.reach(target, account) as reached:
-            await self._carry(head, reached.target, client, reached.side, account)
+        async with self._dialler.reach(target, account) as (reached, site):
+            await self._carry(head, reached, client, site, account)
 
     # -- what is carried ----------------------------------------------------------------------
 
     async def _carry(self, head: Head, target: Target, client: Client, site: Side, account: Account) -> None:
-        with Relay(client.side, site, self._relay_limits, came_in=account.came_in, went_out=account.went_out) as relay:
+        with Relay(client.side, site, self._limits, came_in=account.came_in, went_out=account.went_out) as relay:
             try:
                 if head.method == "CONNECT":
                     await self._begin_tunnel(relay, target, client, account)

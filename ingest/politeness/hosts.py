@@ -29,6 +29,7 @@ from sluice.contracts.operations.hosts import HostCounts, HostView
 from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.egress.crawl_account import EgressReport
 from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.rate_limit_redis import lua
 from sluice.ingest.url import origin_of
 
 TIMEOUT_SECONDS = 0.5
@@ -94,12 +95,14 @@ class HostStats:
         day = self._day_key(self._clock().astimezone(UTC).date())
         interval = "" if interval_seconds is None else f"{interval_seconds:.3f}"
         pairs = [part for name, count in kept.items() if count for part in (name, count)]
-        self._broker.run(_ADD, [day], [host, MOST_HOSTS, OTHER, TTL_SECONDS, counts.requests, interval, *pairs])
+        self._broker.run(
+            lua("host_stats_add"), [day], [host, MOST_HOSTS, OTHER, TTL_SECONDS, counts.requests, interval, *pairs]
+        )
 
     def top(self, most: int, since: date) -> tuple[HostView, ...]:
         """The hosts with the most requests from the UTC day `since` until today, at most `most`, busiest first."""
         days = [self._day_key(day) for day in self._days(since)]
-        found = self._broker.run(_TOP, days, [max(0, most)]) if days else None
+        found = self._broker.run(lua("host_stats_top"), days, [max(0, most)]) if days else None
         return tuple(_row(host, per_day) for host, per_day in found or ())
 
     def close(self) -> None:
@@ -128,40 +131,6 @@ def _row(host: str, per_day: list[list[str]]) -> HostView:
     return HostView.model_validate({"host": host, **sums, _WAITED: waited_ms / 1_000})
 
 
-# A day is a sorted set of its hosts by requests; each host's figures are a hash beside it, at `day:host`.
-_ADD = """
-local day, host = KEYS[1], ARGV[1]
-if not redis.call('ZSCORE', day, host) and redis.call('ZCARD', day) >= tonumber(ARGV[2]) then host = ARGV[3] end
-redis.call('ZINCRBY', day, ARGV[5], host)
-redis.call('EXPIRE', day, ARGV[4])
-local figures = day .. ':' .. host
-if ARGV[6] ~= '' then redis.call('HSET', figures, 'interval_seconds', ARGV[6]) end
-for at = 7, #ARGV, 2 do redis.call('HINCRBY', figures, ARGV[at], ARGV[at + 1]) end
-redis.call('EXPIRE', figures, ARGV[4])
-return 1
-"""
-_TOP = """
-local requests = {}
-for _, day in ipairs(KEYS) do
-  local found = redis.call('ZRANGE', day, 0, -1, 'WITHSCORES')
-  for at = 1, #found, 2 do requests[found[at]] = (requests[found[at]] or 0) + tonumber(found[at + 1]) end
-end
-local hosts = {}
-for host in pairs(requests) do hosts[#hosts + 1] = host end
-table.sort(hosts, function(one, other)
-  if requests[one] == requests[other] then return one < other end
-  return requests[one] > requests[other]
-end)
-local rows = {}
-for at = 1, math.min(#hosts, tonumber(ARGV[1])) do
-  local figures = {}
-  for _, day in ipairs(KEYS) do figures[#figures + 1] = redis.call('HGETALL', day .. ':' .. hosts[at]) end
-  rows[at] = {hosts[at], figures}
-end
-return rows
-"""
-
-
 LOOKED_AT = 4
 """The latest pages of a host that count."""
 LEAST_SHELLS = 3
@@ -184,7 +153,9 @@ class HostMemory:
 
         To be asked once for each page: the askings are counted.
         """
-        shells = self._broker.run(_ASK, [self._key(host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS])
+        shells = self._broker.run(
+            lua("host_memory_ask"), [self._key(host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS]
+        )
         return f"{shells} of the last {LOOKED_AT} pages of {host} needed one" if shells else None
 
     def learned(self, host: str, was_shell: bool, rendered_helped: bool | None) -> None:
@@ -197,7 +168,7 @@ class HostMemory:
         if was_shell and rendered_helped is None:
             return
         needed = 1 if was_shell and rendered_helped else 0
-        self._broker.run(_LEARN, [self._key(host)], [needed, LOOKED_AT, LEARNED_SECONDS])
+        self._broker.run(lua("host_memory_learn"), [self._key(host)], [needed, LOOKED_AT, LEARNED_SECONDS])
 
     def close(self) -> None:
         """Close the connections to the broker."""
@@ -205,27 +176,6 @@ class HostMemory:
 
     def _key(self, host: str) -> str:
         return f"{self._key_prefix}:host:{host}"
-
-
-# `pages` holds the latest pages as digits, 1 for one that needed a browser. Hosts that never did keep nothing.
-_LEARN = """
-local pages = redis.call('HGET', KEYS[1], 'pages')
-if not pages and ARGV[1] == '0' then return 0 end
-pages = string.sub((pages or '') .. ARGV[1], -tonumber(ARGV[2]))
-if not string.find(pages, '1', 1, true) then return redis.call('DEL', KEYS[1]) end
-redis.call('HSET', KEYS[1], 'pages', pages)
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-return 1
-"""
-_ASK = """
-local pages = redis.call('HGET', KEYS[1], 'pages')
-if not pages then return 0 end
-local _, shells = string.gsub(pages, '1', '')
-if shells < tonumber(ARGV[1]) then return 0 end
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-if redis.call('HINCRBY', KEYS[1], 'asked', 1) % tonumber(ARGV[2]) == 0 then return 0 end
-return shells
-"""
 
 
 class HostAttempt:

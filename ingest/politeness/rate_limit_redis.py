@@ -25,6 +25,8 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Protocol
 
 import redis
@@ -45,6 +47,12 @@ _FEWEST_TO_SWEEP = 1_000
 _MOST_SECONDS = 1e8
 """Three years stand for ever: a float holds their microseconds."""
 _NEVER = -(10**18)
+
+
+@cache
+def lua(name: str) -> str:
+    """The script `ingest/politeness/lua/<name>.lua`, which the broker runs as one step."""
+    return files("sluice.ingest.politeness").joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +244,10 @@ class RedisRateLimitStore:
             retry=Retry(NoBackoff(), 1),  # a connection that lay in the pool while the broker was restarted
         )
         self._prefix = prefix
-        self._turn = self._redis.register_script(_STATE + _TURN)
-        self._slow_down = self._redis.register_script(_STATE + _SLOW_DOWN)
-        self._went_well = self._redis.register_script(_STATE + _WENT_WELL)
+        kept = f"local KEPT, SLOW_KEPT = {_micro(KEPT_SECONDS)}, {_micro(SLOW_KEPT_SECONDS)}\n" + lua("line_state")
+        self._turn = self._redis.register_script(kept + lua("line_turn"))
+        self._slow_down = self._redis.register_script(kept + lua("line_slow_down"))
+        self._went_well = self._redis.register_script(kept + lua("line_went_well"))
 
     def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
         """See `RateLimitStore`."""
@@ -268,82 +277,3 @@ class RedisRateLimitStore:
 
     def _key(self, line: Line) -> str:
         return f"{self._prefix}:{line.name}"
-
-
-_STATE = f"""
-local KEPT, SLOW_KEPT = {int(KEPT_SECONDS * _MICRO)}, {int(SLOW_KEPT_SECONDS * _MICRO)}
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
-
-local function text(number) return string.format('%.0f', number) end
-
-local function read(key)
-    local got = redis.call('HMGET', key, 'next', 'last', 'closed', 'era', 'interval', 'slow', 'slowed')
-    local state = {{key = key}}
-    for at, name in ipairs({{'next', 'last', 'closed', 'era', 'interval', 'slow', 'slowed'}}) do
-        state[name] = tonumber(got[at] or 0)
-    end
-    if state.last > now then  -- the clock was put back
-        state.next, state.last, state.closed, state.slowed = 0, 0, 0, 0
-    end
-    return state
-end
-
-local function write(state, interval)
-    local kept = (state.slow > 0 and SLOW_KEPT or KEPT) + 2 * interval
-    redis.call('HSET', state.key, 'next', text(state.next), 'last', text(state.last), 'closed', text(state.closed),
-        'era', text(state.era), 'interval', text(state.interval), 'slow', text(state.slow),
-        'slowed', text(state.slowed))
-    redis.call('PEXPIRE', state.key, text((math.max(now, state.next, state.closed) - now + kept) / 1000))
-end
-"""
-"""The broker's clock, and a line's state. A float holds microseconds exactly until the year 2255."""
-_TURN = """
-local most, count = tonumber(ARGV[1]), #KEYS
-local answer, states = {0, 0}, {}
-for at = 1, count do states[at] = read(KEYS[at]) end
-answer[2] = states[1].slow > 0 and 1 or 0
-for at = 1, count do
-    local state, held = states[at], 2 + count + 2 * (at - 1)
-    local interval = math.max(tonumber(ARGV[1 + at]), state.slow)
-    local era, moment = tonumber(ARGV[held] or -1), tonumber(ARGV[held + 1] or 0)
-    if era ~= state.era then
-        moment = math.max(now, state.next, state.last + interval, state.closed)
-        if moment - now > most then
-            answer[1] = moment - now
-            return answer
-        end
-        state.next = moment + interval
-        write(state, interval)
-    end
-    answer[1 + 2 * at], answer[2 + 2 * at] = state.era, moment
-    answer[1] = math.max(moment, state.last + interval, state.closed) - now
-    if answer[1] > 0 then return answer end
-end
-for at = 1, count do
-    local state, interval = states[at], tonumber(ARGV[1 + at])
-    state.last, state.interval = now, interval
-    state.next = math.max(state.next, now + math.max(interval, state.slow))
-    write(state, interval)
-end
-answer[1] = 0
-return answer
-"""
-_SLOW_DOWN = """
-local interval, pause, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local state = read(KEYS[1])
-if now - state.slowed >= state.slow then
-    state.slow = math.min(2 * math.max(state.slow, state.interval, interval), longest)
-    state.slowed = now
-end
-state.closed = math.max(state.closed, now + math.max(state.slowed + state.slow - now, pause))
-state.next, state.era = state.closed, state.era + 1
-write(state, interval)
-"""
-_WENT_WELL = """
-local interval, state = tonumber(ARGV[1]), read(KEYS[1])
-if state.slow == 0 then return end
-local shorter = math.floor(state.slow * tonumber(ARGV[2]))
-state.slow = shorter > interval and shorter or 0
-write(state, interval)
-"""
