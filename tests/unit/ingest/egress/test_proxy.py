@@ -407,7 +407,8 @@ class TestPurposes:
         context = Context(Settings.model_validate(settings))
         try:
             query = SearchQuery("q", "en", 1, SearchFilters(), date(2024, 1, 1))
-            assert len(context.searcher.providers[0].search(query).results) == 1
+            providers: Any = context.search_web.keywords["providers"]  # type: ignore[attr-defined]
+            assert len(providers[0].search(query).results) == 1
             with pytest.raises(PolicyRefused):
                 context.fetcher("crawl").fetch(site.url("/page"), limits=LIMITS)
         finally:
