@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,10 @@ pytest_plugins = (
     "tests.support.ledger_story",
     "tests.support.old_ledger",
 )
+
+_data_home = TemporaryDirectory(prefix="sluice-tests-data-")
+os.environ["XDG_DATA_HOME"] = _data_home.name
+"""An instance that this user keeps in `~/.local/share/sluice` is none of the tests', and they leave none there."""
 
 TESTS = Path(__file__).parent
 QUICK = (TESTS / "unit", TESTS / "test_walk.py")
