@@ -23,7 +23,8 @@ from pathlib import Path
 import psutil
 
 from sluice.ingest.embed.minilm import ensure_model
-from tests.support.instance import MODELS, REPOSITORY, Instance
+from tests.support.instance import MODELS, Instance
+from tests.support.repository import IMPORT_PATH
 
 SETTLED_SECONDS = 10.0
 """After it is ready: start-up has ended, and the memory is that of an idle instance."""
@@ -98,7 +99,7 @@ def command_cpu_seconds(instance: Instance, command: tuple[str, ...]) -> float:
     subprocess.run(
         [sys.executable, "-m", "sluice.cli", *command],
         cwd=instance.folder,
-        env={**instance.environment, "PYTHONPATH": str(REPOSITORY)},
+        env={**instance.environment, "PYTHONPATH": IMPORT_PATH},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         timeout=120,

@@ -27,7 +27,7 @@ from bench.extraction.hidden import hidden_pages, leaks
 from bench.extraction.pages import Page, own_pages, pages_in
 from bench.extraction.phrases import phrase_pages, print_halves
 from bench.extraction.score import Score, Structure, score, structure
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 CONTESTANTS = ("sluice", "trafilatura", "trafilatura_fast", "trafilatura_markdown", "resiliparse")
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-extraction"
@@ -67,7 +67,7 @@ def measure_extraction(pages: Sequence[Page], rounds: int, names: Sequence[str] 
 def _answers(name: str, source: Path, target: Path) -> list[dict[str, str | float]]:
     is_peer = name == "resiliparse"
     python = str(python_with(ENVIRONMENT, PEER_PACKAGES, seconds=INSTALL_SECONDS)) if is_peer else sys.executable
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY) if name == "sluice" else ""}
+    environment = os.environ | {"PYTHONPATH": IMPORT_PATH if name == "sluice" else ""}
     command = [python, str(CONTESTANT), name, str(source), str(target)]
     subprocess.run(command, check=True, env=environment, timeout=RUN_SECONDS)
     return [json.loads(line) for line in target.read_text().splitlines()]

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from sluice.contracts.api import ENDED
-from tests.support.repository import MODELS, REPOSITORY
+from tests.support.repository import IMPORT_PATH, MODELS
 
 START_SECONDS = 240.0
 """The first start of all builds the embedding graph from the weights."""
@@ -54,7 +54,7 @@ class Instance:
             **{f"SLUICE_{name}": value for name, value in settings.items()},
         }
         if not program:
-            self.environment["PYTHONPATH"] = str(REPOSITORY)
+            self.environment["PYTHONPATH"] = IMPORT_PATH
         self._process: subprocess.Popen[bytes] | None = None
         self.http = httpx.Client(base_url=self.url, timeout=180)
 

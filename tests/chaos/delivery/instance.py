@@ -20,7 +20,7 @@ from tests.chaos.delivery.failpoints import Cell, arm, disarm
 from tests.chaos.delivery.proxy import Proxy
 from tests.chaos.delivery.witness import Witness
 from tests.support.instance import Instance
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH
 
 LEASE_SECONDS = 5.0
 EVENT_TIMEOUT_SECONDS = 8.0
@@ -66,7 +66,7 @@ class ChaosInstance(Instance):
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.delivery.up", str(self.folder / "logs")],
             cwd=self.folder,
-            env={**self.environment, "PYTHONPATH": str(REPOSITORY)},
+            env={**self.environment, "PYTHONPATH": IMPORT_PATH},
             stdout=log,
             stderr=log,
         )

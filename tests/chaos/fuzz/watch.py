@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.crawl.protocol import cpu_seconds
 from tests.chaos.fuzz.targets import TARGETS
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 LOOK_SECONDS = 0.25
 START_SECONDS = 120.0
@@ -97,4 +97,4 @@ def _keep(current: Path, folder: Path, name: str, kind: str, told: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return {**os.environ, "PYTHONPATH": IMPORT_PATH}

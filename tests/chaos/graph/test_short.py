@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -24,7 +24,7 @@ def short_form(name: str, folder: Path) -> dict[str, int]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.chaos.graph", "--short", "--only", name, "--json", str(report)],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH},
         capture_output=True,
         text=True,
         timeout=580,

@@ -27,7 +27,7 @@ from tests.chaos.hostile.names import Names
 from tests.chaos.hostile.server import Server, Site
 from tests.chaos.hostile.wire import Wire
 from tests.chaos.report import Result
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 SHORT_SECONDS = 540.0
 LONG_SECONDS = 7_200.0
@@ -53,7 +53,7 @@ def run_inside(name: str, *arguments: str, seconds: float = SHORT_SECONDS) -> li
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         report = Path(folder) / "results.json"
         command = [*_unshare(), sys.executable, "-m", "tests.chaos.hostile.inside", name, str(report), *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": folder}
+        environment = {**os.environ, "PYTHONPATH": IMPORT_PATH, "TMPDIR": folder}
         os.chmod(folder, 0o1777)  # the browser, which is not root, has its temporary files there too
         done = subprocess.run(  # what it prints shows how far it has come
             command, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True, timeout=seconds, check=False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 _TIMEOUT_SECONDS = 580.0
 
@@ -24,7 +24,7 @@ def short_form(*names: str, arguments: Sequence[str] = ()) -> dict[str, dict[str
         done = subprocess.run(
             [sys.executable, "-m", "tests.chaos.index", "--short", "--json", str(report), *chosen, *arguments],
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": IMPORT_PATH, "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_SECONDS,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.memory.bugs import BUGS
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -27,7 +27,7 @@ def short_form(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
         [*command, *arguments],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH},
         capture_output=True,
         text=True,
         timeout=280,

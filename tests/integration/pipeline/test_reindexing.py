@@ -24,7 +24,7 @@ from sluice.index.disk.locks import take_over
 from sluice.index.local.writer import IndexWriter
 from sluice.ingest.embed.minilm import FINGERPRINTS
 from tests.support.in_process import Instance
-from tests.support.repository import MODELS, REPOSITORY
+from tests.support.repository import IMPORT_PATH, MODELS
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
 
@@ -124,7 +124,7 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     instance.context.writers.close()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE", "PROMETH"))}
     command = [sys.executable, "-m", "sluice.cli", "worker", "index"]
-    variables = {**inherited, **environment(valkey), "PYTHONPATH": str(REPOSITORY)}
+    variables = {**inherited, **environment(valkey), "PYTHONPATH": IMPORT_PATH}
     with (tmp_path / "worker.log").open("wb") as log:
         worker = subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=log, stderr=log)
     try:

@@ -27,7 +27,7 @@ from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
 from sluice.workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 from tests.integration.processes.odd_worker import BEGAN
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH
 from tests.support.valkey import Valkey
 
 pytestmark = pytest.mark.own_broker
@@ -50,7 +50,7 @@ class Odd:
         environment = {
             "SLUICE_DATA_DIR": str(self.valkey.settings.data_dir),
             "SLUICE_DELIVERY__LEASE_SECONDS": str(LEASE_SECONDS),
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": IMPORT_PATH,
             **{f"SLUICE_{name}": value for name, value in settings.items()},
         }
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE", "PROMETH"))}

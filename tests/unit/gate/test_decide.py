@@ -26,7 +26,7 @@ from sluice.contracts.gate import (
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, depends_on_sentences, explain
 from sluice.gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
-from tests.support.repository import GOLDEN, REPOSITORY
+from tests.support.repository import GOLDEN, IMPORT_PATH
 from tests.unit.gate.samples import NOW, OPEN, RICH, TIMELESS, URGENT, asked, hit, probed, terms
 
 PROFILES = load_profiles()
@@ -236,7 +236,7 @@ def test_every_process_decides_the_same_bytes() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": IMPORT_PATH},
             capture_output=True,
             check=True,
         ).stdout

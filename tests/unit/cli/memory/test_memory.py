@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from sluice.cli.main import app
 from sluice.cli.memory.opened import opened
 from tests.support.memory.instance import claude_stream
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH
 
 FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'
 STREAM = claude_stream(output=FAILED, command="python src/auth.py")
@@ -41,7 +41,7 @@ def sluice(*arguments: str, code: int = 0) -> Any:
 def piped(*arguments: str) -> subprocess.Popen[bytes]:
     """The command with a pipe for its input."""
     command = [sys.executable, "-m", "sluice.cli", "memory", "record", "--feature", "auth", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    environment = {**os.environ, "PYTHONPATH": IMPORT_PATH}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 

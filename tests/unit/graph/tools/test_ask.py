@@ -19,10 +19,10 @@ from sluice.graph.tools import ask
 from sluice.graph.tools.ask import ToolServer, list_tools, tools_text
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.settings import EgressSettings
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 from tests.support.waiting import until
 
-ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY)}
+ENVIRONMENT = {"PYTHONPATH": IMPORT_PATH}
 
 
 def server(*arguments: str, **environment: str) -> ToolServer:

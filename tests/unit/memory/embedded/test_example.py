@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.support.memory.example import agents_repository, example
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH
 
 
 def test_the_example_has_ten_lines() -> None:
@@ -21,7 +21,7 @@ def test_the_example_runs_in_an_empty_repository(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "loop.py"],
             cwd=repository,
-            env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
+            env={"PYTHONPATH": IMPORT_PATH, "PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
             capture_output=True,
             text=True,
             timeout=120,

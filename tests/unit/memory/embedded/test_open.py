@@ -17,7 +17,7 @@ from sluice.memory import open_memory
 from sluice.memory.config import EmbedderConfig, RagConfig
 from sluice.memory.qdrant_schema import collection_name
 from tests.support.memory.facts import record
-from tests.support.repository import MODELS, REPOSITORY
+from tests.support.repository import IMPORT_PATH, MODELS, REPOSITORY
 
 PLAIN: StreamFormat = "record"
 WORDS = RagConfig(embedder=EmbedderConfig(provider="none"))
@@ -197,7 +197,7 @@ def test_two_programs_share_a_folder(repository: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-c", script, str(first)],
             cwd=repository,
-            env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
+            env={"PYTHONPATH": IMPORT_PATH, "PATH": "/usr/bin:/bin"},
             stderr=subprocess.PIPE,
             text=True,
         )
