@@ -23,6 +23,7 @@ SluiceError
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,9 +32,15 @@ SHOWN_CHARACTERS = 200
 
 
 class SluiceError(Exception):
-    """Base of every error. `status` is that of the response; None where none came."""
+    """Base of every error. `status` is that of the response; None where none came.
+
+    `code` is the name of the class in lower case, as `not_found` for `NotFound`; the server's problems hold the same.
+    """
 
     code = "error"
+
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def __init__(
         self,
@@ -58,8 +65,6 @@ class SluiceError(Exception):
 class InvalidInput(SluiceError):
     """A value that was handed in is wrong."""
 
-    code = "invalid_input"
-
     def __str__(self) -> str:
         remedy = f" ({self.remedy})" if self.remedy else ""
         return f"{self.field or 'request'}: {self.message}{remedy}"
@@ -68,43 +73,29 @@ class InvalidInput(SluiceError):
 class InvalidQuestion(InvalidInput):
     """A question in Cypher that cannot be read, or asks for more than reading."""
 
-    code = "invalid_question"
-
 
 class InvalidSetting(InvalidInput):
     """A setting whose value the server cannot use."""
-
-    code = "invalid_setting"
 
 
 class MalformedEvent(InvalidInput):
     """What came is no event of a known kind and version."""
 
-    code = "malformed_event"
-
 
 class NotFound(SluiceError):
     """What was asked for is not recorded there."""
-
-    code = "not_found"
 
 
 class Conflict(SluiceError):
     """The request contradicts what is already recorded."""
 
-    code = "conflict"
-
 
 class Forbidden(SluiceError):
     """The caller may not do this."""
 
-    code = "forbidden"
-
 
 class PolicyRefused(SluiceError):
     """A rule of the owner forbids it."""
-
-    code = "policy_refused"
 
     def __str__(self) -> str:
         lifted = f" (lifted by: {self.remedy})" if self.remedy else ""
@@ -114,55 +105,37 @@ class PolicyRefused(SluiceError):
 class NotInstalled(SluiceError):
     """The server lacks a library that an extra of its distribution brings."""
 
-    code = "not_installed"
-
 
 class BudgetExhausted(SluiceError):
     """A ceiling on pages, bytes, tokens or USD is reached."""
-
-    code = "budget_exhausted"
 
 
 class Unavailable(SluiceError):
     """Nothing answers, or a part of the server does not; a later try may succeed."""
 
-    code = "unavailable"
-
 
 class TimedOut(Unavailable):
     """It took longer than its limit."""
-
-    code = "timed_out"
 
 
 class Overloaded(Unavailable):
     """A queue, rate or quota is full."""
 
-    code = "overloaded"
-
 
 class EmbedderDown(Unavailable):
     """The server's embedding model is out of reach."""
-
-    code = "embedder_down"
 
 
 class DiskFull(Unavailable):
     """The server's disk has no room."""
 
-    code = "disk_full"
-
 
 class Corrupted(SluiceError):
     """Bytes on the server's disk do not match their hash."""
 
-    code = "corrupted"
-
 
 class Fenced(SluiceError):
     """Another worker owns this work now."""
-
-    code = "fenced"
 
 
 def _below(kind: type[SluiceError]) -> list[type[SluiceError]]:
