@@ -6,8 +6,7 @@ rules improve. `sanitize_learning_text` has memory's own rules: pure Python, no 
 `build_sanitise` adds a guard and a mask that are handed in.
 """
 
-from sluice.memory.sanitise.build import build_sanitise
 from sluice.memory.sanitise.record import sanitise_record
-from sluice.memory.sanitise.text import sanitize_learning_text
+from sluice.memory.sanitise.text import build_sanitise, sanitize_learning_text
 
 __all__ = ["build_sanitise", "sanitise_record", "sanitize_learning_text"]

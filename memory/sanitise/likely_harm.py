@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
-from sluice.memory.sanitise.concepts import find_concepts, words_of
 from sluice.memory.sanitise.sentences import sentences
+from sluice.text.pattern_file import PatternFile
+
+_FILE = PatternFile(Path(__file__).with_name("likely_harm.toml"))
+_CONCEPTS = PatternFile(Path(__file__).with_name("concepts.toml"))
 
 RULE = "harmful.likely"
 _SHORTEST, _LONGEST = 4, 80
@@ -26,38 +29,28 @@ _LETTERS = 6
 """Of each word, so that the forms of a word are mostly one."""
 _WORDS_WEIGH = 3.0
 """How much all the words together count beside one concept."""
-DEEDS = ("weaken", "destroy", "expose", "grant", "run-foreign", "conceal", "cheat", "persist", "sabotage", "execute")
-_PAIRS_TEXT = """
-weaken+safeguard weaken+tests weaken+broad weaken+excuse weaken+local weaken+people cheat+tests cheat+safeguard
-destroy+valuable destroy+broad destroy+excuse destroy+local expose+secret expose+outside expose+broad expose+local
-secret+outside run-foreign+outside run-foreign+broad run-foreign+execute grant+broad grant+excuse grant+valuable
-conceal+people conceal+safeguard conceal+tests trigger+destroy trigger+sabotage trigger+weaken trigger+expose
-trigger+conceal persist+execute persist+expose encoded+execute claimed-authority+weaken claimed-authority+conceal
-claimed-authority+safeguard addresses-model+execute addresses-model+weaken addresses-model+expose safeguard+excuse
-safeguard+broad tests+excuse sabotage+valuable sabotage+broad sabotage+outside
-"""
-PAIRS = tuple(pair.split("+") for pair in _PAIRS_TEXT.split())
-"""Concepts that say more where they meet."""
 _URGES = re.compile(
     r"(?:^|[,:;>]\s+|\b(?:and|then|please|just|always|simply|first|also|now|instead|next|you|we|must|should|shall|will|can|to|"
     r"so|may|or|by|is|:)\s+)(?P<verb>[a-z-]+)"
 )
 _BANNED = re.compile(r"\b(?:never|not|don't|cannot|can't|no longer|avoid|without|instead of|rather than)\s*$")
 _FORBIDS = re.compile(r"\b(?:never|don't|do not|must not|avoid|forbidden|not allowed|should not|nobody may)\b")
-_VERBS_TEXT = """
-accept act add allow amend answer append apply approve assume attach attack authorise authorize backdate bake bind
-build bury bypass call catch change claim clear close comment commit configure connect consider copy corrupt count
-create decode define delete deploy describe destroy disable discard disregard do download drop dump echo edit embed
-empty enable encode ensure enter erase eval evaluate exclude execute expose export fetch follow forget format
-forward get give go grant hand hard-code hardcode have hide hold ignore import include initialise initialize insert
-install introduce invoke issue keep kill leave let load log lower mail make mark merge mine mirror mock move mute
-obey open output override overwrite pass paste patch pin pipe point post pretend print prune publish pull purge push
-put raise read record redirect refuse register release remember remove rename repeat replace report reset restart
-return reveal rewrite rotate run save say send set share show shut silence skip slip slow spend split squash start
-stop store stream strip submit suppress swallow swap switch sync take tell touch transfer translate transmit treat
-truncate trust tunnel turn uninstall unpin unset update upload use wait whitelist wipe wrap write
-"""
-_VERBS = frozenset(_VERBS_TEXT.split())
+
+MOST_BETWEEN = 3
+"""Words that `..` in a phrase may stand for."""
+_SPLIT = re.compile(r"[\s\"“”‘’()\[\]{},;!?<>]+|`|'(?=\s|$)|(?<=\s)'|[.:](?=\s|$)|(?<=\S)=(?=\S)")
+_SHAPES = (
+    ("<url>", re.compile(r"(?:https?|ftp|wss?)://(?!localhost|127\.|docs\.|github\.com)")),
+    ("<mail>", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
+    ("<number-address>", re.compile(r"(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?:[:/].*)?$")),
+    ("<host>", re.compile(r"(?:[\w-]+\.)+(?:example|xyz|ru|cn|top|onion|evil|test)(?:[/:]|$)")),
+    ("<secret-file>", re.compile(r"\S*(?:id_(?:rsa|ed25519)|\.ssh\b|\.aws\b|\.netrc\b|/etc/shadow|/etc/passwd)")),
+    ("<secret-file>", re.compile(r"\S*\.(?:pem|env)$|\$\w*(?:token|key|secret|pass)")),
+    ("<system-path>", re.compile(r"(?:/\*?|~/?|/(?:var|home|etc|usr|boot|root|dev|opt)(?:/.*)?|\$home.*|\.git/?)$")),
+    ("<blob>", re.compile(r"(?=\S*\d)[a-z0-9+/]{20,}={0,2}$|[a-z0-9+/]{12,}==$")),
+    ("<shell-pipe>", re.compile(r"\|$")),
+)  # fmt: skip
+Phrase = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,7 @@ def features_of(sentence: str) -> dict[str, float]:
     if not _SHORTEST <= len(words) <= _LONGEST:
         return {}
     spoken = find_concepts(words)
-    verbs = [found for found in _URGES.finditer(sentence) if found["verb"] in _VERBS]
+    verbs = [found for found in _URGES.finditer(sentence) if found["verb"] in _FILE.words("verbs")]
     urging = [found for found in verbs if not _is_banned(sentence, found.start("verb"))]
     urges, forbids = bool(urging), bool(_FORBIDS.search(sentence))
     mood = "forbids" if forbids else "urges" if urges else "tells"
@@ -101,10 +94,10 @@ def features_of(sentence: str) -> dict[str, float]:
     found["urges:first"] = float(urges and urging[0].start("verb") <= 2)
     found["bans:verb"] = float(len(verbs) > len(urging))
     found["length"] = min(len(sentence), 300) / 300
-    for deed in DEEDS:
+    for deed in _FILE.tables["deeds"].split():
         if deed in spoken:
             found[f"{deed}:{mood}"] = 1.0
-    for one, other in PAIRS:
+    for one, other in _pairs():
         if one in spoken and other in spoken and len(spoken[one] | spoken[other]) > 1:
             found[f"{one}+{other}"] = found[f"{one}+{other}:{mood}"] = 1.0
     cut = ["^", *(word[:_LETTERS] for word in words if any(map(str.isalpha, word)))]
@@ -119,7 +112,67 @@ def _is_banned(sentence: str, verb: int) -> bool:
     return bool(_BANNED.search(sentence[max(0, verb - 14) : verb]))
 
 
-@lru_cache(maxsize=1)
+@cache
+def _pairs() -> tuple[tuple[str, str], ...]:
+    """Concepts that say more where they meet."""
+    pairs = (pair.partition("+") for pair in _FILE.tables["pairs"].split())
+    return tuple((one, other) for one, _, other in pairs)
+
+
+@cache
 def _weights() -> Weights:
-    read = json.loads(files("sluice.memory.sanitise").joinpath("likely_harm.json").read_text(encoding="utf-8"))
+    read = json.loads(Path(__file__).with_name("likely_harm.json").read_text(encoding="utf-8"))
     return Weights(read["intercept"], read["threshold"], read["features"])
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in small letters; what looks like an address, a path or an encoded text keeps its letters."""
+    return [word for word in _SPLIT.split(text.lower()) if word]
+
+
+def find_concepts(words: Sequence[str]) -> dict[str, set[int]]:
+    """For each concept that is spoken of, the places of its words in `words`."""
+    found: dict[str, set[int]] = {}
+    phrases = _phrases()
+    for at, word in enumerate(words):
+        for key in (word[:2], *(_shapes(word))):
+            for concept, phrase in phrases.get(key, ()):
+                if _stands_at(phrase, words, at):
+                    found.setdefault(concept, set()).add(at)
+    return found
+
+
+def _stands_at(phrase: Phrase, words: Sequence[str], at: int) -> bool:
+    if phrase[0][0] != "<" and not _is(phrase[0], words[at]):
+        return False
+    at += 1
+    for part in phrase[1:]:
+        reach = 1
+        if part.startswith(".."):
+            part, reach = part[2:], MOST_BETWEEN + 1
+        at = next((place + 1 for place in range(at, min(at + reach, len(words))) if _is(part, words[place])), 0)
+        if not at:
+            return False
+    return True
+
+
+def _is(part: str, word: str) -> bool:
+    return word.startswith(part[:-1]) if part[-1] == "*" and len(part) > 1 else word == part
+
+
+def _shapes(word: str) -> list[str]:
+    if word.isalpha():
+        return []
+    return [name for name, pattern in _SHAPES if pattern.match(word)]
+
+
+@cache
+def _phrases() -> dict[str, list[tuple[str, Phrase]]]:
+    """Concepts and phrases by the first two letters of the phrase, or by the shape that it begins with."""
+    found: dict[str, list[tuple[str, Phrase]]] = {}
+    for concept, text in _CONCEPTS.tables.items():
+        for entry in dict.fromkeys(text.split()):
+            phrase = tuple(entry.split("_")) if not entry.startswith("__") else (entry,)
+            key = phrase[0] if phrase[0].startswith("<") else phrase[0][:2]
+            found.setdefault(key, []).append((concept, phrase))
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sluice.trust.pattern_file import PatternFile
+from sluice.text.pattern_file import PatternFile
 
 _FILE = PatternFile(Path(__file__).with_name("mention.toml"))
 _REPORTING, _REPORTED, _QUOTES_SOMEBODY, _LEAD_IN, _ATTACKS_ON_MODELS, _SECURITY = (

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.contracts.trust import Finding, Verdict
+from sluice.text.pattern_file import PatternFile
 from sluice.trust.guard.normalise import Reading
-from sluice.trust.pattern_file import PatternFile
 
 
 @dataclass(frozen=True, slots=True)

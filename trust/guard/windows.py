@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.document import ChunkedDocument, embedding_text
+from sluice.text.pattern_file import PatternFile
 from sluice.trust.guard.normalise import normalise
-from sluice.trust.pattern_file import PatternFile
 
 SHORTEST = 60
 LONGEST = 320

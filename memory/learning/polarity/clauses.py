@@ -12,23 +12,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from sluice.memory.learning.polarity import vocabulary
 from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
-from sluice.memory.learning.polarity.normal import IN_FAVOUR, normal
-from sluice.memory.learning.polarity.phrases import rewritten
-from sluice.memory.learning.polarity.reading import MAIN, Atom, Clause, Reading
-from sluice.memory.learning.polarity.tokens import Kind, Token, tokens_of
-from sluice.memory.learning.polarity.vocabulary import BE, CAN, CLAUSES, INSTEAD, MUST, NEED_NOT, NOT, SHOULD
+from sluice.memory.learning.polarity.normal import IN_FAVOUR, MAIN, Atom, Clause, Reading, normal
+from sluice.memory.learning.polarity.tokens import Kind, Token, rewritten, tokens_of
+from sluice.memory.learning.polarity.vocabulary import (
+    AUXILIARIES,
+    BE,
+    CAN,
+    CLAUSES,
+    INSTEAD,
+    MUST,
+    NEED_NOT,
+    NOT,
+    PARTICIPLES_LIKE_THE_VERB,
+    SHOULD,
+    VOCABULARY,
+)
 
 _MAY, _ADVERB = "<may>", "<adverb>"
-_IDLE = frozenset(vocabulary.IDLE_TEXT.split())
-_PREPOSITIONS = frozenset(vocabulary.PREPOSITIONS_TEXT.split())
 _RELATORS = CLAUSES | {IN_FAVOUR, "which", "who", "whose"}
-_NO_ADVERBS_TEXT = """
-only early apply reply supply family assembly rely fly ally multiply comply anomaly
-daily weekly monthly hourly nightly yearly reapply
-"""
-_NO_ADVERBS = frozenset(_NO_ADVERBS_TEXT.split())
 _END_OF_SENTENCE = frozenset(".!?;:")
 
 
@@ -119,11 +121,11 @@ class _Reader:
         elif text == "of":
             self.of = len(self.into) - 1 if self.into else None
             return at + 1
-        elif text in _PREPOSITIONS:
+        elif text in VOCABULARY.words("prepositions"):
             self._preposition(text)
         elif text == "and":
             self._join(at)
-        elif text == "instead" or text in _IDLE:
+        elif text == "instead" or text in VOCABULARY.words("idle"):
             self._idle(at)
         else:
             self._word(at)
@@ -203,7 +205,7 @@ class _Reader:
         before = self.tokens[at - 1] if at else None
         if before is None or not self.main or self.relator != MAIN:
             return False
-        if before.kind is Kind.WORD and (before.text in vocabulary.AUXILIARIES or before.text in _RELATORS):
+        if before.kind is Kind.WORD and (before.text in AUXILIARIES or before.text in _RELATORS):
             return False
         after = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
         return after is not None and after.text not in ("all", "only", "every")
@@ -213,14 +215,14 @@ class _Reader:
             token = self.tokens[there]
             if token.kind is not Kind.WORD:
                 return None
-            if token.text in (NOT, "not") or token.text in _IDLE or _is_adverb(token.text):
+            if token.text in (NOT, "not") or token.text in VOCABULARY.words("idle") or _is_adverb(token.text):
                 continue
             base = self.words.base(token.text)
             if not self.words.is_verb(base):
                 return None
             regular = token.text.endswith("ed") and token.text != base
             irregular = self.words.forms.get(token.text) == base and not token.text.endswith("ing")
-            return there if regular or irregular or token.text in vocabulary.PARTICIPLES_LIKE_THE_VERB else None
+            return there if regular or irregular or token.text in PARTICIPLES_LIKE_THE_VERB else None
         return None
 
     def _make_passive(self, at: int, verb_at: int) -> None:
@@ -298,7 +300,7 @@ def _by_text(atom: Atom) -> str:
 
 
 def _is_adverb(text: str) -> bool:
-    return text.endswith("ly") and text not in _NO_ADVERBS and len(text) > 4
+    return text.endswith("ly") and text not in VOCABULARY.words("no_adverbs") and len(text) > 4
 
 
 def _clause(relator: str, main: list[Atom], phrases: list[tuple[str, list[Atom]]], *, passive: bool) -> Clause:

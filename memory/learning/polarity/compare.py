@@ -8,7 +8,7 @@ from itertools import permutations
 
 from sluice.memory.learning.polarity.clauses import read
 from sluice.memory.learning.polarity.lexicon import lexicon
-from sluice.memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase, Reading
+from sluice.memory.learning.polarity.normal import MAIN, Atom, Clause, Phrase, Reading
 from sluice.memory.learning.polarity.tokens import Kind
 from sluice.memory.learning.polarity.vocabulary import REASONS
 

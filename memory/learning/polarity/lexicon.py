@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from sluice.memory.learning.polarity import vocabulary
+from sluice.memory.learning.polarity.vocabulary import MARKS_APART, VOCABULARY
 
 _SHORTEST_STEM = 2
 Groups = dict[str, tuple[int, ...]]
@@ -98,23 +98,23 @@ class Lexicon:
 def lexicon() -> Lexicon:
     """Read once, in about 0.1 s."""
     packed = files("sluice.memory.learning.polarity").joinpath("wordnet.json.xz").read_bytes()
-    read = json.loads(lzma.decompress(packed))
+    read, ours_too = json.loads(lzma.decompress(packed)), VOCABULARY.tables
     verbs = frozenset(read["verbs"].split())
     forms: dict[str, str] = {form: base for form, base in read["forms"].items() if _is_irregular(form, verbs)}
     bare = Lexicon({}, frozenset(), {}, {}, frozenset(), frozenset(), frozenset(), verbs, forms)
-    ours = _numbered([[bare.base(word) for word in line.split()] for line in _lines(vocabulary.SYNONYMS_TEXT)])
+    ours = _numbered([[bare.base(word) for word in line.split()] for line in ours_too["synonyms"].splitlines()])
     antonyms = _pairs(
         [line.split() for line in read["antonyms"]]
-        + _slashed(bare, vocabulary.ANTONYMS_TEXT)
-        + [list(pair) for pair in vocabulary.MARKS_APART]
+        + _slashed(bare, ours_too["antonyms"])
+        + [list(pair) for pair in MARKS_APART]
     )
     complements = _pairs(
-        _slashed(bare, vocabulary.COMPLEMENTS_TEXT)
+        _slashed(bare, ours_too["complements"])
         + [line.split() for line in read["antonyms"] if _is_negated_form(*line.split())]
     )
     return Lexicon(
         ours=ours,
-        terms=frozenset(ours) | frozenset(vocabulary.TERMS_TEXT.split()),
+        terms=frozenset(ours) | VOCABULARY.words("terms"),
         first=_numbered([line.split() for line in read["synonyms"]]),
         groups=_numbered([line.split() for line in read["related"]]),
         similar=_pairs([[a, b] for line in read["similar"] for a, b in _across(line)]),
@@ -154,10 +154,6 @@ def _is_negated_form(one: str, other: str) -> bool:
 def _across(line: str) -> list[tuple[str, str]]:
     one, _, other = line.partition("|")
     return [(a, b) for a in one.split() for b in other.split()]
-
-
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line]
 
 
 def _slashed(bare: Lexicon, text: str) -> list[list[str]]:

@@ -1,14 +1,47 @@
-"""Clauses in the form that all ways of saying them share."""
+"""A short text as clauses of words, and these in the form that all ways of saying them share."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from sluice.memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase
 from sluice.memory.learning.polarity.tokens import Kind
 from sluice.memory.learning.polarity.vocabulary import INSTEAD
 
 IN_FAVOUR = "<in favour>"
+MAIN = ""
+"""The relator of a main clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A word in its base form, an identifier or a number; `negated`: with a "not" before it."""
+
+    text: str
+    kind: Kind
+    negated: bool = False
+
+
+Phrase = tuple[str, tuple[Atom, ...]]
+"""A preposition and its words. Modal verbs and adverbs are phrases too, as they may stand anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """`relator`: what ties it to the main clause, which has the empty one."""
+
+    relator: str
+    main: tuple[Atom, ...]
+    phrases: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text read. `modality`: the words that say how much it binds, of "<must>" and "<should>"."""
+
+    clauses: tuple[Clause, ...]
+    modality: frozenset[str]
+
+
 _USE = Atom("use", Kind.WORD)
 
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 
 from sluice.memory.learning.polarity.clauses import read
 from sluice.memory.learning.polarity.compare import Comparison
-from sluice.memory.learning.polarity.content import LIGHT, Content, content_of, stem
+from sluice.memory.learning.polarity.content import Content, content_of, light_words, stem
 from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
-from sluice.memory.learning.polarity.reading import MAIN
+from sluice.memory.learning.polarity.normal import MAIN
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
 from sluice.memory.learning.polarity.vocabulary import INSTEAD, NOT
 
@@ -154,7 +154,7 @@ def _turn(text: str, when: bool = False) -> _Turn:
         negated.update(stem(text) for text in flagged if text != NOT)
         if directed and clause.relator in (MAIN, directed):
             side = sides_of[directed][clause.relator != MAIN]
-            sides[side].update(stem(atom.text.lower()) for atom in atoms if atom.text not in LIGHT)
+            sides[side].update(stem(atom.text.lower()) for atom in atoms if atom.text not in light_words())
     both = sides[0] & sides[1]
     return _Turn(directed or "", negations, frozenset(negated), frozenset(sides[0] - both), frozenset(sides[1] - both))
 

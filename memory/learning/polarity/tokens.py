@@ -1,10 +1,18 @@
-"""A text as words, identifiers and numbers. Identifiers and numbers are compared letter by letter, words by meaning."""
+"""A text as words, identifiers and numbers, and phrases of several words as what they are read as.
+
+Identifiers and numbers are compared letter by letter, words by meaning.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+
+from sluice.memory.learning.polarity.lexicon import lexicon
+from sluice.memory.learning.polarity.vocabulary import NOT, VOCABULARY
 
 _CONTRACTIONS = (
     (re.compile(r"\b(can)['’]?t\b(?!-)|\bcannot\b", re.I), "can not"),
@@ -18,17 +26,6 @@ _CONTRACTIONS = (
     (re.compile(r"\b(\w+)['’](re|ve|ll|d)\b", re.I), r"\1"),
     (re.compile(r"['’]s?\b", re.I), ""),
 )
-_UNITS = {
-    "ms": "ms", "millisecond": "ms", "milliseconds": "ms", "msec": "ms",
-    "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
-    "m": "min", "min": "min", "mins": "min", "minute": "min", "minutes": "min",
-    "h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
-    "d": "d", "day": "d", "days": "d",
-    "b": "B", "byte": "B", "bytes": "B",
-    "kb": "kB", "kib": "KiB", "mb": "MB", "mib": "MiB", "gb": "GB", "gib": "GiB", "tb": "TB",
-    "kilobyte": "kB", "kilobytes": "kB", "megabyte": "MB", "megabytes": "MB", "gigabyte": "GB", "gigabytes": "GB",
-    "%": "%", "percent": "%", "px": "px", "hz": "Hz", "khz": "kHz", "mhz": "MHz", "ghz": "GHz",
-}  # fmt: skip
 _OTHER_UNITS = frozenset({"M", "S", "H", "D", "b", "Kb", "Mb", "Gb"})
 """Not minutes, seconds or bytes: a letter's case tells units apart."""
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -90,10 +87,15 @@ def _number(digits: str, unit: str | None) -> list[Token]:
     value = digits.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", digits) else digits
     if unit is None:
         return [Token(value, Kind.NUMBER)]
-    known = None if unit in _OTHER_UNITS else _UNITS.get(unit.lower())
+    known = None if unit in _OTHER_UNITS else _units().get(unit.lower())
     if known:
         return [Token(f"{value} {known}", Kind.NUMBER)]
     return [Token(value, Kind.NUMBER), *_word(unit)]
+
+
+@cache
+def _units() -> dict[str, str]:
+    return {word: unit for unit, words in VOCABULARY.tables["units"].items() for word in words.split()}
 
 
 def _code(text: str) -> list[Token]:
@@ -119,3 +121,56 @@ def _is_identifier(text: str) -> bool:
     if text.isalpha():
         return bool(_CAMEL.search(text)) and not _PLURAL_OF_CAPITALS.fullmatch(text)
     return True
+
+
+def rewritten(tokens: Sequence[Token]) -> list[Token]:
+    """Phrases of several words as what they are read as (`vocabulary.toml`), the longest first."""
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        words, length = _phrase_at(tokens, at)
+        if length:
+            found.extend(Token(word, Kind.WORD) for word in words)
+            at += length
+        else:
+            found.append(tokens[at])
+            at += 1
+    return found
+
+
+def _phrase_at(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
+    if tokens[at].kind is not Kind.WORD:
+        return (), 0
+    text = tokens[at].text
+    if text.startswith("un") and text.endswith("ed") and lexicon().is_verb(lexicon().base(text[2:])):
+        return (NOT, text[2:]), 1
+    if text == "since" and at + 1 < len(tokens) and tokens[at + 1].kind in (Kind.NUMBER, Kind.IDENTIFIER):
+        return (text,), 1
+    if text == "once":
+        after = tokens[at + 1] if at + 1 < len(tokens) else None
+        counts = (
+            after is None
+            or after.kind is Kind.SIGN
+            or after.text in VOCABULARY.words("prepositions")
+            or after.text in ("a", "and")
+        )
+        return (("<1>",) if counts else ("when",)), 1
+    for wanted, words in _phrases().get(tokens[at].text, ()):
+        if tuple(token.text for token in tokens[at : at + len(wanted)]) == wanted:
+            return words, len(wanted)
+    return (), 0
+
+
+@cache
+def _phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    for wanted, words in VOCABULARY.tables["phrases"].items():
+        found.setdefault(wanted.split()[0], []).append((tuple(wanted.split()), _markers(words)))
+    for choices in found.values():
+        choices.sort(key=lambda choice: -len(choice[0]))
+    return found
+
+
+def _markers(text: str) -> tuple[str, ...]:
+    """Splits at blanks, but not within "<need not>"."""
+    return tuple(re.findall(r"<[^>]+>|\S+", text))

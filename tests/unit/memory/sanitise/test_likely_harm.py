@@ -9,8 +9,7 @@ import pytest
 
 from bench.memory.poison.texts import by_hand
 from sluice.memory.sanitise import sanitize_learning_text
-from sluice.memory.sanitise.concepts import find_concepts, words_of
-from sluice.memory.sanitise.likely_harm import RULE, Weights, features_of, score
+from sluice.memory.sanitise.likely_harm import RULE, Weights, features_of, find_concepts, score, words_of
 
 
 @pytest.mark.parametrize(
