@@ -10,7 +10,6 @@ when a name of it is first used, as making a hundred classes takes longer than m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from keyword import softkwlist
 from pathlib import Path
 from typing import Any
 
@@ -191,24 +190,12 @@ def _fields(one: Mapping[str, Any]) -> dict[str, str]:
 
 def _class(name: str, schemas: Schemas, base: str | None) -> str:
     inherited = _fields(schemas[base]) if base else {}
-    own = [f"{field}: {told}" for field, told in _fields(schemas[name]).items() if field not in inherited]
+    own = [f"    {field}: {told}" for field, told in _fields(schemas[name]).items() if field not in inherited]
     about = " ".join(str(schemas[name].get("description", "")).split(". ")[0].split())
     head = f"class {name}({base or 'Model'}):"
     if len(told := f"{head}  # {about}") > WIDTH:
         told = told[:WIDTH].rpartition(" ")[0]
-    return "\n".join([told.rstrip(" #"), *_filled(own or ["pass"]), ""])
-
-
-def _filled(fields: list[str]) -> Iterator[str]:
-    """Lines of the body of a class: as many fields on each as it has room for."""
-    line = "   "
-    for field in fields:
-        is_keyword = field.partition(":")[0] in softkwlist  # mypy reads `; match: float` as a statement
-        if line.strip() and (is_keyword or len(line) + len(field) + 2 > WIDTH):
-            yield line
-            line = "   "
-        line += f"{';' if line.strip() else ''} {field}"
-    yield line
+    return "\n".join([told.rstrip(" #"), *(own or ["    pass"]), ""])
 
 
 def _field(schema: Mapping[str, Any], *, is_required: bool) -> str:

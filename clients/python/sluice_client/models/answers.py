@@ -18,187 +18,405 @@ Strategy = Literal['bm25', 'vector', 'hybrid', 'hybrid_graph'] | str
 Verdict = Literal['passed', 'warned', 'blocked'] | str
 
 class Answer(Model):  # Cited context for an agent
-    query: str; corpus: str; plan: Plan; generation: str | None; journal_offset: int; context: str
-    citations: list[Citation]; chunks: list[RetrievedChunk]; missing: list[Gap] = []; confidence: float | None = None
-    limits: str | None = None; trust_scores: list[TrustScore] = []; checks: list[GateCheck] = []
+    query: str
+    corpus: str
+    plan: Plan
+    generation: str | None
+    journal_offset: int
+    context: str
+    citations: list[Citation]
+    chunks: list[RetrievedChunk]
+    missing: list[Gap] = []
+    confidence: float | None = None
+    limits: str | None = None
+    trust_scores: list[TrustScore] = []
+    checks: list[GateCheck] = []
     insights: AnswerInsights | None = None
 
 class AnswerInsights(Model):  # What was found over the whole answer
-    answer_voices: list[Voice] = []; corpus_voices: list[Voice] = []; channels: Channels | None = None
+    answer_voices: list[Voice] = []
+    corpus_voices: list[Voice] = []
+    channels: Channels | None = None
 
 class BudgetState(Model):  # What the run and its UTC day had left when the decision was made, and what a search takes
-    run_usd_left: float | None = None; day_usd_left: float | None = None; run_pages_left: int | None = None
-    day_pages_left: int | None = None; search_usd_estimate: float = 0.0; run_bytes_left: int | None = None
-    day_bytes_left: int | None = None; run_tokens_left: int | None = None; day_tokens_left: int | None = None
-    run_milliseconds_left: float | None = None; day_milliseconds_left: float | None = None
+    run_usd_left: float | None = None
+    day_usd_left: float | None = None
+    run_pages_left: int | None = None
+    day_pages_left: int | None = None
+    search_usd_estimate: float = 0.0
+    run_bytes_left: int | None = None
+    day_bytes_left: int | None = None
+    run_tokens_left: int | None = None
+    day_tokens_left: int | None = None
+    run_milliseconds_left: float | None = None
+    day_milliseconds_left: float | None = None
     search_milliseconds_estimate: float = 0.0
 
 class Channels(Model):  # How varied the sources of an answer are.
-    passages: dict[str, int]; domains: int; diversity: float
+    passages: dict[str, int]
+    domains: int
+    diversity: float
 
 class Citation(Model):  # Where `[number]` of the context points: `source` is `path:start-end` or `url:start-end`.
-    number: int; chunk_id: str; source: str; url: str | None = None; title: str | None = None
-    match: float; author: str | None = None; published_at: datetime | None = None; licence: str | None = None
-    site_name: str | None = None; origin: Literal['crawled', 'searched', 'submitted', 'file'] | str | None = None
-    trust: float | None = None; confidence: float | None = None; warnings: list[str] = []; link: str | None = None
-    insights: PassageInsights | None = None; code: CodeSample | None = None; graph_path: str | None = None
+    number: int
+    chunk_id: str
+    source: str
+    url: str | None = None
+    title: str | None = None
+    match: float
+    author: str | None = None
+    published_at: datetime | None = None
+    licence: str | None = None
+    site_name: str | None = None
+    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str | None = None
+    trust: float | None = None
+    confidence: float | None = None
+    warnings: list[str] = []
+    link: str | None = None
+    insights: PassageInsights | None = None
+    code: CodeSample | None = None
+    graph_path: str | None = None
 
 class Claim(Model):  # Words of a passage that need proof before they may be repeated as true.
-    rule: str; text: str; needs: str; source: str; cites_evidence: bool = False
+    rule: str
+    text: str
+    needs: str
+    source: str
+    cites_evidence: bool = False
 
 class CodeSample(Model):  # What a tool must know before it runs code from a passage
-    language: str | None; executed: Literal[False] = False; policy: Literal['allowed', 'needs_approval', 'denied'] | str
+    language: str | None
+    executed: Literal[False] = False
+    policy: Literal['allowed', 'needs_approval', 'denied'] | str
     why: list[str] = []
 
 class Contribution(Model):  # What one feature added to the score: `weight * value`
-    feature: str; value: float; weight: float; contribution: float; raw: str = ''
+    feature: str
+    value: float
+    weight: float
+    contribution: float
+    raw: str = ''
 
 class Control(Model):  # What steered one decision beside its profile. `observe`: the gate decides and records, and
     observe: bool = False
     flags_off: list[Literal['gate_weights', 'search', 'crawl', 'hybrid', 'rerank', 'learned_gate', 'ragas', 'graph', 'memory'] | str] = []
-    defences: list[Defence] = []; is_trickle: bool = False; fallback_from: str | None = None
+    defences: list[Defence] = []
+    is_trickle: bool = False
+    fallback_from: str | None = None
     model: ModelUse | None = None
 
 class Decision(Model):  # A decision as agents see it: as it is recorded, and what it orders.
-    plan: Plan; scored_plan: Plan; requested_plan: Plan | None = None; score: float; threshold_search: float
-    threshold_full_loop: float; contributions: list[Contribution]; vetoes: list[Veto] = []; search_seeds: list[str] = []
-    search_aims: list[SearchAim] = []; crawl_seeds: list[str] = []; intent: str; profile: str; profile_version: int
-    config_hash: str; coverage_probability: float | None = None; generation: str | None = None; policy: PolicyState
-    budget: BudgetState; control: Control | None = None; decided_at: datetime; use_retrieval: bool; use_search: bool
-    use_crawl: bool; justification: dict[str, float]
+    plan: Plan
+    scored_plan: Plan
+    requested_plan: Plan | None = None
+    score: float
+    threshold_search: float
+    threshold_full_loop: float
+    contributions: list[Contribution]
+    vetoes: list[Veto] = []
+    search_seeds: list[str] = []
+    search_aims: list[SearchAim] = []
+    crawl_seeds: list[str] = []
+    intent: str
+    profile: str
+    profile_version: int
+    config_hash: str
+    coverage_probability: float | None = None
+    generation: str | None = None
+    policy: PolicyState
+    budget: BudgetState
+    control: Control | None = None
+    decided_at: datetime
+    use_retrieval: bool
+    use_search: bool
+    use_crawl: bool
+    justification: dict[str, float]
 
 class Defence(Model):  # A step back that stands: what tripped it, with the figures, and what will end it.
     name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str
-    step: Literal['previous_configuration', 'lower_plan', 'retrieve_only'] | str; profile: str; since: datetime
-    why: str; lifted_by: str
+    step: Literal['previous_configuration', 'lower_plan', 'retrieve_only'] | str
+    profile: str
+    since: datetime
+    why: str
+    lifted_by: str
 
 class Disclosure(Model):  # Whether a passage that speaks for a brand says so: clearly, in words that are not clear
-    status: Literal['marked', 'unclear', 'missing'] | str; text: str; rule: str; source: str
+    status: Literal['marked', 'unclear', 'missing'] | str
+    text: str
+    rule: str
+    source: str
 
 class DocumentText(Model):  # `GET /v1/documents/{id}/text`: lines of the extracted text, numbered as citations number
-    document_id: str; corpus: str; url: str | None; file_path: str | None; title: str | None
-    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str; fetched_at: datetime; start_line: int
-    end_line: int; line_count: int; text: str; left_out: list[Lines] = []
+    document_id: str
+    corpus: str
+    url: str | None
+    file_path: str | None
+    title: str | None
+    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
+    fetched_at: datetime
+    start_line: int
+    end_line: int
+    line_count: int
+    text: str
+    left_out: list[Lines] = []
 
 class Explanation(Model):  # A recorded decision of the gate, and the same one computed again from its recorded inputs.
-    identical: bool; recorded: dict[str, Any]; recomputed: dict[str, Any]
+    identical: bool
+    recorded: dict[str, Any]
+    recomputed: dict[str, Any]
 
 class Finding(Model):  # A reason of the guard: a rule, and the characters of the chunk's text that it is about
-    rule: str; start: int = 0; end: int = 0; score: float | None = None
+    rule: str
+    start: int = 0
+    end: int = 0
+    score: float | None = None
 
 class Gap(Model):  # Something the answer lacks, and why: the opposite of silence.
-    stage: str; subject: str; reason: str; detail: str = ''; lifted_by: str = ''
+    stage: str
+    subject: str
+    reason: str
+    detail: str = ''
+    lifted_by: str = ''
 
 class GateCheck(Model):  # The outcome of a gate over a whole retrieval, such as `gate-i-source-trust`.
-    id: str; passed: bool; severity: Literal['P0', 'P1', 'P2'] | str; value: float; threshold: float
-    minimum: float | None = None; detail: str | None = None
+    id: str
+    passed: bool
+    severity: Literal['P0', 'P1', 'P2'] | str
+    value: float
+    threshold: float
+    minimum: float | None = None
+    detail: str | None = None
 
 class GraphPath(Model):  # By which edges a result is connected to where the walk began: a passage that was found, or
-    start: str; start_label: NodeLabel; steps: list[PathStep]
+    start: str
+    start_label: NodeLabel
+    steps: list[PathStep]
 
 class GraphUse(Model):  # What the graph had to add to one search. `candidates` are the passages that it led to
-    candidates: int = 0; abstained: str = ''; generation: str | None = None; duration_ms: float = 0.0
+    candidates: int = 0
+    abstained: str = ''
+    generation: str | None = None
+    duration_ms: float = 0.0
 
 class Inspection(Model):  # What was found in a chunk when it was ingested
-    verdict: Verdict = 'passed'; findings: list[Finding] = []; private: list[PrivateSpan] = []
+    verdict: Verdict = 'passed'
+    findings: list[Finding] = []
+    private: list[PrivateSpan] = []
 
 class Lines(Model):  # Lines of a text, both inclusive, from 1.
-    start_line: int; end_line: int
+    start_line: int
+    end_line: int
 
 class ModelUse(Model):  # The part that a learned model had in one decision. `bucket` in [0, 1) is the draw of `unit`;
-    version: str; model_sha256: str; arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str
-    unit: Literal['run', 'session'] | str = 'run'; bucket: float; propensity: float; probability: float | None = None
+    version: str
+    model_sha256: str
+    arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str
+    unit: Literal['run', 'session'] | str = 'run'
+    bucket: float
+    propensity: float
+    probability: float | None = None
     plan: Plan | None = None
 
 class PassageInsights(Model):  # What was found in one cited passage.
-    sentiment: Sentiment | None = None; disclosure: Disclosure | None = None; claims: list[Claim] = []
+    sentiment: Sentiment | None = None
+    disclosure: Disclosure | None = None
+    claims: list[Claim] = []
     channel: Literal['news', 'press_release', 'social', 'forum', 'owned', 'other'] | str | None = None
 
 class PathStep(Model):  # One edge of a path, in the direction of reading: from the node before to `name`.
-    edge: EdgeType; is_reverse: bool = False; origin: Origin; label: NodeLabel; name: str; line: int | None = None
+    edge: EdgeType
+    is_reverse: bool = False
+    origin: Origin
+    label: NodeLabel
+    name: str
+    line: int | None = None
     candidates: int = 1
 
 class PolicyState(Model):  # What the owner's rules allowed when the decision was made
-    search_allowed: bool; crawl_allowed: bool; search_reason: str = ''; crawl_reason: str = ''
+    search_allowed: bool
+    crawl_allowed: bool
+    search_reason: str = ''
+    crawl_reason: str = ''
 
 class PrivateSpan(Model):  # Characters of a chunk's text that hold private data or a secret (`text[start:end]`); never
-    kind: str; start: int; end: int
+    kind: str
+    start: int
+    end: int
 
 class PromptMessage(Model):  # One message of a chat: who speaks, and what is said.
-    role: Literal['user', 'assistant', 'system', 'tool'] | str; content: str
+    role: Literal['user', 'assistant', 'system', 'tool'] | str
+    content: str
 
 class Provenance(Model):  # How a document got here: kept with every chunk, shown with every citation.
-    source: Literal['crawl', 'search', 'submission', 'file'] | str; fetched_at: datetime
-    search_query: str | None = None; provider: str | None = None; crawl_depth: int | None = None; rendered: bool = False
-    etag: str | None = None; last_modified: str | None = None; published_at: datetime | None = None
-    author: str | None = None; run_id: str | None = None; nosnippet: bool = False; max_snippet: int | None = None
-    submitted_by: str | None = None; signed_by: str | None = None; repository: str | None = None
-    commit: str | None = None; branch: str | None = None
+    source: Literal['crawl', 'search', 'submission', 'file'] | str
+    fetched_at: datetime
+    search_query: str | None = None
+    provider: str | None = None
+    crawl_depth: int | None = None
+    rendered: bool = False
+    etag: str | None = None
+    last_modified: str | None = None
+    published_at: datetime | None = None
+    author: str | None = None
+    run_id: str | None = None
+    nosnippet: bool = False
+    max_snippet: int | None = None
+    submitted_by: str | None = None
+    signed_by: str | None = None
+    repository: str | None = None
+    commit: str | None = None
+    branch: str | None = None
 
 class Retrieval(Model):  # The ranked chunks of one query, and the generation they came from (None: the corpus is
-    generation: str | None; journal_offset: int; chunks: list[RetrievedChunk]; metadata: RetrievalMetadata
+    generation: str | None
+    journal_offset: int
+    chunks: list[RetrievedChunk]
+    metadata: RetrievalMetadata
     prompt: list[PromptMessage] = []
 
 class RetrievalMetadata(Model):  # How the result came about
-    strategy: Strategy; fusion: str; duration_ms: float; total_candidates: int; trust_dropped: int = 0
-    budget_dropped: int = 0; duplicates_dropped: int = 0; domain_dropped: int = 0; reranked: bool = False
-    rerank_failure: str | None = None; rerank_asked: bool = False; embedder_down: str | None = None
-    trust_scores: list[TrustScore] = []; checks: list[GateCheck] = []; confidence: float | None = None
-    limits: str | None = None; confidence_dropped: int = 0; guard_dropped: int = 0; graph: GraphUse | None = None
+    strategy: Strategy
+    fusion: str
+    duration_ms: float
+    total_candidates: int
+    trust_dropped: int = 0
+    budget_dropped: int = 0
+    duplicates_dropped: int = 0
+    domain_dropped: int = 0
+    reranked: bool = False
+    rerank_failure: str | None = None
+    rerank_asked: bool = False
+    embedder_down: str | None = None
+    trust_scores: list[TrustScore] = []
+    checks: list[GateCheck] = []
+    confidence: float | None = None
+    limits: str | None = None
+    confidence_dropped: int = 0
+    guard_dropped: int = 0
+    graph: GraphUse | None = None
 
 class RetrievedChunk(Model):  # A chunk with everything that ranked it
-    chunk_id: str; document_id: str; url: str | None; file_path: str | None; start_line: int; end_line: int
-    language: str | None; section_path: list[str]; symbol_path: str | None; title: str | None; text: str
-    token_estimate: int; checksum: str; metadata: dict[str, str | int | float | bool]; provenance: Provenance
-    dense_distance: float | None; dense_rank: int | None; lexical_score: float | None; lexical_rank: int | None
-    fused_score: float; rank: int; trust: float; rerank_score: float | None = None; duplicates: list[str] = []
-    passage: list[str] = []; anchor: str | None = None; page: int | None = None; inspection: Inspection | None = None
-    inspected_by: str | None = None; confidence: float | None = None; graph_score: float | None = None
+    chunk_id: str
+    document_id: str
+    url: str | None
+    file_path: str | None
+    start_line: int
+    end_line: int
+    language: str | None
+    section_path: list[str]
+    symbol_path: str | None
+    title: str | None
+    text: str
+    token_estimate: int
+    checksum: str
+    metadata: dict[str, str | int | float | bool]
+    provenance: Provenance
+    dense_distance: float | None
+    dense_rank: int | None
+    lexical_score: float | None
+    lexical_rank: int | None
+    fused_score: float
+    rank: int
+    trust: float
+    rerank_score: float | None = None
+    duplicates: list[str] = []
+    passage: list[str] = []
+    anchor: str | None = None
+    page: int | None = None
+    inspection: Inspection | None = None
+    inspected_by: str | None = None
+    confidence: float | None = None
+    graph_score: float | None = None
     graph_path: GraphPath | None = None
 
 class RunAccepted(Model):  # A run was recorded and will be carried out.
-    run_id: str; status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    run_id: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
     links: dict[str, str] | None = None
 
 class RunSummary(Model):  # A run in a list.
-    run_id: str; kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
-    corpus: str; owner: str; status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
-    query: str | None; created_at: datetime; finished_at: datetime | None; usd: float
+    run_id: str
+    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
+    corpus: str
+    owner: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    query: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    usd: float
 
 class RunTrace(Model):  # The spans of a run as a tree: each with its start and length, and those below it as
-    started_ns: int; duration_ms: float; spans: list[dict[str, Any]]
+    started_ns: int
+    duration_ms: float
+    spans: list[dict[str, Any]]
 
 class RunView(Model):  # `GET /v1/runs/{id}`: everything an agent may want to know about a run.
-    run_id: str; kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
-    corpus: str; status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str; query: str | None = None
-    created_at: datetime; deadline_at: datetime | None = None; finished_at: datetime | None = None
-    traceparent: str | None = None; decision: Decision | None = None; answer: Answer | None = None
-    prompt: list[PromptMessage] = []; missing: list[Gap] = []; spend: Spend = Field(default_factory=lambda: Spend())
-    open_events: int = 0; settled_events: int = 0; dead_letters: int = 0; journal_offset: int | None = None
-    generation: str | None = None; stale: list[StaleCitation] = []
+    run_id: str
+    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
+    corpus: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    query: str | None = None
+    created_at: datetime
+    deadline_at: datetime | None = None
+    finished_at: datetime | None = None
+    traceparent: str | None = None
+    decision: Decision | None = None
+    answer: Answer | None = None
+    prompt: list[PromptMessage] = []
+    missing: list[Gap] = []
+    spend: Spend = Field(default_factory=lambda: Spend())
+    open_events: int = 0
+    settled_events: int = 0
+    dead_letters: int = 0
+    journal_offset: int | None = None
+    generation: str | None = None
+    stale: list[StaleCitation] = []
 
 class SearchAim(Model):  # Where one query is searched: in which part of the web, and with what filters (as in
-    vertical: Literal['web', 'news', 'code'] | str = 'web'; filters: dict[str, str] | None = None
+    vertical: Literal['web', 'news', 'code'] | str = 'web'
+    filters: dict[str, str] | None = None
 
 class Sentiment(Model):  # The tone of an English passage, from -1 to 1, as a lexicon of words reads it: no judgement
-    score: float; label: Literal['positive', 'neutral', 'negative'] | str
+    score: float
+    label: Literal['positive', 'neutral', 'negative'] | str
 
 class Spend(Model):  # Usage: of one event, of a run, or of a day.
-    pages: int = 0; bytes: int = 0; tokens: int = 0; milliseconds: float = 0.0; usd: float = 0.0
+    pages: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    milliseconds: float = 0.0
+    usd: float = 0.0
 
 class StaleCitation(Model):  # A citation of an answer whose passage its source does not have any more.
-    citation: int; chunk_id: str; document_id: str; url: str | None = None; what: Literal['changed', 'gone'] | str
+    citation: int
+    chunk_id: str
+    document_id: str
+    url: str | None = None
+    what: Literal['changed', 'gone'] | str
     changed_at: datetime
 
 class TrustFactors(Model):  # What a trust score is made of
-    domainTrust: float | None = None; signatureValid: bool | None = None; timeFreshness: float = 1.0
+    domainTrust: float | None = None
+    signatureValid: bool | None = None
+    timeFreshness: float = 1.0
     authorReputation: float | None = None
 
 class TrustScore(Model):  # How far a chunk's source is to be trusted, in [0, 1], and why.
-    chunkId: str; score: float; factors: TrustFactors; origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
+    chunkId: str
+    score: float
+    factors: TrustFactors
+    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
 
 class Veto(Model):  # A rule or ceiling that lowered the plan, from what to what, and what would lift it.
-    name: str; lowered_from: Plan; lowered_to: Plan; why: str; lifted_by: str
+    name: str
+    lowered_from: Plan
+    lowered_to: Plan
+    why: str
+    lifted_by: str
 
 class Voice(Model):  # How often one brand is named in a set of passages
-    brand: str; passages: int; documents: int; share: float; channels: dict[str, int] | None = None
+    brand: str
+    passages: int
+    documents: int
+    share: float
+    channels: dict[str, int] | None = None

@@ -19,59 +19,135 @@ LearningState = Literal['active', 'rejected', 'pruned'] | str
 ModelTier = Literal['Haiku', 'Opus'] | str
 
 class DecisionEntry(Model):  # A decision of the agent, and why it was taken.
-    description: str; rationale: str | None = None
+    description: str
+    rationale: str | None = None
 
 class ErrorEntry(Model):  # An error that a tool reported
-    message: str; error_type: ErrorType | None = None; file_path: str | None = None; line: int | None = None
-    tool: str | None = None; evidence: str | None = None
+    message: str
+    error_type: ErrorType | None = None
+    file_path: str | None = None
+    line: int | None = None
+    tool: str | None = None
+    evidence: str | None = None
 
 class FeatureLearning(Model):  # One learning
-    id: str; feature: str; text: str; reason: str; source: LearningSource; iteration: int; timestamp: datetime
-    task_id: int | None = None; hit_count: int = 1; reviewed: bool = False; state: LearningState = 'active'
-    conflicts_with: list[str] = []; shown: int = 0; used: int = 0; helped: int = 0; failed_again: int = 0
-    near_to: list[str] = []; edited: bool = False
+    id: str
+    feature: str
+    text: str
+    reason: str
+    source: LearningSource
+    iteration: int
+    timestamp: datetime
+    task_id: int | None = None
+    hit_count: int = 1
+    reviewed: bool = False
+    state: LearningState = 'active'
+    conflicts_with: list[str] = []
+    shown: int = 0
+    used: int = 0
+    helped: int = 0
+    failed_again: int = 0
+    near_to: list[str] = []
+    edited: bool = False
 
 class FileTouched(Model):  # A file that the iteration read or changed; its path is relative to the project and inside
-    path: str; action: FileAction
+    path: str
+    action: FileAction
 
 class IterationAccepted(Model):  # An iteration stands in the journal
-    entry_id: str; is_new: bool; record: IterationRecord; stagnating: bool; run: RunAccepted | None = None
+    entry_id: str
+    is_new: bool
+    record: IterationRecord
+    stagnating: bool
+    run: RunAccepted | None = None
 
 class IterationRecord(Model):  # One iteration of the agent's loop on one feature: the unit of memory. `source_id` is
-    iteration_number: int; task_id: int = 0; task_title: str = ''; feature: str; discipline: str = ''
-    timestamp: datetime; outcome: IterationOutcome; summary: str = ''; errors: list[ErrorEntry] = []
-    decisions: list[DecisionEntry] = []; files_touched: list[FileTouched] = []; tokens_used: int | None = None
-    duration_ms: int | None = None; model_tier: ModelTier = 'Haiku'; model: str | None = None
-    session_id: str | None = None; source_id: str | None = None; effect_sha256: str | None = None
-    stagnating: bool = False; tokens_estimated: bool = False; not_kept: dict[str, int] | None = None
+    iteration_number: int
+    task_id: int = 0
+    task_title: str = ''
+    feature: str
+    discipline: str = ''
+    timestamp: datetime
+    outcome: IterationOutcome
+    summary: str = ''
+    errors: list[ErrorEntry] = []
+    decisions: list[DecisionEntry] = []
+    files_touched: list[FileTouched] = []
+    tokens_used: int | None = None
+    duration_ms: int | None = None
+    model_tier: ModelTier = 'Haiku'
+    model: str | None = None
+    session_id: str | None = None
+    source_id: str | None = None
+    effect_sha256: str | None = None
+    stagnating: bool = False
+    tokens_estimated: bool = False
+    not_kept: dict[str, int] | None = None
     cut: dict[str, int] | None = None
 
 class LearningResult(Model):  # What became of a learning that was added.
     verdict: Literal['unique', 'duplicate', 'conflict', 'echo', 'refused'] | str
-    learning: FeatureLearning | None = None; other: FeatureLearning | None = None; why: str = ''
+    learning: FeatureLearning | None = None
+    other: FeatureLearning | None = None
+    why: str = ''
     run: RunAccepted | None = None
 
 class Learnings(Model):  # Learnings of a feature, the newest last; `conflicts` are pairs that nobody has decided
-    learnings: list[FeatureLearning]; conflicts: list[tuple[str, str]] = []
+    learnings: list[FeatureLearning]
+    conflicts: list[tuple[str, str]] = []
 
 class MemoryProof(Model):  # What follows from the journal of a feature, against what is held.
-    feature: str; collection: str; entries: int; state_sha256: str; documents: int; indexed: int; withheld: int = 0
-    missing: list[str] = []; surplus: list[str] = []; differences: list[str] = []; problems: list[str] = []
+    feature: str
+    collection: str
+    entries: int
+    state_sha256: str
+    documents: int
+    indexed: int
+    withheld: int = 0
+    missing: list[str] = []
+    surplus: list[str] = []
+    differences: list[str] = []
+    problems: list[str] = []
 
 class PromptBlock(Model):  # A block for the next iteration's prompt: what it says is observation, to be verified
-    text: str; tokens: int; learning_ids: list[str] = []; record_ids: list[str] = []; left_out: int = 0
+    text: str
+    tokens: int
+    learning_ids: list[str] = []
+    record_ids: list[str] = []
+    left_out: int = 0
     withheld: dict[str, int] | None = None
 
 class RagStatus(Model):  # How the memory of a project fares: is the index there, is the embedder, and how far are they
-    engine: str; index_available: bool; embedder_available: bool; embedding_model: str | None; features: int
-    records: int; learnings: int; conflicts: int; behind: int; collections: list[str] = []; orphans: list[str] = []
+    engine: str
+    index_available: bool
+    embedder_available: bool
+    embedding_model: str | None
+    features: int
+    records: int
+    learnings: int
+    conflicts: int
+    behind: int
+    collections: list[str] = []
+    orphans: list[str] = []
     problems: list[str] = []
 
 class Recall(Model):  # What memory holds on a question, the best first.
-    project: str; feature: str; query: str; results: list[Recollection]
-    searched: Literal['hybrid', 'bm25', 'journal'] | str; behind: int = 0; duration_ms: float
+    project: str
+    feature: str
+    query: str
+    results: list[Recollection]
+    searched: Literal['hybrid', 'bm25', 'journal'] | str
+    behind: int = 0
+    duration_ms: float
 
 class Recollection(Model):  # One thing that memory holds on a question, and what ranked it.
-    kind: Literal['iteration', 'learning'] | str; id: str; text: str; iteration: int; score: float; relevance: float
-    weight: float; outcome: IterationOutcome | None = None; learning: FeatureLearning | None = None
+    kind: Literal['iteration', 'learning'] | str
+    id: str
+    text: str
+    iteration: int
+    score: float
+    relevance: float
+    weight: float
+    outcome: IterationOutcome | None = None
+    learning: FeatureLearning | None = None
     record: IterationRecord | None = None

@@ -15,115 +15,251 @@ from sluice_client.models.answers import Defence, Finding
 class DeadLetterFilter(Model):  # Which dead letters: those that meet everything given
     stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str | None = None
     reason: Literal['exhausted', 'poison', 'malformed', 'unroutable', 'policy', 'timeout', 'discarded'] | str | None = None
-    kind: str | None = None; fingerprint: str | None = None; run_id: str | None = None; corpora: list[str] | None = None
-    since: datetime | None = None; until: datetime | None = None
+    kind: str | None = None
+    fingerprint: str | None = None
+    run_id: str | None = None
+    corpora: list[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
     status: Literal['parked', 'replayed', 'purged'] | str | Literal['any'] | str = 'parked'
 
 class DeadLetterGroup(Model):  # Letters with one fingerprint: one failure, many times
-    fingerprint: str; position: str; count: int; stage: str; exception_type: str
+    fingerprint: str
+    position: str
+    count: int
+    stage: str
+    exception_type: str
     reasons: list[Literal['exhausted', 'poison', 'malformed', 'unroutable', 'policy', 'timeout', 'discarded'] | str]
-    kinds: list[str]; first_seen: datetime; last_seen: datetime; example_id: str; message: str
+    kinds: list[str]
+    first_seen: datetime
+    last_seen: datetime
+    example_id: str
+    message: str
 
 class DeadLetterSummary(Model):  # A dead letter in a list
-    id: str; position: str; event_id: str | None; cause_id: str | None; run_id: str | None; corpus: str | None
-    stage: str; kind: str | None; schema_version: int | None; code_version: str; idempotency_key: str | None
+    id: str
+    position: str
+    event_id: str | None
+    cause_id: str | None
+    run_id: str | None
+    corpus: str | None
+    stage: str
+    kind: str | None
+    schema_version: int | None
+    code_version: str
+    idempotency_key: str | None
     reason: Literal['exhausted', 'poison', 'malformed', 'unroutable', 'policy', 'timeout', 'discarded'] | str
-    exception_type: str; message: str; fingerprint: str; attempts: int; deliveries: int; first_seen: datetime
-    last_seen: datetime; worker: str | None; traceparent: str | None; sha256: str; replay_count: int
-    status: Literal['parked', 'replayed', 'purged'] | str; replayed_as: str | None; replay_id: str | None
-    operator: str | None; note: str | None
+    exception_type: str
+    message: str
+    fingerprint: str
+    attempts: int
+    deliveries: int
+    first_seen: datetime
+    last_seen: datetime
+    worker: str | None
+    traceparent: str | None
+    sha256: str
+    replay_count: int
+    status: Literal['parked', 'replayed', 'purged'] | str
+    replayed_as: str | None
+    replay_id: str | None
+    operator: str | None
+    note: str | None
 
 class DefenceView(Model):  # One defence of the gate for one profile ("*": for all)
-    name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str; profile: str; stands: Defence | None = None
-    configuration: str | None = None; falls_back_to: str | None = None; windows: list[str] = []
+    name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str
+    profile: str
+    stands: Defence | None = None
+    configuration: str | None = None
+    falls_back_to: str | None = None
+    windows: list[str] = []
 
 class Filters(Model):  # Conditions that a chunk must all meet
-    document_ids: list[str] = []; url_prefix: str | None = None; path_prefix: str | None = None; domains: list[str] = []
-    languages: list[str] = []; sources: list[str] = []; fetched_after: datetime | None = None
+    document_ids: list[str] = []
+    url_prefix: str | None = None
+    path_prefix: str | None = None
+    domains: list[str] = []
+    languages: list[str] = []
+    sources: list[str] = []
+    fetched_after: datetime | None = None
     metadata: dict[str, str | int | float | bool] | None = None
 
 class FlagResult(Model):  # The flag as it stands then
-    state: FlagState; run_id: str | None = None; purged: int = 0
+    state: FlagState
+    run_id: str | None = None
+    purged: int = 0
 
 class FlagState(Model):  # A feature flag as it stands, and which source decided it
     name: Literal['gate_weights', 'search', 'crawl', 'hybrid', 'rerank', 'learned_gate', 'ragas', 'graph', 'memory'] | str
-    enabled: bool; decided_by: Literal['kill_switch', 'policy', 'environment', 'stored', 'default'] | str; why: str = ''
-    changed_at: datetime | None = None; operator: str | None = None; note: str = ''
+    enabled: bool
+    decided_by: Literal['kill_switch', 'policy', 'environment', 'stored', 'default'] | str
+    why: str = ''
+    changed_at: datetime | None = None
+    operator: str | None = None
+    note: str = ''
 
 class ForgetProof(Model):  # What is left of forgotten documents: nothing, or where.
-    corpus: str; selection: Selection; traces: list[Trace]
+    corpus: str
+    selection: Selection
+    traces: list[Trace]
 
 class ForgottenEntry(Model):  # A line of the negative list.
-    id: str; corpus: str; kind: Literal['url', 'url_prefix', 'document_id', 'run_id', 'submitted_by', 'checksum'] | str
-    value: str; at: datetime; operator: str; note: str
+    id: str
+    corpus: str
+    kind: Literal['url', 'url_prefix', 'document_id', 'run_id', 'submitted_by', 'checksum'] | str
+    value: str
+    at: datetime
+    operator: str
+    note: str
 
 class GateProfile(Model):  # A profile of the gate: the scores from which a run searches, and crawls too, and when it
-    name: str; version: int; config_hash: str; search: float; full_loop: float; skip: float
+    name: str
+    version: int
+    config_hash: str
+    search: float
+    full_loop: float
+    skip: float
 
 class Health(Model):  # `/healthz`: 200 when every part is well, 503 otherwise.
-    ok: bool; version: str; checks: dict[str, HealthCheck]
+    ok: bool
+    version: str
+    checks: dict[str, HealthCheck]
 
 class HealthCheck(Model):  # One part of `/healthz`.
-    ok: bool; detail: str = ''; facts: dict[str, Any] | None = None
+    ok: bool
+    detail: str = ''
+    facts: dict[str, Any] | None = None
 
 class HostView(Model):  # `GET /v1/hosts`: what the crawl did to one host over the days asked for.
-    requests: int = 0; pages: int = 0; failures: int = 0; robots_refusals: int = 0; egress_refusals: int = 0
-    received_bytes: int = 0; rendered: int = 0; waited_seconds: float = 0.0; host: str; interval_seconds: float = 0.0
-    success_share: float; render_share: float
+    requests: int = 0
+    pages: int = 0
+    failures: int = 0
+    robots_refusals: int = 0
+    egress_refusals: int = 0
+    received_bytes: int = 0
+    rendered: int = 0
+    waited_seconds: float = 0.0
+    host: str
+    interval_seconds: float = 0.0
+    success_share: float
+    render_share: float
 
 class Meant(Model):  # `POST /v1/forgotten/count`: how many of the documents that are served now a request to forget
     documents: int
 
 class OperatorAction(Model):  # What an operator did to a dead letter or a bulk replay.
-    at: datetime; operator: str; action: str; note: str
+    at: datetime
+    operator: str
+    action: str
+    note: str
 
 class PastPayload(Model):  # A payload that an operator replaced at `at`.
-    at: datetime; operator: str; sha256: str; payload: Payload
+    at: datetime
+    operator: str
+    sha256: str
+    payload: Payload
 
 class Payload(Model):  # Bytes as they came: as text where they are UTF-8, else in base64.
-    encoding: Literal['utf-8', 'base64'] | str; text: str
+    encoding: Literal['utf-8', 'base64'] | str
+    text: str
 
 class PlannedGroup(Model):  # What a bulk replay would do with the letters of one fingerprint.
-    fingerprint: str; replayable: int; skips: dict[str, int]
+    fingerprint: str
+    replayable: int
+    skips: dict[str, int]
 
 class Purged(Model):  # How many letters the filter matched, and how many were emptied.
-    matching: int; purged: int
+    matching: int
+    purged: int
 
 class QuarantinedChunk(Model):  # A chunk in a list
-    id: str; position: str; corpus: str; document_id: str; document_sha256: str; chunk_id: str; checksum: str
-    url: str | None; file_path: str | None; origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
-    submitted_by: str | None; findings: list[Finding]; inspected_by: str | None; run_id: str | None; held_at: datetime
-    state: Literal['held', 'released', 'purged'] | str; operator: str | None; decided_at: datetime | None
+    id: str
+    position: str
+    corpus: str
+    document_id: str
+    document_sha256: str
+    chunk_id: str
+    checksum: str
+    url: str | None
+    file_path: str | None
+    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
+    submitted_by: str | None
+    findings: list[Finding]
+    inspected_by: str | None
+    run_id: str | None
+    held_at: datetime
+    state: Literal['held', 'released', 'purged'] | str
+    operator: str | None
+    decided_at: datetime | None
     note: str | None
 
 class Released(Model):  # A chunk was released
-    id: str; run_id: str | None; waits_for: str | None = None
+    id: str
+    run_id: str | None
+    waits_for: str | None = None
 
 class ReplayPlan(Model):  # The answer to a dry run
-    total: int; replayable: int; skips: dict[str, int]; groups: list[PlannedGroup]
+    total: int
+    replayable: int
+    skips: dict[str, int]
+    groups: list[PlannedGroup]
 
 class ReplayView(Model):  # A bulk replay and how far it is. Of `total` letters, `replayed` were put back to work and
-    id: str; status: Literal['running', 'paused', 'done', 'aborted'] | str; why: str | None; filter: DeadLetterFilter
-    per_second: float; force: bool; operator: str; note: str; created_at: datetime; updated_at: datetime; total: int
-    replayed: int; skips: dict[str, int]; open: int; succeeded: int; parked_again: int; cancelled: int
+    id: str
+    status: Literal['running', 'paused', 'done', 'aborted'] | str
+    why: str | None
+    filter: DeadLetterFilter
+    per_second: float
+    force: bool
+    operator: str
+    note: str
+    created_at: datetime
+    updated_at: datetime
+    total: int
+    replayed: int
+    skips: dict[str, int]
+    open: int
+    succeeded: int
+    parked_again: int
+    cancelled: int
 
 class Replayed(Model):  # A dead letter was put back to work: as `event_id`, which is another than it was when its
-    dead_letter_id: str; event_id: str; run_id: str
+    dead_letter_id: str
+    event_id: str
+    run_id: str
 
 class Selection(Model):  # Which documents: exactly one of these says it.
-    url: str | None = None; url_prefix: str | None = None; document_id: str | None = None; run_id: str | None = None
-    submitted_by: str | None = None; filters: Filters | None = None
+    url: str | None = None
+    url_prefix: str | None = None
+    document_id: str | None = None
+    run_id: str | None = None
+    submitted_by: str | None = None
+    filters: Filters | None = None
 
 class StageView(Model):  # One stage: how many events wait in it, and whether it rests
-    stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str; ready: int
-    claimed: int; waiting: int; oldest_ready_seconds: float; paused_because: str | None = None
-    paused_by: str | None = None; paused_since: datetime | None = None; probe_at: datetime | None = None
+    stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str
+    ready: int
+    claimed: int
+    waiting: int
+    oldest_ready_seconds: float
+    paused_because: str | None = None
+    paused_by: str | None = None
+    paused_since: datetime | None = None
+    probe_at: datetime | None = None
 
 class Trace(Model):  # A place in which something was looked for, how much of it was looked at, and what was found.
-    place: str; looked_at: int; found: list[str] = []; detail: str | None = None
+    place: str
+    looked_at: int
+    found: list[str] = []
+    detail: str | None = None
 
 class DeadLetterView(DeadLetterSummary):  # A dead letter, whole.
-    stack: str; payload: Payload; payload_history: list[PastPayload] = []; actions: list[OperatorAction] = []
+    stack: str
+    payload: Payload
+    payload_history: list[PastPayload] = []
+    actions: list[OperatorAction] = []
 
 class QuarantinedText(QuarantinedChunk):  # A chunk, whole
-    text: str | None; section_path: list[str] = []; actions: list[OperatorAction] = []
+    text: str | None
+    section_path: list[str] = []
+    actions: list[OperatorAction] = []
