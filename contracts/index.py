@@ -48,6 +48,10 @@ class AnswerDirected(Body):
     reason: Literal["closed", "deadline"] = "closed"
 
 
+NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
+"""Replaces the text of a page with `nosnippet`."""
+
+
 class Citation(Value):
     """Where `[number]` of the context points: `source` is `path:start-end` or `url:start-end`."""
 

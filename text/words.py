@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 WORD = re.compile(r"[^\W_]+")
@@ -20,6 +21,9 @@ while who whom whose why will with won would wouldn you your yours
 """
 FUNCTION_WORDS = tuple(_FUNCTION_WORDS.split())
 """English words without content. Published indexes were searched with these, so a change moves their rankings."""
+
+_CHARACTERS_PER_TOKEN = 3
+"""Fewer than usual: the estimate errs towards too many tokens, so that a budget holds."""
 
 _SUFFIXES = ("ings", "ing", "ies", "ied", "edly", "ed", "es", "ly", "s", "e", "y")
 _SHORTEST_STEM = 3
@@ -47,3 +51,8 @@ def _without_suffix(word: str) -> str:
         if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
             return word[: -len(suffix)]
     return word
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text without a tokenizer; errs towards too many."""
+    return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sluice.contracts.document import Chunk, ChunkedDocument
-from sluice.contracts.trust import Inspection, Verdict
-from sluice.trust.guard.guard import Judgement
+from sluice.contracts.trust import Inspection
+from sluice.trust.guard.guard import Judgement, RuleGuard
 from sluice.trust.guard.model import Embed
 
 if TYPE_CHECKING:
-    from sluice.trust.private.finder import PrivateDataFinder
-
-
-class Guard(Protocol):
-    """Judges the chunks of a document. Safe for threads."""
-
-    @property
-    def version(self) -> str:
-        """Of its rules and model."""
-        ...
-
-    def judge(self, document: ChunkedDocument, embed: Embed) -> Sequence[Judgement]:
-        """One judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
-        ...
+    from sluice.trust.private.patterns import PatternFinder
 
 
 class Inspector:
     """Guard and private data finder together. Safe for threads."""
 
-    def __init__(self, guard: Guard, private: PrivateDataFinder) -> None:
+    def __init__(self, guard: RuleGuard, private: PatternFinder) -> None:
         self._guard = guard
         self._private = private
 
@@ -57,8 +43,3 @@ class Inspector:
         return chunk.model_copy(
             update={"inspection": Inspection(verdict=judgement.verdict, findings=judgement.findings, private=private)}
         )
-
-
-def is_blocked(chunk: Chunk) -> bool:
-    """Whether a chunk was judged never to be served."""
-    return chunk.inspection is not None and chunk.inspection.verdict is Verdict.BLOCKED

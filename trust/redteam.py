@@ -19,8 +19,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import Verdict
-from sluice.trust.guard.decode import texts_within
-from sluice.trust.guard.normalise import normalise
+from sluice.trust.guard.normalise import normalise, texts_within
 
 SHIPPED = Path(__file__).with_name("redteam.jsonl")
 Outcome = Literal["kept out", "warned", "unmarked"]

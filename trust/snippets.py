@@ -5,18 +5,17 @@ A site asks by `max-snippet:N` in its robots directives; an operator names licen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from sluice.contracts.document import Provenance, Scalar
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.text.words import estimate_tokens
 
 MOST_CHARACTERS = 200
 """Of a text whose licence lets only a snippet be shown."""
 _LEAST_TO_KEEP = 0.5
 """A cut is made at a word's end unless that would take more than this share of what may be shown."""
-_CHARACTERS_PER_TOKEN = 3
 
 
 def snippet_length(provenance: Provenance, metadata: Mapping[str, Scalar], licences: Sequence[str]) -> int | None:
@@ -44,7 +43,7 @@ def shorten(chunk: RetrievedChunk, limit: int | None) -> RetrievedChunk:
     changes: dict[str, object] = {
         "text": text,
         "end_line": min(chunk.end_line, chunk.start_line + cut.count("\n")),
-        "token_estimate": min(chunk.token_estimate, math.ceil(len(text) / _CHARACTERS_PER_TOKEN)),
+        "token_estimate": min(chunk.token_estimate, estimate_tokens(text)),
     }
     if chunk.inspection:
         private = tuple(span for span in chunk.inspection.private if span.end <= len(cut))

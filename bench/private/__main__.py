@@ -18,7 +18,6 @@ from pathlib import Path
 from bench.private.generated import NEGATIVE, POSITIVE, negatives, positives
 from bench.private.made_up import SECRETS
 from sluice.contracts.trust import PrivateSpan
-from sluice.trust.private.finder import PrivateDataFinder
 from sluice.trust.private.patterns import PatternFinder
 
 KINDS = {
@@ -69,7 +68,7 @@ def show(title: str, rows: Iterable[str]) -> None:
         print(row, flush=True)
 
 
-def recall_and_precision(finder: PrivateDataFinder, texts: Iterable[Labelled]) -> Iterator[str]:
+def recall_and_precision(finder: PatternFinder, texts: Iterable[Labelled]) -> Iterator[str]:
     """One row for each kind: how many there are, the share found, the share of finds that are of that kind."""
     there, met, found, right = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for text, labels in texts:
@@ -86,7 +85,7 @@ def recall_and_precision(finder: PrivateDataFinder, texts: Iterable[Labelled]) -
         yield f"| {kind} | {there[kind]} | {recall} | {precision} |"
 
 
-def secret_recall(finder: PrivateDataFinder) -> Iterator[tuple[str, float]]:
+def secret_recall(finder: PatternFinder) -> Iterator[tuple[str, float]]:
     """By kind the share of made-up tokens of which every character is in a span of a secret."""
     for kind, make in SECRETS.items():
         rng = random.Random(kind)
@@ -97,13 +96,13 @@ def secret_recall(finder: PrivateDataFinder) -> Iterator[tuple[str, float]]:
         yield kind, met / (COUNT // 3)
 
 
-def told(finder: PrivateDataFinder, texts: list[str]) -> str:
+def told(finder: PatternFinder, texts: list[str]) -> str:
     """Finds per 1,000 texts, by kind."""
     counts = Counter(span.kind for text in texts for span in finder.find(text))
     return ", ".join(f"{kind} {1000 * count / len(texts):.1f}" for kind, count in counts.most_common()) or "0"
 
 
-def cost(finder: PrivateDataFinder, texts: list[str]) -> float:
+def cost(finder: PatternFinder, texts: list[str]) -> float:
     """CPU milliseconds per 1,000 characters."""
     started = time.process_time()
     for text in texts:

@@ -6,31 +6,22 @@ A lease is renewed by its holder …
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from sluice.contracts.document import sha256_text
 from sluice.contracts.event import Gap
-from sluice.contracts.index import Answer, Citation
+from sluice.contracts.index import NO_TEXT, Answer, Citation
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import Verdict
 from sluice.index.search.citation_link import link_of
+from sluice.text.words import estimate_tokens
 
 CountTokens = Callable[[str], int]
 
-NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
-"""Replaces the text of a page with `nosnippet`."""
 MATCH_SHARE = 0.7
 """Of the best match that a preferred passage must have: one that hardly matches is no better for where it is from."""
-_CHARACTERS_PER_TOKEN = 3
-"""Fewer than usual: the estimate errs towards too many tokens, so that the budget holds."""
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text without a tokenizer; errs towards too many."""
-    return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
 
 
 def compose_answer(

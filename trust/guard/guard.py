@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.trust import Finding, Verdict
-from sluice.trust.guard.decode import texts_within
 from sluice.trust.guard.mention import (
     Topic,
     is_about_attacks,
@@ -21,7 +21,7 @@ from sluice.trust.guard.mention import (
     is_quoted,
 )
 from sluice.trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
-from sluice.trust.guard.normalise import Reading, normalise
+from sluice.trust.guard.normalise import Reading, normalise, texts_within
 from sluice.trust.guard.rules import Match, decide, find_matches
 from sluice.trust.guard.windows import is_candidate
 
@@ -45,27 +45,26 @@ class Judgement:
 class RuleGuard:
     """The rules alone. Safe for threads."""
 
-    @property
-    def version(self) -> str:
-        """Changes with every change of the rules."""
-        return f"rules-{_hash_of_sources()}"
-
-    def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
-        """A judgement for each chunk, in their order."""
-        del embed
-        return _judged(document, {})
-
-
-class ModelGuard:
-    """The rules and the model. Safe for threads."""
+    name: ClassVar = "rules"
 
     @property
     def version(self) -> str:
         """Changes with every change of the rules, of the features and of the weights."""
-        return f"guard-{_hash_of_sources()}"
+        return f"{self.name}-{_hash_of_sources()}"
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
-        """A judgement for each chunk, in their order. Raises what `embed` raises."""
+        """A judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
+        del embed
+        return _judged(document, {})
+
+
+class ModelGuard(RuleGuard):
+    """The rules and the model. Safe for threads."""
+
+    name = "guard"
+
+    def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
+        """As `RuleGuard.judge`. Raises what `embed` raises."""
         return _judged(document, find_by_model(document, load_model(), embed))
 
 

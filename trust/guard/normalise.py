@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sluice.text.disguises import LATIN_OF
+from sluice.text.disguises import LATIN_OF, decoded_runs
 from sluice.text.hidden import (
     BLACK_FLAG,
     DIRECTION,
@@ -172,3 +172,35 @@ def _unmask_look_alikes(read: list[str], origins: list[int], disguises: list[Dis
                 read[word.start() + place] = LATIN_OF[letters[place]]
             start, end = origins[word.start()], origins[word.end() - 1] + 1
             disguises.append(Disguise("look-alike-letters", start, end))
+
+
+_SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
+
+
+def texts_within(text: str, reading: Reading) -> Iterator[Reading]:
+    """The readings of what stands encoded in `text`; spans of theirs are the whole encoded run."""
+    for found in _SPACED.finditer(reading.text):
+        yield _letters_together(found, reading)
+    for start, end, plain in decoded_runs(text):
+        origins = [start] * (len(plain) - 1) + [end - 1]
+        yield Reading(plain.lower(), origins, (Disguise("encoded", start, end),))
+
+
+def _letters_together(found: re.Match[str], reading: Reading) -> Reading:
+    letters: list[str] = []
+    origins: list[int] = []
+    for place in range(found.start(), found.end()):
+        character = reading.text[place]
+        is_gap = not character.isalnum()
+        if character in ",;:.!?" and len(ahead := reading.text[place + 1 : place + 3]) == 2 and ahead.isspace():
+            letters.append(character)
+            origins.append(reading.span(place, place + 1)[0])
+            continue
+        if is_gap and not (letters and letters[-1] != " " and reading.text[place : place + 2].isspace()):
+            continue
+        if is_gap and place + 1 >= found.end():
+            continue
+        letters.append(" " if is_gap else character)
+        origins.append(reading.span(place, place + 1)[0])
+    spaced = Disguise("spaced-letters", *reading.span(found.start(), found.end()))
+    return Reading("".join(letters), origins, (spaced,))

@@ -57,16 +57,16 @@ def _begins_clause(text: str, start: int) -> bool:
 def _read_rules(file: PatternFile) -> tuple[Rule, ...]:
     hints: dict[str, list[str]] = file.tables["hints"]
     overrides = (
-        Rule(
-            f"override.{one['language']}",
-            "override",
-            file.compiled(one["pattern"]),
-            tuple(hints.get(one["language"], ())),
-            is_command=one["language"] == "en",
-        )
+        {
+            "name": f"override.{one['language']}",
+            "group": "override",
+            "hints": hints.get(one["language"], ()),
+            "is_command": one["language"] == "en",
+            "pattern": one["pattern"],
+        }
         for one in file.tables["overrides"]
     )
-    others = (
+    return tuple(
         Rule(
             one["name"],
             one["group"],
@@ -74,9 +74,8 @@ def _read_rules(file: PatternFile) -> tuple[Rule, ...]:
             tuple(one.get("hints", ())),
             one.get("is_command", False),
         )
-        for one in file.tables["rules"]
+        for one in (*overrides, *file.tables["rules"])
     )
-    return (*overrides, *others)
 
 
 _FILE = PatternFile(Path(__file__).with_name("rules.toml"))

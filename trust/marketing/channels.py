@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from sluice.contracts.profiles import Channel, Channels, Voice
 from sluice.contracts.retrieval import RetrievedChunk
-from sluice.trust.marketing.claims import channel_rules
+from sluice.trust.marketing.claims import ChannelRules, read_rules
 
 SiteOf = Callable[[str], str | None]
 """The registered domain of a URL; None where it has none."""
@@ -28,7 +28,7 @@ def classify_channel(url: str | None, brands: Sequence[str], site_of: SiteOf) ->
     site = site_of(url) if url else None
     if url is None or site is None:
         return "other"
-    rules = channel_rules()
+    rules = read_rules(ChannelRules, "channels")
     known: tuple[tuple[Channel, frozenset[str]], ...] = (
         ("press_release", rules.press_release),
         ("social", rules.social),

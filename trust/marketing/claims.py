@@ -18,9 +18,9 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -89,26 +89,13 @@ class ChannelRules(_Rules):
     addresses: Annotated[dict[str, Pattern], Field(default_factory=dict)]
 
 
-@lru_cache(maxsize=1)
-def disclosure_rules() -> Disclosures:
-    """The rules of disclosures."""
-    return Disclosures.model_validate(_read("disclosures"))
+SomeRules = TypeVar("SomeRules", bound=_Rules)
 
 
-@lru_cache(maxsize=1)
-def claim_rules() -> Claims:
-    """The rules of claims."""
-    return Claims.model_validate(_read("claims"))
-
-
-@lru_cache(maxsize=1)
-def channel_rules() -> ChannelRules:
-    """The rules of channels."""
-    return ChannelRules.model_validate(_read("channels"))
-
-
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((RULES_DIR / f"{name}.toml").read_text("utf-8"))
+@cache
+def read_rules(kind: type[SomeRules], name: str) -> SomeRules:
+    """The rules in the file of that name; read once."""
+    return kind.model_validate(tomllib.loads((RULES_DIR / f"{name}.toml").read_text("utf-8")))
 
 
 MOST_CLAIMS = 10
@@ -118,7 +105,7 @@ _SENTENCES = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
 def find_claims(text: str) -> tuple[Claim, ...]:
     """The claims of a passage in reading order, each rule once for a sentence."""
-    rules, found = claim_rules(), []
+    rules, found = read_rules(Claims, "claims"), []
     for sentence in filter(str.strip, _SENTENCES.findall(text)):
         met = [(one, match) for one in rules.claims if (match := one.pattern.search(sentence))]
         met = [(one, match) for one, match in met if not rules.denied.pattern.search(sentence[: match.start()])]
@@ -143,7 +130,7 @@ MOST_SHOWN_CHARACTERS = 120
 
 def check_disclosure(text: str) -> Disclosure | None:
     """The disclosure of a passage; None where nothing shows that it speaks for a brand."""
-    rules = disclosure_rules()
+    rules = read_rules(Disclosures, "disclosures")
     clear = _first(text, [mark for mark in rules.marks if mark.clear])
     if clear:
         return _disclosure("marked", *clear)
@@ -160,7 +147,7 @@ def _first(text: str, signs: list[Sign] | tuple[Sign, ...]) -> tuple[Sign, re.Ma
 
 def _disclosure(status: str, sign: Sign, match: re.Match[str]) -> Disclosure:
     shown = " ".join(match[0].split())[:MOST_SHOWN_CHARACTERS]
-    source = disclosure_rules().sources[sign.source]
+    source = read_rules(Disclosures, "disclosures").sources[sign.source]
     return Disclosure.model_validate({"status": status, "text": shown, "rule": sign.rule, "source": source})
 
 
@@ -184,7 +171,7 @@ def read_sentiment(text: str) -> Sentiment | None:
     return Sentiment(score=score, label="negative" if score <= -CLEAR else "neutral")
 
 
-@lru_cache(maxsize=1)
+@cache
 def _analyser() -> SentimentIntensityAnalyzer:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 

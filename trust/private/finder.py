@@ -9,10 +9,10 @@ at first use, is kept to the list that comes with it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any
 
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.trust import PrivateSpan
@@ -28,37 +28,23 @@ _WITHOUT_CHECK_DIGIT = ["TR_LICENSE_PLATE", "UK_VEHICLE_REGISTRATION"]
 _LEFT_OUT = frozenset([*_FOUND_BY_PATTERNS, *_NOT_PRIVATE, *_WITHOUT_CHECK_DIGIT])
 
 
-class PrivateDataFinder(Hashable, Protocol):
-    """Finds private data. Safe for threads."""
-
-    @property
-    def version(self) -> str:
-        """Changes whenever the same text may give other spans."""
-        ...
-
-    def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """The spans, in order, none overlapping another."""
-        ...
-
-
-class PresidioFinder:
+class PresidioFinder(PatternFinder):
     """Our own patterns and presidio's national recognisers. Loaded at the first text (some 3 s); safe for threads."""
 
-    def __init__(self, patterns: PatternFinder) -> None:
-        self._patterns = patterns
+    def __init__(self) -> None:
         self._lock = threading.Lock()
 
     @property
     def version(self) -> str:
         """Of the patterns and of presidio."""
-        return f"{self._patterns.version}-presidio-{presidio_version()}"
+        return f"{super().version}-presidio-{presidio_version()}"
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
         """The spans, in order, none overlapping another. Kinds of presidio are its own in lower case: `uk_nhs`.
 
         Raises InvalidSetting where presidio is not installed.
         """
-        own = self._patterns.find(text)
+        own = super().find(text)
         if not any(character.isdigit() for character in text):
             return own
         with self._lock:
@@ -67,17 +53,12 @@ class PresidioFinder:
         return keep_apart([*own, *national])
 
 
-_PATTERNS = PatternFinder()
+_FINDERS = {"own": PatternFinder(), "presidio": PresidioFinder()}
 
 
-def build_finder(settings: TrustSettings) -> PrivateDataFinder:
+def build_finder(settings: TrustSettings) -> PatternFinder:
     """The finder that the settings ask for; the same one at each call."""
-    return _presidio() if settings.recognisers == "presidio" else _PATTERNS
-
-
-@cache
-def _presidio() -> PrivateDataFinder:
-    return PresidioFinder(_PATTERNS)
+    return _FINDERS[settings.recognisers]
 
 
 @cache

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sluice.contracts.document import Provenance, Scalar
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import Inspection, PrivateSpan
-from sluice.trust.private.finder import PrivateDataFinder
+from sluice.trust.private.patterns import PatternFinder
 
 ALL, SECRET = "all", "secret"
 _MAY_HOLD = re.compile(r"[\d@]|://|\S{20}")
@@ -79,13 +78,13 @@ def mask(text: str, spans: Sequence[PrivateSpan], kinds: Sequence[str]) -> Maske
     return Masked("".join([*pieces, text[at:]]), tuple(edits))
 
 
-def hide(text: str, kinds: Sequence[str], finder: PrivateDataFinder) -> str:
+def hide(text: str, kinds: Sequence[str], finder: PatternFinder) -> str:
     """The text as an outside service may see it: searched and masked."""
     return mask(text, finder.find(text), kinds).text if kinds else text
 
 
 def mask_chunk(
-    chunk: RetrievedChunk, kinds: Sequence[str], finder: PrivateDataFinder, count: Counter[str] | None = None
+    chunk: RetrievedChunk, kinds: Sequence[str], finder: PatternFinder, count: Counter[str] | None = None
 ) -> RetrievedChunk:
     """The chunk as it may be shown. What other rules inspected is searched again, by the present ones.
 
@@ -106,14 +105,14 @@ def mask_chunk(
     return chunk.model_copy(update=changes) if changes else chunk
 
 
-def mask_retrieval(found: Retrieval, kinds: Sequence[str], finder: PrivateDataFinder) -> tuple[Retrieval, Counter[str]]:
+def mask_retrieval(found: Retrieval, kinds: Sequence[str], finder: PatternFinder) -> tuple[Retrieval, Counter[str]]:
     """The retrieval as it may be shown, and how many values of each kind were masked."""
     count: Counter[str] = Counter()
     chunks = tuple(mask_chunk(chunk, kinds, finder, count) for chunk in found.chunks)
     return found.model_copy(update={"chunks": chunks}), count
 
 
-def is_current(inspected_by: str | None, finder: PrivateDataFinder) -> bool:
+def is_current(inspected_by: str | None, finder: PatternFinder) -> bool:
     """Whether a text was inspected by the finder's present rules."""
     return inspected_by is not None and inspected_by.rpartition("+")[2] == finder.version
 
@@ -139,24 +138,16 @@ def _mask_facts(chunk: RetrievedChunk, mask_one: Callable[[str], str]) -> dict[s
     sections = tuple(map(mask_one, chunk.section_path))
     if sections != tuple(chunk.section_path):
         changes["section_path"] = sections
-    metadata = _mask_metadata(chunk.metadata, mask_one)
+    metadata = {name: mask_one(fact) if isinstance(fact, str) else fact for name, fact in chunk.metadata.items()}
     if metadata != chunk.metadata:
         changes["metadata"] = metadata
     author = chunk.provenance.author
     if author and (shown := mask_one(author)) != author:
-        changes["provenance"] = _with_author(chunk.provenance, shown)
+        changes["provenance"] = chunk.provenance.model_copy(update={"author": shown})
     return changes
 
 
-def _mask_metadata(metadata: Mapping[str, Scalar], mask_one: Callable[[str], str]) -> dict[str, Scalar]:
-    return {name: mask_one(value) if isinstance(value, str) else value for name, value in metadata.items()}
-
-
-def _with_author(provenance: Provenance, author: str) -> Provenance:
-    return provenance.model_copy(update={"author": author})
-
-
-def mask_label(text: str, kinds: tuple[str, ...], finder: PrivateDataFinder) -> str:
+def mask_label(text: str, kinds: tuple[str, ...], finder: PatternFinder) -> str:
     """A heading or a fact of a document, which was not inspected, as it may be shown."""
     if not _MAY_HOLD.search(text):
         return text
@@ -164,6 +155,6 @@ def mask_label(text: str, kinds: tuple[str, ...], finder: PrivateDataFinder) -> 
 
 
 @lru_cache(maxsize=2_048)
-def _search(finder: PrivateDataFinder, text: str) -> tuple[PrivateSpan, ...]:
+def _search(finder: PatternFinder, text: str) -> tuple[PrivateSpan, ...]:
     """What a text holds: searched once while it is served often."""
     return tuple(finder.find(text))

@@ -20,9 +20,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sluice.contracts.trust import PrivateSpan
 from sluice.trust.private.addresses import find_emails, find_ip_addresses
 from sluice.trust.private.numbers import find_cards, find_ibans, find_phones, find_ssns
@@ -94,60 +91,9 @@ def bits_per_character(text: str) -> float:
 @cache
 def load_rules() -> tuple[SecretRule, ...]:
     """Every rule, compiled; read once for a process (some 0.1 s)."""
-    tables = [tomllib.loads(_read(name).decode()) for name in RULE_FILES]
+    tables = [tomllib.loads((Path(__file__).parent / "rules" / name).read_text("utf-8")) for name in RULE_FILES]
     exceptions = [one for table in tables for one in table.get("exceptions", ())]
     return tuple(rule for table in tables for rule in parse_rules(table, exceptions))
-
-
-class KeywordIndex:
-    """Which rules have a keyword in a text: by its groups of three bytes first, then by the keyword itself.
-
-    A table of 65,536 places says which groups the text has, so that some 300 keywords cost one look each.
-    """
-
-    def __init__(self, rules: Sequence[SecretRule]) -> None:
-        self._rules = rules
-        pairs = [(keyword, number) for number, rule in enumerate(rules) for keyword in rule.keywords]
-        self._long = [(keyword, number) for keyword, number in pairs if len(keyword) >= _GROUP]
-        self._short = [(keyword, number) for keyword, number in pairs if len(keyword) < _GROUP]
-        groups = [_places(keyword) for keyword, _ in self._long]
-        self._first = np.array([group[0] for group in groups])
-        self._last = np.array([group[-1] for group in groups])
-
-    def rules_for(self, text: str) -> list[SecretRule]:
-        """The rules of which the text has a keyword, in their order."""
-        lowered = text.lower()
-        table = np.zeros(_TABLE, dtype=bool)
-        table[_places(lowered)] = True
-        near = np.flatnonzero(table[self._first] & table[self._last])
-        numbers = {self._long[place][1] for place in near if self._long[place][0] in lowered}
-        numbers.update(number for keyword, number in self._short if keyword in lowered)
-        return [self._rules[number] for number in sorted(numbers)]
-
-
-_GROUP = 3
-_TABLE = 1 << 16
-
-
-def _places(text: str) -> NDArray[np.int64]:
-    """The places in the table of each three bytes of a text, which may be empty."""
-    codes = np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8).astype(np.int64)
-    return (codes[:-2] << 10 ^ codes[1:-1] << 5 ^ codes[2:]) & (_TABLE - 1)
-
-
-@cache
-def keyword_index() -> KeywordIndex:
-    """The index over every rule; built once for a process."""
-    return KeywordIndex(load_rules())
-
-
-@cache
-def rules_version() -> str:
-    """Hex SHA-256 of the rule files."""
-    digest = hashlib.sha256()
-    for name in RULE_FILES:
-        digest.update(_read(name))
-    return digest.hexdigest()
 
 
 def parse_rules(table: Mapping[str, Any], exceptions: Sequence[Mapping[str, Any]] = ()) -> Iterator[SecretRule]:
@@ -173,10 +119,6 @@ def _compiled(expressions: list[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(expression, re.ASCII) for expression in expressions)
 
 
-def _read(name: str) -> bytes:
-    return (Path(__file__).parent / "rules" / name).read_bytes()
-
-
 KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
     "email": find_emails,
     "iban": find_ibans,
@@ -189,29 +131,28 @@ KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
 
 
 class PatternFinder:
-    """Finds cards, accounts, addresses, numbers and secrets by patterns and their check digits."""
+    """Finds cards, accounts, addresses, numbers and secrets by patterns and their check digits. Safe for threads."""
 
     @property
     def version(self) -> str:
-        """A hash of the rule files and of the code that applies them."""
-        return patterns_version()
+        """A hash of the rule files and of the code that applies them: the same text may give other spans to another."""
+        return _hash_of_sources()
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
         """The spans, in order, none overlapping another."""
-        return keep_apart([*find_secrets(text), *_find_kinds(text)])
+        kinds = [
+            PrivateSpan(kind=kind, start=start, end=end) for kind, find in KINDS.items() for start, end in find(text)
+        ]
+        return keep_apart([*find_secrets(text), *kinds])
 
 
 def find_secrets(text: str) -> Iterator[PrivateSpan]:
     """Every secret, in the order of the rules; a form that two rules know comes twice."""
-    for rule in keyword_index().rules_for(text):
-        for start, end in rule.find(text):
-            yield PrivateSpan(kind=f"secret.{rule.id}", start=start, end=end)
-
-
-def _find_kinds(text: str) -> Iterator[PrivateSpan]:
-    for kind, find in KINDS.items():
-        for start, end in find(text):
-            yield PrivateSpan(kind=kind, start=start, end=end)
+    lowered = text.lower()
+    for rule in load_rules():
+        if any(keyword in lowered for keyword in rule.keywords):
+            for start, end in rule.find(text):
+                yield PrivateSpan(kind=f"secret.{rule.id}", start=start, end=end)
 
 
 def keep_apart(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
@@ -231,9 +172,8 @@ def _rank(span: PrivateSpan) -> tuple[int, int]:
 
 
 @cache
-def patterns_version() -> str:
-    """Hex SHA-256, shortened to 12 digits, of the rules and of the modules that apply them."""
-    digest = hashlib.sha256(rules_version().encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
+def _hash_of_sources() -> str:
+    """SHA-256 in 12 hexadecimal digits, of the rules and patterns and of the modules that apply them."""
+    here = Path(__file__).parent
+    paths = (*(here / "rules" / name for name in RULE_FILES), *sorted((*here.glob("*.toml"), *here.glob("*.py"))))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]

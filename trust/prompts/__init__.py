@@ -2,6 +2,5 @@
 
 build        messages with the passages in an envelope that they cannot close
 catalogue    the templates, data files with a version in their name
-envelope     one passage between its delimiters
 frameworks   the passages as LangChain documents and LlamaIndex nodes
 """

@@ -18,11 +18,12 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.index import Answer, Citation
+from sluice.contracts.index import NO_TEXT, Answer, Citation
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import PassageInsights
 from sluice.contracts.prompt import PromptMessage
 from sluice.contracts.retrieval import RetrievedChunk
+from sluice.text.words import estimate_tokens
 from sluice.trust.confidence import LIMITED_BELOW
 from sluice.trust.prompts.catalogue import NONCE, Template, template_named
 
@@ -33,16 +34,10 @@ TOKENS_PER_MESSAGE = 4
 MOST_LIMITS_CHARACTERS = 600
 _NONCE_BYTES = 8
 _NONCE = re.compile(r"[0-9A-Za-z]{8,64}")
-_CHARACTERS_PER_TOKEN = 3
 _NOTHING_FOUND = (
     "No passage was found that answers the question. Say that nothing was found; do not answer from memory."
 )
 _NOTHING_FITS = "Passages were found, but none fits the token budget. Say that you were given none."
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text without a tokenizer; errs towards too many."""
-    return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
 
 
 def build(
@@ -153,8 +148,6 @@ def _cost(messages: Sequence[PromptMessage], count_tokens: CountTokens) -> int:
     return sum(count_tokens(message.content) + TOKENS_PER_MESSAGE for message in messages)
 
 
-NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
-"""Stands for the text of a page with `nosnippet`."""
 MOST_HEADING_CHARACTERS = 200
 """Of each title or heading: what is longer is text."""
 MOST_PATH_CHARACTERS = 300

@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 @needs_presidio
 def test_national_numbers_are_found_without_one_look_at_the_network(asked: list[object]) -> None:
     text = "NHS number 943 476 5919, mail jane@example.co.uk, see http://www.example.org, ABN 51 824 753 556"
-    spans = PresidioFinder(PatternFinder()).find(text)
+    spans = PresidioFinder().find(text)
     assert [span.kind for span in spans] == ["uk_nhs", "email", "au_abn"]
     assert asked == []
 

@@ -16,7 +16,8 @@ from sluice.contracts.index import Answer, Citation
 from sluice.contracts.plan import Plan
 from sluice.contracts.prompt import PromptMessage
 from sluice.contracts.retrieval import RetrievedChunk
-from sluice.trust.prompts.build import build, estimate_tokens, least_tokens
+from sluice.text.words import estimate_tokens
+from sluice.trust.prompts.build import build, least_tokens
 from sluice.trust.prompts.catalogue import template_named, templates
 
 GOLDEN = Path(__file__).parent / "golden"
