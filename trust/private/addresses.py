@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from publicsuffixlist import PublicSuffixList
-
 from sluice.trust.pattern_file import PatternFile
 
 _PATTERNS = PatternFile(Path(__file__).with_name("addresses.toml")).table("patterns")
