@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from publicsuffixlist import PublicSuffixList
-from sluice.trust.pattern_file import PatternFile
+
+from sluice.text.pattern_file import PatternFile
 
 _PATTERNS = PatternFile(Path(__file__).with_name("addresses.toml")).table("patterns")
 _LEADING = "!#$%&'*+/=?^`{|}~-."

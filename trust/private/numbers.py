@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from re import Match
 
-from sluice.trust.pattern_file import PatternFile
+from sluice.text.pattern_file import PatternFile
 
 REACH = 48
 """Characters before a number in which a word says what it is; beyond them it speaks of something else."""
