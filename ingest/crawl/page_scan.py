@@ -2,25 +2,23 @@
 
 One parse serves all three, and takes time in proportion to the page (`ingest.extract.html.nodes`). A link's address is
 given once, absolute and in its canonical form, with what a reader sees of it; one that no reader could follow (hidden,
-marked `nofollow`, not of the web) is none. What the directives of `<meta name="robots">` mean is
-`ingest.politeness.robots_rules`'s to say.
+marked `nofollow`, not of the web) is none. What the directives of `<meta name="robots">` mean says
+`ingest.politeness.robots_rules`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
-
-from lxml.etree import XPath, iterwalk
-from lxml.etree import _Element as Element
+from itertools import islice
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.known_pages import PageLink
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.visibility import hides
-from sluice.ingest.extract.html.nodes import read_tree
+from sluice.ingest.extract.html.nodes import Nodes, read_nodes
 from sluice.ingest.url import canonical_of, normalise_url, site_of
 
 SHELL_TEXT_CHARACTERS = 200
@@ -65,15 +63,13 @@ class PageFacts:
 
 def read_page(html: str, url: str, token: str) -> PageFacts:
     """The facts of the page `html` at `url`, for the robot with the product token `token`."""
-    tree = read_tree(html)
-    if tree is None:
-        return PageFacts()
-    text_characters = _visible_characters(tree)
+    nodes = read_nodes(html)
+    text_characters = _visible_characters(nodes)
     return PageFacts(
-        anchors=links_of(tree, url),
-        meta_robots=tuple(_meta_robots(tree, token)),
-        canonical_url=canonical_of(_declared_canonical(tree), url),
-        browser_reason=_browser_reason(tree, text_characters),
+        anchors=_links(nodes, url),
+        meta_robots=tuple(_meta_robots(nodes, token)),
+        canonical_url=canonical_of(_declared_canonical(nodes), url),
+        browser_reason=_browser_reason(nodes, text_characters),
         text_characters=text_characters,
     )
 
@@ -83,94 +79,80 @@ def browser_helped(before: PageFacts, after: PageFacts) -> bool:
     return after.text_characters >= max(SHELL_TEXT_CHARACTERS, MUCH_LONGER * before.text_characters)
 
 
-def _meta_robots(tree: Element, token: str) -> Iterator[tuple[str, str]]:
-    for meta in tree.iter("meta"):
-        name = (meta.get("name") or "").strip().lower()
+def _attributes(nodes: Nodes, tag: str) -> Iterator[Mapping[str, str]]:
+    """The attributes of each element `tag`, in the order of the page."""
+    return (attributes for attributes, name in zip(nodes.attributes, nodes.tags, strict=True) if name == tag)
+
+
+def _meta_robots(nodes: Nodes, token: str) -> Iterator[tuple[str, str]]:
+    for meta in _attributes(nodes, "meta"):
+        name = meta.get("name", "").strip().lower()
         if name in {"robots", token.lower()}:
-            yield name, meta.get("content") or ""
+            yield name, meta.get("content", "")
 
 
-def _declared_canonical(tree: Element) -> str | None:
+def _declared_canonical(nodes: Nodes) -> str | None:
     """The address of the first `<link rel=canonical>` (RFC 6596)."""
-    for link in tree.iter("link"):
-        if "canonical" in (link.get("rel") or "").lower().split():
-            declared: str | None = link.get("href")
-            return declared
-    return None
+    links = (link for link in _attributes(nodes, "link") if "canonical" in link.get("rel", "").lower().split())
+    return next((link.get("href") for link in links), None)
 
 
-def _browser_reason(tree: Element, text_characters: int) -> str | None:
+def _browser_reason(nodes: Nodes, text_characters: int) -> str | None:
     if text_characters >= SHELL_TEXT_CHARACTERS:
         return None
-    if any(refreshes(tree)):
+    if any(_refreshes(nodes)):
         return "it redirects by a meta refresh"
-    scripts = sum(1 for script in tree.iter("script") if _is_program(script))
-    if _ASKS_FOR_SCRIPTS.search(_notices(tree)) or (scripts and _ASKS_FOR_SCRIPTS.search(_visible_text(tree))):
+    scripts = sum(map(_is_program, _attributes(nodes, "script")))
+    if _ASKS_FOR_SCRIPTS.search(_notices(nodes)) or (
+        scripts and _ASKS_FOR_SCRIPTS.search(" ".join(_visible_pieces(nodes)))
+    ):
         return "it asks for JavaScript"
-    if scripts and _has_empty_root(tree):
+    if scripts and _has_empty_root(nodes):
         return "its root element is empty until a script fills it"
-    if scripts:
-        return f"{text_characters} characters of text beside {scripts} scripts"
-    return None
+    return f"{text_characters} characters of text beside {scripts} scripts" if scripts else None
 
 
-def _notices(tree: Element) -> str:
+def _notices(nodes: Nodes) -> str:
     """The beginning of what the page says where no script runs."""
-    found: list[str] = []
-    left = NOTICE_CHARACTERS
-    for piece in chain.from_iterable(element.itertext() for element in _outermost(tree, "noscript")):
-        found.append(piece[:left])
-        left -= len(piece)
-        if left <= 0:
-            break
+    found, characters, inside_to = list[str](), 0, 0
+    for node, tag in enumerate(nodes.tags):
+        if tag == "noscript":
+            inside_to = max(inside_to, nodes.ends[node])
+        elif node < inside_to and nodes.texts[node] and characters < NOTICE_CHARACTERS:
+            found.append(nodes.texts[node][:NOTICE_CHARACTERS])
+            characters += len(found[-1])
     return " ".join(found)
 
 
-def _outermost(tree: Element, tag: str) -> Iterator[Element]:
-    """Elements `tag` that stand in no other such: what is in one is read once."""
-    walk = iterwalk(tree, events=("start",), tag=tag)
-    for _, element in walk:
-        walk.skip_subtree()
-        yield element
-
-
-def _is_program(script: Element) -> bool:
+def _is_program(script: Mapping[str, str]) -> bool:
     """Data islands (JSON-LD, import maps) fill no page."""
-    kind = (script.get("type") or "").strip().lower()
+    kind = script.get("type", "").strip().lower()
     return kind in {"", "module"} or "javascript" in kind
 
 
-def _has_empty_root(tree: Element) -> bool:
-    named = (one for one in tree.iter("div", "main", "section") if (one.get("id") or "").lower() in ROOT_IDS)
-    return any(not any(map(str.strip, root.itertext())) for root in islice(named, MAX_ROOTS))
+def _has_empty_root(nodes: Nodes) -> bool:
+    boxes = (node for node, tag in enumerate(nodes.tags) if tag in ("div", "main", "section"))
+    roots = islice((node for node in boxes if nodes.attributes[node].get("id", "").lower() in ROOT_IDS), MAX_ROOTS)
+    return any(not any(map(str.strip, nodes.texts[root : nodes.ends[root]])) for root in roots)
 
 
-def _visible_characters(tree: Element) -> int:
+def _visible_characters(nodes: Nodes) -> int:
     """Characters of text outside scripts and the like; stops counting once there are enough."""
     count = 0
-    for piece in _visible_pieces(tree):
+    for piece in _visible_pieces(nodes):
         count += len(piece)
         if count >= COUNTED_CHARACTERS:
             break
     return count
 
 
-def _visible_text(tree: Element) -> str:
-    return " ".join(_visible_pieces(tree))
-
-
-def _visible_pieces(tree: Element) -> Iterator[str]:
-    """Text pieces in document order, each read only when it is asked for; without recursion: hostile pages nest."""
-    walk = iterwalk(tree, events=("start", "end"))
-    for event, element in walk:
-        if event == "end":
-            piece = element.tail
-        elif element.tag in _UNSEEN:
-            walk.skip_subtree()
-            continue
-        else:
-            piece = element.text
-        if piece and (words := " ".join(piece.split())):
+def _visible_pieces(nodes: Nodes) -> Iterator[str]:
+    """Texts in the order of the page, without those of scripts and the like."""
+    skipped_to = 0
+    for node, tag in enumerate(nodes.tags):
+        if node >= skipped_to and tag in _UNSEEN:
+            skipped_to = nodes.ends[node]
+        elif node >= skipped_to and (words := " ".join(nodes.texts[node].split())):
             yield words
 
 
@@ -178,8 +160,8 @@ MAX_LINKS = 2_000
 """Links read from one page; a page with more is an index that no allowance covers."""
 MAX_TEXT_CHARACTERS = 200
 """Of one link's text; a title is shorter."""
-MAX_TEXT_PIECES = 20
-"""Pieces of which a link's text is put together: icons and emphasis within it."""
+MAX_TEXT_PIECES, MAX_TEXT_ENTRIES = 20, 200
+"""Pieces of which a link's text is put together (icons and emphasis within it), and entries in which they stand."""
 MAX_STYLE_CHARACTERS = 1_000
 """Of a style attribute that is judged; a longer one draws something."""
 
@@ -187,73 +169,58 @@ _REFRESH = re.compile(
     r"\s*+\d++(?:\.\d*+)?\s*+[;,]?\s*+(?:url\s*+=\s*+)?(?P<quote>['\"]?)(?P<url>[^\n]*?)(?P=quote)", re.IGNORECASE
 )
 """Possessive, since backtracking over a page's own white space is how a page would hang us; wants no space after it."""
-_MAYBE_HIDDEN = XPath("//*[@hidden or @style]")
 
 
-def links_of(tree: Element, url: str) -> tuple[PageLink, ...]:
-    """The links of the page `tree` at `url`, those of the same site first; at most `MAX_LINKS` are looked at.
+def _links(nodes: Nodes, url: str) -> tuple[PageLink, ...]:
+    """The links of the page at `url`, those of the same site first; at most `MAX_LINKS` are looked at.
 
     Where several lead to one address, the first that has a text tells it.
     """
-    found: dict[str, str] = {}
-    for address, text in _addresses(tree, url):
-        if not found.get(address):
-            found[address] = text
+    base, found = _base(nodes, url), dict[str, str]()
+    for reference, text in islice(_references(nodes), MAX_LINKS):
+        with suppress(InvalidInput):  # mailto:, javascript:, a typing mistake: no page
+            address = normalise_url(reference, base=base)
+            found[address] = found.get(address) or text
     found.pop(url, None)
-    site, near, far = site_of(url), list[PageLink](), list[PageLink]()
-    for address, text in found.items():
-        (near if site_of(address) == site else far).append(PageLink(address, text))
-    return tuple(near + far)
+    site = site_of(url)
+    return tuple(PageLink(*link) for link in sorted(found.items(), key=lambda link: site_of(link[0]) != site))
 
 
-def refreshes(tree: Element) -> Iterator[str]:
+def _refreshes(nodes: Nodes) -> Iterator[str]:
     """Where each `<meta http-equiv=refresh>` leads, now or later; those that only reload are none."""
-    for meta in tree.iter("meta"):
-        if (meta.get("http-equiv") or "").strip().lower() == "refresh":
-            match = _REFRESH.fullmatch((meta.get("content") or "").rstrip())
+    for meta in _attributes(nodes, "meta"):
+        if meta.get("http-equiv", "").strip().lower() == "refresh":
+            match = _REFRESH.fullmatch(meta.get("content", "").rstrip())
             if match and (target := match["url"].strip()):
                 yield target
 
 
-def _addresses(tree: Element, url: str) -> Iterator[tuple[str, str]]:
-    base = _base(tree, url)
-    for read, (reference, text) in enumerate(_references(tree)):
-        if read == MAX_LINKS:
-            return
-        try:
-            yield normalise_url(reference, base=base), text
-        except InvalidInput:
-            continue  # mailto:, javascript:, a typing mistake: no page
+def _references(nodes: Nodes) -> Iterator[tuple[str, str]]:
+    """Addresses as the page writes them, each with its text."""
+    yield from ((target, "") for target in _refreshes(nodes))
+    for node in _anchors_in_sight(nodes):
+        anchor = nodes.attributes[node]
+        reference = anchor.get("href", "").strip()
+        if reference and not reference.startswith("#") and "nofollow" not in anchor.get("rel", "").lower().split():
+            yield reference, _text(nodes, node)
 
 
-def _references(tree: Element) -> Iterator[tuple[str, str]]:
-    for target in refreshes(tree):
-        yield target, ""
-    for anchor in _anchors_in_sight(tree):
-        reference = (anchor.get("href") or "").strip()
-        if reference and not reference.startswith("#") and "nofollow" not in (anchor.get("rel") or "").lower().split():
-            yield reference, _text(anchor)
-
-
-def _anchors_in_sight(tree: Element) -> Iterator[Element]:
+def _anchors_in_sight(nodes: Nodes) -> Iterator[int]:
     """Links that are not within something hidden. What a style sheet hides is for a browser to say."""
-    hidden = {element for element in _MAYBE_HIDDEN(tree) if _is_hidden(element)}
-    if not hidden:
-        yield from tree.iter("a", "area")
-        return
-    walker = iterwalk(tree, events=("start",))
-    for _, element in walker:
-        if element in hidden:
-            walker.skip_subtree()
-        elif element.tag in ("a", "area"):
-            yield element
+    skipped_to = 0
+    for node, (tag, attributes) in enumerate(zip(nodes.tags, nodes.attributes, strict=True)):
+        if node >= skipped_to and attributes:
+            if _is_hidden(attributes):
+                skipped_to = nodes.ends[node]
+            elif tag in ("a", "area"):
+                yield node
 
 
-def _is_hidden(element: Element) -> bool:
-    """Whether the attributes of `element` take it out of sight; `hidden=until-found` is shown when it is looked for."""
-    hidden = element.get("hidden")
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    """Whether the attributes take an element out of sight; `hidden=until-found` is shown when it is looked for."""
+    hidden = attributes.get("hidden")
     return (hidden is not None and hidden.strip().lower() != "until-found") or _hides(
-        (element.get("style") or "")[:MAX_STYLE_CHARACTERS]
+        attributes.get("style", "")[:MAX_STYLE_CHARACTERS]
     )
 
 
@@ -263,22 +230,21 @@ def _hides(style: str) -> bool:
     return bool(style) and hides(style)
 
 
-def _text(anchor: Element) -> str:
-    found = anchor.text or ""
-    if len(anchor):
-        pieces = (piece for _, piece in zip(range(MAX_TEXT_PIECES), anchor.itertext(), strict=False))
-        found = " ".join(piece[:MAX_TEXT_CHARACTERS] for piece in pieces)
-    return _line(found) or _line(anchor.get("title") or anchor.get("aria-label") or "")
+def _text(nodes: Nodes, anchor: int) -> str:
+    inside = nodes.texts[anchor + 1 : min(nodes.ends[anchor], anchor + MAX_TEXT_ENTRIES)]
+    pieces = islice(filter(None, inside), MAX_TEXT_PIECES)
+    attributes = nodes.attributes[anchor]
+    return _line(" ".join(piece[: 2 * MAX_TEXT_CHARACTERS] for piece in pieces)) or _line(
+        attributes.get("title") or attributes.get("aria-label") or ""
+    )
 
 
 def _line(text: str) -> str:
     return " ".join(text[: 2 * MAX_TEXT_CHARACTERS].split())[:MAX_TEXT_CHARACTERS].rstrip()
 
 
-def _base(tree: Element, url: str) -> str:
-    for element in tree.iter("base"):
-        try:
-            return normalise_url(element.get("href") or "", base=url)
-        except InvalidInput:
-            return url
+def _base(nodes: Nodes, url: str) -> str:
+    for element in islice(_attributes(nodes, "base"), 1):
+        with suppress(InvalidInput):
+            return normalise_url(element.get("href", ""), base=url)
     return url

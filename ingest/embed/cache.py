@@ -24,7 +24,7 @@ import numpy as np
 from filelock import FileLock
 
 from sluice.contracts.document import sha256_text
-from sluice.ingest.embed.port import Embedded, Embedder, Vectors
+from sluice.ingest.embed.port import Embedded, Embedder, InFront, Vectors
 
 Result = TypeVar("Result")
 Row = tuple[bytes, int, bytes]
@@ -116,22 +116,12 @@ class EmbeddingCache:
                     Path(f"{self._path}{suffix}").unlink(missing_ok=True)
 
 
-class CachedEmbedder:
+class CachedEmbedder(InFront):
     """An embedder that computes each text once: equal texts of a batch, and texts that the cache holds, are free."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache) -> None:
+        super().__init__(embedder)
         self.cache = cache
-        self._embedder = embedder
-
-    @property
-    def fingerprint(self) -> str:
-        """The embedder's."""
-        return self._embedder.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """The embedder's."""
-        return self._embedder.dimension
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """As `Embedder.embed`; `cache_hits` counts the texts that were not computed now."""

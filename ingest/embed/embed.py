@@ -14,7 +14,7 @@ without it, chunks wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from sluice.ingest.circuit_breaker import Breaker, BreakerRule
 from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
-from sluice.ingest.embed.port import Embedded, Embedder
+from sluice.ingest.embed.port import Embedded, Embedder, InFront
 from sluice.ingest.settings import EmbedSettings
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def make_embedder(
     """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
 
     `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`
-    nothing is cached. `http_client` carries requests to an endpoint (and
-    with them the rules of egress); by default they go direct, or through `openai_proxy_url`. `wanted` is called
-    between the steps of an embedding; what it raises ends it. Each endpoint is behind a circuit breaker, which tells
+    nothing is cached. `http_client` carries requests to an endpoint (and with them the rules of egress); by default
+    they go direct, or through `openai_proxy_url`. `check_cancelled` is called between the steps of an embedding; what
+    it raises ends it. Each endpoint is behind a circuit breaker, which tells
     seconds by `clock`, and is added to `endpoints`. `for_questions`: an endpoint is asked once, for `QUESTION_SECONDS`.
     """
     if for_questions:
@@ -111,11 +111,11 @@ def _falls_back(settings: EmbedSettings, local: Embedder) -> bool:
     return settings.openai_fingerprint == local.fingerprint
 
 
-class RoutingEmbedder:
+class RoutingEmbedder(InFront):
     """Several models, of which the required fingerprint chooses; the first where nothing is required."""
 
     def __init__(self, models: Sequence[Embedder]) -> None:
-        self._first = models[0]
+        super().__init__(models[0])
         self._models: dict[str, Embedder] = {}
         for model in models:
             self._models.setdefault(model.fingerprint, model)
@@ -123,28 +123,22 @@ class RoutingEmbedder:
             if isinstance(model, FallbackEmbedder):
                 self._models.setdefault(model.second_fingerprint, model)
 
-    @property
-    def fingerprint(self) -> str:
-        """The first model's."""
-        return self._first.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """The first model's."""
-        return self._first.dimension
-
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """As `Embedder.embed`: by the model of that fingerprint and no other."""
         required = self.fingerprint if required_fingerprint is None else required_fingerprint
         if required not in self._models:
-            raise Conflict(
-                f"the index was built with the embedding model {required}; the configured ones are "
-                f"{', '.join(self._models)}: configure the former again, or embed the corpus anew"
-            )
+            raise _not_configured(required, self._models)
         return self._models[required].embed(texts, required)
 
 
-class FallbackEmbedder:
+def _not_configured(required: str, models: Iterable[str]) -> Conflict:
+    return Conflict(
+        f"the index was built with the embedding model {required}; the configured ones are "
+        f"{', '.join(models)}: configure the former again, or embed the corpus anew"
+    )
+
+
+class FallbackEmbedder(InFront):
     """Two models of which the second steps in for the first, but only where their vectors may be mixed.
 
     What decides is the fingerprint of the index that is embedded for. An index of the first model
@@ -154,44 +148,24 @@ class FallbackEmbedder:
     """
 
     def __init__(self, first: Embedder, second: Embedder) -> None:
-        self._first = first
+        super().__init__(first)
+        self.second_fingerprint = second.fingerprint
         self._second = second
-
-    @property
-    def fingerprint(self) -> str:
-        """The first model's."""
-        return self._first.fingerprint
-
-    @property
-    def second_fingerprint(self) -> str:
-        """The second model's."""
-        return self._second.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """The first model's."""
-        return self._first.dimension
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """As `Embedder.embed`. Raises Unavailable, naming both models, where the second may not step in."""
         required = self.fingerprint if required_fingerprint is None else required_fingerprint
-        if required == self._first.fingerprint:
-            return self._first_then_second(texts, required)
-        if required == self._second.fingerprint:
+        if required not in (self.fingerprint, self.second_fingerprint):
+            raise _not_configured(required, (self.fingerprint, self.second_fingerprint))
+        if required != self.fingerprint:
             return self._second.embed(texts, required)
-        raise Conflict(
-            f"the index was built with the embedding model {required}; the configured ones are "
-            f"{self._first.fingerprint} and {self._second.fingerprint}"
-        )
-
-    def _first_then_second(self, texts: Sequence[str], required: str) -> Embedded:
         try:
-            return self._first.embed(texts, required)
+            return self._embedder.embed(texts, required)
         except Unavailable as error:
-            if self._second.fingerprint == required:
+            if self.second_fingerprint == required:
                 return self._second.embed(texts, required)
             told = (
-                f"{error}; the fallback {self._second.fingerprint} may not step in, because the index holds "
+                f"{error}; the fallback {self.second_fingerprint} may not step in, because the index holds "
                 f"vectors of {required} and models are never mixed in one index"
             )
             if isinstance(error, EmbedderDown):
@@ -206,24 +180,14 @@ ENDPOINT_RULE = BreakerRule(window=4, least=3, pause_seconds=PAUSE_SECONDS)
 PROBE_TEXT = "is the endpoint back"
 
 
-class BreakingEmbedder:
+class BreakingEmbedder(InFront):
     """An endpoint behind its circuit breaker. Safe across threads. `clock` gives seconds that only grow."""
 
     def __init__(self, embedder: Embedder, rule: BreakerRule, *, clock: Callable[[], float]) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._pause_seconds = rule.pause_seconds
         self._breaker = Breaker(rule, clock=clock)
         self._why = ""
-
-    @property
-    def fingerprint(self) -> str:
-        """The endpoint's."""
-        return self._embedder.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """The endpoint's."""
-        return self._embedder.dimension
 
     @property
     def failure(self) -> str | None:

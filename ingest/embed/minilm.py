@@ -155,7 +155,7 @@ class MiniLM:
     ) -> None:
         """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` of all of them.
 
-        `wanted` is called before each forward pass; what it raises ends the embedding.
+        `check_cancelled` is called before each forward pass; what it raises ends the embedding.
         """
         self.fingerprint = FINGERPRINTS[precision]
         self._precision = precision

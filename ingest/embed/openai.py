@@ -41,8 +41,8 @@ MAX_RETRIES = 2
 class OpenAIEmbedder:
     """The endpoint of the settings. Connects at the first text; threads may share it.
 
-    `http_client` carries every request (and the rules of egress with it); its owner closes it. `wanted` is called
-    before each request; what it raises ends the embedding.
+    `http_client` carries every request (and the rules of egress with it); its owner closes it. `check_cancelled` is
+    called before each request; what it raises ends the embedding.
     """
 
     def __init__(

@@ -63,6 +63,23 @@ class Embedder(Protocol):
         ...
 
 
+class InFront:
+    """An embedder in front of another, which gives it fingerprint and dimension."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def fingerprint(self) -> str:
+        """The other's."""
+        return self._embedder.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        """The other's."""
+        return self._embedder.dimension
+
+
 def require_fingerprint(own: str, required: str | None) -> None:
     """Refuse to embed for an index that was built with another model. Raises Conflict."""
     if required is not None and required != own:

@@ -14,59 +14,17 @@ is read without one all the same, so that a site that changes is found out.
 from __future__ import annotations
 
 import contextlib
-import logging
-import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
-
-import redis
 
 from sluice.contracts.errors import Overloaded
 from sluice.contracts.operations.hosts import HostCounts, HostView
 from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.egress.crawl_account import EgressReport
+from sluice.ingest.politeness.broker import LenientBroker, lua
 from sluice.ingest.politeness.rate_limit import HostRateLimit
-from sluice.ingest.politeness.rate_limit_redis import lua
 from sluice.ingest.url import origin_of
-
-TIMEOUT_SECONDS = 0.5
-"""Of one call: a broker that lives answers within a millisecond."""
-PAUSE_SECONDS = 30.0
-"""How long a broker that did not answer is not asked."""
-
-_log = logging.getLogger(__name__)
-
-
-class LenientBroker:
-    """Runs Lua scripts in the broker at `broker_url`. Opened at first use; safe across threads."""
-
-    def __init__(self, broker_url: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._redis = redis.Redis.from_url(
-            broker_url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS, decode_responses=True
-        )
-        self._clock = clock
-        self._silent_until = 0.0
-        self._guard = threading.Lock()
-
-    def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int | float]) -> Any:
-        """What the script returns; None where the broker does not answer."""
-        if self._clock() < self._silent_until:
-            return None
-        try:
-            return self._redis.eval(script, len(keys), *keys, *arguments)
-        except redis.RedisError as error:
-            with self._guard:
-                self._silent_until = self._clock() + PAUSE_SECONDS
-            _log.warning("broker is not asked for %g s: %s", PAUSE_SECONDS, type(error).__name__)
-            return None
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._redis.close()
-
 
 MOST_HOSTS = 10_000
 """Hosts of one day that are counted each by itself; a hostile site can make up any number of names."""
@@ -80,34 +38,29 @@ _WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_second
 """The broker adds whole numbers, so waiting is kept in milliseconds."""
 
 
-class HostStats:
-    """Counts in the broker at `broker_url`. `clock` gives times with their zone. Safe across threads and processes."""
+class HostStats(LenientBroker):
+    """Counts by host and day. `clock` gives times with their zone."""
 
     def __init__(self, broker_url: str, *, clock: Callable[[], datetime], key_prefix: str = "sluice") -> None:
-        self._broker = LenientBroker(broker_url)
+        super().__init__(broker_url, key_prefix=key_prefix)
         self._clock = clock
-        self._key_prefix = key_prefix
 
     def add(self, host: str, counts: HostCounts, *, interval_seconds: float | None = None) -> None:
         """Count what happened to `host` just now. `interval_seconds` is not added up: the latest one stands."""
         kept = counts.model_dump(exclude={_WAITED})
         kept[_WAITED_MS] = round(counts.waited_seconds * 1_000)
-        day = self._day_key(self._clock().astimezone(UTC).date())
+        day = self._key("hosts", self._clock().astimezone(UTC).date().isoformat())
         interval = "" if interval_seconds is None else f"{interval_seconds:.3f}"
         pairs = [part for name, count in kept.items() if count for part in (name, count)]
-        self._broker.run(
+        self.run(
             lua("host_stats_add"), [day], [host, MOST_HOSTS, OTHER, TTL_SECONDS, counts.requests, interval, *pairs]
         )
 
     def top(self, most: int, since: date) -> tuple[HostView, ...]:
         """The hosts with the most requests from the UTC day `since` until today, at most `most`, busiest first."""
-        days = [self._day_key(day) for day in self._days(since)]
-        found = self._broker.run(lua("host_stats_top"), days, [max(0, most)]) if days else None
+        days = [self._key("hosts", day.isoformat()) for day in self._days(since)]
+        found = self.run(lua("host_stats_top"), days, [max(0, most)]) if days else None
         return tuple(_row(host, per_day) for host, per_day in found or ())
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._broker.close()
 
     def _days(self, since: date) -> Iterator[date]:
         """From the first day that is still kept, the latest last."""
@@ -116,9 +69,6 @@ class HostStats:
         while day <= today:
             yield day
             day += timedelta(days=1)
-
-    def _day_key(self, day: date) -> str:
-        return f"{self._key_prefix}:hosts:{day.isoformat()}"
 
 
 def _row(host: str, per_day: list[list[str]]) -> HostView:
@@ -141,20 +91,16 @@ LEARNED_SECONDS = 7 * 86_400
 """A site that was not crawled for a week may have been built anew."""
 
 
-class HostMemory:
-    """What was learned of hosts, in the broker at `broker_url`. Safe across threads and processes."""
-
-    def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
-        self._broker = LenientBroker(broker_url)
-        self._key_prefix = key_prefix
+class HostMemory(LenientBroker):
+    """What was learned of hosts."""
 
     def needs_browser(self, host: str) -> str | None:
         """Why the next page of `host` should go to a browser at once; None where it is to be read without one.
 
         To be asked once for each page: the askings are counted.
         """
-        shells = self._broker.run(
-            lua("host_memory_ask"), [self._key(host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS]
+        shells = self.run(
+            lua("host_memory_ask"), [self._key("host", host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS]
         )
         return f"{shells} of the last {LOOKED_AT} pages of {host} needed one" if shells else None
 
@@ -168,14 +114,7 @@ class HostMemory:
         if was_shell and rendered_helped is None:
             return
         needed = 1 if was_shell and rendered_helped else 0
-        self._broker.run(lua("host_memory_learn"), [self._key(host)], [needed, LOOKED_AT, LEARNED_SECONDS])
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._broker.close()
-
-    def _key(self, host: str) -> str:
-        return f"{self._key_prefix}:host:{host}"
+        self.run(lua("host_memory_learn"), [self._key("host", host)], [needed, LOOKED_AT, LEARNED_SECONDS])
 
 
 class HostAttempt:

@@ -1,7 +1,6 @@
 """Whose turn it is at a host: how often it is asked, by all workers together, and more slowly where it asks for that.
 
-Turns at a host are an interval apart and come in the order in which they were asked for. The lines are kept in the
-broker when one is given, and in this process otherwise (`ingest.politeness.rate_limit_redis`). Promises:
+Turns at a host are an interval apart and come in the order in which they were asked for. Promises:
 
 - Between two turns at a host lies the interval of its rate, or its Crawl-delay where that is longer, by the broker's
   clock and at the moment when the turn begins, not when it was asked for: no worker that wakes late makes two requests
@@ -12,6 +11,24 @@ broker when one is given, and in this process otherwise (`ingest.politeness.rate
   brings it a tenth closer to its rate again.
 
 A worker whose turn is too far off gets `Overloaded` and returns its page to the queue.
+
+A turn leads through one line after the other. In each its holder first takes a ticket, the next free moment, and goes
+on when that has come and the line's interval has gone by since the last turn began (virtual scheduling, ITU-T I.371,
+with the ticket as the reservation and the second look as the proof). So turns come in the order of the tickets, and a
+holder who comes late, or never, lets no other go too early. `slow_down` voids the tickets of a line.
+
+In the broker one hash per line, `<prefix>:host:<host>` or `<prefix>:domain:<domain>`:
+
+| field | holds |
+|---|---|
+| `next` | the next free moment, in microseconds of the broker's clock, as all moments here |
+| `last` | when the last turn began |
+| `closed` | until when no turn begins |
+| `era` | how often the tickets were voided |
+| `interval` | what the last turn asked for between two turns, in microseconds |
+| `slow`, `slowed` | the interval while the host asks for less, and since when |
+
+It expires a minute after it stops mattering, while the host is slow an hour after. A broker that lost it starts anew.
 """
 
 from __future__ import annotations
@@ -20,20 +37,14 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import redis
 
 from sluice.contracts.errors import Overloaded
 from sluice.ingest.deadline import LOOK_SECONDS, CancelCheck, never_cancelled
-from sluice.ingest.politeness.rate_limit_redis import (
-    BROKER_RETRY_SECONDS,
-    Line,
-    LocalRateLimitStore,
-    RateLimitStore,
-    RedisRateLimitStore,
-    Ticket,
-)
+from sluice.ingest.politeness.broker import KeptInBroker, lua
 from sluice.ingest.url import registered_domain
 
 HOSTS_PER_DOMAIN = 4
@@ -49,16 +60,103 @@ MAX_RATE_WAIT_SECONDS = 30.0
 """How long a worker waits for a host's next turn before it returns the page to the queue."""
 
 
+BROKER_TIMEOUT_SECONDS = 5.0
+BROKER_RETRY_SECONDS = 5.0
+"""When a page comes back whose rate could not be counted: a broker that was restarted is there again by then."""
+LONGEST_SECONDS = 3_600.0
+"""The longest interval, and the longest pause, that a host can ask for: then its page is left to another run."""
+KEPT_SECONDS = 60.0
+SLOW_KEPT_SECONDS = 3_600.0
+RECOVERY = 0.9
+"""What a page that went well makes of a slowed interval: after seven of them it is half."""
+_MICRO = 1_000_000
+_MOST_SECONDS = 1e8
+"""Three years stand for ever: a float holds their microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its name, and the least time between two turns."""
+
+    name: str
+    interval_seconds: float
+
+    @property
+    def interval(self) -> int:
+        """In microseconds, never rounded down."""
+        return math.ceil(self.interval_seconds * _MICRO)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A place in a line: a moment in microseconds, and the era in which it is good."""
+
+    era: int
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """0 seconds to wait: it is here. Otherwise come back with the tickets; without new ones where it is too far off."""
+
+    wait_seconds: float
+    is_slow: bool
+    tickets: tuple[Ticket, ...] = ()
+
+
+class RateLimitStore(KeptInBroker):
+    """Lines of all workers, by the broker's clock. Each call is one step that nothing comes between.
+
+    Every call raises `redis.RedisError` where the broker does not answer.
+    """
+
+    def __init__(self, broker_url: str, key_prefix: str) -> None:
+        super().__init__(broker_url, f"{key_prefix}:turns", BROKER_TIMEOUT_SECONDS)
+        kept = f"local KEPT, SLOW_KEPT = {micro(KEPT_SECONDS)}, {micro(SLOW_KEPT_SECONDS)}\n" + lua("line_state")
+        self._turn = self._redis.register_script(kept + lua("line_turn"))
+        self._slow_down = self._redis.register_script(kept + lua("line_slow_down"))
+        self._went_well = self._redis.register_script(kept + lua("line_went_well"))
+
+    def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
+        """Go through `lines`, as far as it leads now. `tickets` are those of the first lines.
+
+        No ticket is given that is more than `most_seconds` off. `is_slow` tells whether the first line is slowed.
+        """
+        held = [str(part) for ticket in tickets for part in (ticket.era, ticket.moment)]
+        asked: list[str | int] = [micro(most_seconds), *(line.interval for line in lines), *held]
+        wait, slow, *parts = self._turn(keys=[self._key(line.name) for line in lines], args=asked)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return Turn(int(wait) / _MICRO, bool(slow), tuple(Ticket(int(era), int(moment)) for era, moment in pairs))
+
+    def slow_down(self, line: Line, pause_seconds: float) -> None:
+        """Double the line's interval, at most once in its own length; no turn begins for that time or the pause."""
+        pause = micro(min(pause_seconds, LONGEST_SECONDS))
+        self._slow_down(keys=[self._key(line.name)], args=[line.interval, pause, micro(LONGEST_SECONDS)])
+
+    def went_well(self, line: Line) -> None:
+        """Shorten a slowed interval by a tenth."""
+        self._went_well(keys=[self._key(line.name)], args=[line.interval, RECOVERY])
+
+    def interval_seconds(self, line: Line) -> float:
+        """The least time between two turns as it is now."""
+        slow = self._redis.hget(self._key(line.name), "slow")
+        return max(int(slow or 0), line.interval) / _MICRO
+
+
+def micro(seconds: float) -> int:
+    """Whole microseconds."""
+    return int(min(seconds, _MOST_SECONDS) * _MICRO)
+
+
 class HostRateLimit:
-    """Turns at hosts, shared through the broker at `broker_url`. Safe across threads."""
+    """Turns at hosts, whose lines `store` keeps. Safe across threads."""
 
     def __init__(
         self,
         requests_per_second: float,
+        store: RateLimitStore,
         *,
         max_wait_seconds: float = MAX_RATE_WAIT_SECONDS,
-        broker_url: str | None = None,
-        key_prefix: str = "sluice",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         check_cancelled: CancelCheck = never_cancelled,
@@ -66,9 +164,7 @@ class HostRateLimit:
         """`check_cancelled` is called now and then while a turn is waited for; what it raises ends the waiting."""
         self._interval_seconds = 1 / requests_per_second
         self._max_wait_seconds = max_wait_seconds
-        self._store: RateLimitStore = (
-            RedisRateLimitStore(broker_url, f"{key_prefix}:turns") if broker_url else LocalRateLimitStore(clock)
-        )
+        self._store = store
         self._clock = clock
         self._sleep = sleep
         self._check_cancelled = check_cancelled
@@ -130,10 +226,6 @@ class HostRateLimit:
             return line.interval_seconds
         with _broker_named(host):
             return self._store.interval_seconds(line)
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._store.close()
 
     def _lines(self, host: str, interval_seconds: float) -> tuple[Line, ...]:
         own = self._host_line(host, interval_seconds)

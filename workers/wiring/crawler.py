@@ -17,7 +17,7 @@ from sluice.ingest.crawl.sitemap import SiteMaps
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.politeness.hosts import HostMemory, HostStats
-from sluice.ingest.politeness.rate_limit import HostRateLimit
+from sluice.ingest.politeness.rate_limit import HostRateLimit, RateLimitStore
 from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsCache
 from sluice.ledger.known_pages import PageMemory
 from sluice.workers.runtime.heartbeat import check_cancelled
@@ -49,12 +49,11 @@ def build_crawler(
     What it opens is closed with `closing`.
     """
     crawl, broker_url, instance = settings.crawl, settings.broker_location, settings.instance
-    turns = HostRateLimit(
-        crawl.requests_per_second_per_host, broker_url=broker_url, key_prefix=instance, check_cancelled=check_cancelled
-    )
+    lines = RateLimitStore(broker_url, instance)
+    turns = HostRateLimit(crawl.requests_per_second_per_host, lines, check_cancelled=check_cancelled)
     store = BrokerRobotsStore(broker_url, key_prefix=instance)
     hosts = HostMemory(broker_url, key_prefix=instance)
-    for part in (turns, store, hosts):
+    for part in (lines, store, hosts):
         closing.callback(part.close)
     robots = RobotsCache(robots_fetch(fetcher, turns), user_agent=crawl.agent, clock=time.time, store=store)
     browser = None

@@ -46,7 +46,13 @@ def plain(value: str) -> str:
         except (ValueError, OverflowError, ZeroDivisionError, IndexError):
             continue
         done = reader.at
-    return _EXPONENT.sub(lambda found: _written((float(found[1]), "")), "".join((*parts, value[done:])))
+    return _EXPONENT.sub(_without_exponent, "".join((*parts, value[done:])))
+
+
+def _without_exponent(found: re.Match[str]) -> str:
+    """`2e3` as `2000`; a number beyond what a float holds stays as it is written."""
+    number = float(found[1])
+    return _written((number, "")) if math.isfinite(number) else found[0]
 
 
 class _Reader:

