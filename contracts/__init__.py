@@ -1,8 +1,8 @@
 """The types that everything else speaks: events, documents, results, outcomes, errors.
 
 Start with `contracts.event`: the envelope, `encode` and `decode`. The bodies stand by subject in
-`contracts.gate`, `contracts.ingest`, `contracts.index`, `contracts.learning.events`,
-`contracts.memory.events` and `contracts.graph.events`; what is ingested in `contracts.document`;
+`contracts.gate`, `contracts.ingest`, `contracts.index` and `contracts.learning.events`; what is
+ingested in `contracts.document`;
 what a query gets in `contracts.retrieval`; what the HTTP interface takes and gives in
 `contracts.api`, `contracts.memory.api` and `contracts.graph.api`; how a handler ends in
 `contracts.outcome`; what can go wrong in `contracts.errors`.
@@ -12,8 +12,6 @@ Importing this package registers every body, so `decode` knows them all.
 
 from sluice.contracts import gate, index, ingest
 from sluice.contracts.event import Body, Event, decode, encode
-from sluice.contracts.graph import events as graph_events
 from sluice.contracts.learning import events
-from sluice.contracts.memory import events as memory_events
 
-__all__ = ["Body", "Event", "decode", "encode", "events", "gate", "graph_events", "index", "ingest", "memory_events"]
+__all__ = ["Body", "Event", "decode", "encode", "events", "gate", "index", "ingest"]

@@ -60,17 +60,12 @@ def is_none(value: object) -> bool:
     return value is None
 
 
-def is_false(value: object) -> bool:
-    """As `is_none`, for a switch that is off by default."""
-    return value is False
+def is_empty(value: object) -> bool:
+    """As `is_none`, for what is empty, 0 or off by default."""
+    return not value
 
 
-def is_empty(entries: object) -> bool:
-    """As `is_none`, for a tuple or a dictionary."""
-    return entries in ((), {})
-
-
-Switch = Annotated[bool, Field(exclude_if=is_false)]
+Switch = Annotated[bool, Field(exclude_if=is_empty)]
 """A switch that came later: left out of the JSON where it is off, so what was recorded before says the same."""
 LaterText = Annotated[str | None, Field(exclude_if=is_none)]
 """Text that came later: left out of the JSON where there is none."""

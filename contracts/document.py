@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Base64Bytes, Field, model_validator
 
-from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_none
+from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
 from sluice.contracts.trust import Inspection, Origin, TrustScore
 
 Scalar = str | int | float | bool
@@ -126,7 +126,7 @@ class Chunk(Value):
     page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
     inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
     """What was found in the text; None where nothing was found."""
-    links: Annotated[tuple[PageLink, ...], Field(exclude_if=lambda links: not links)] = ()
+    links: Annotated[tuple[PageLink, ...], Field(exclude_if=is_empty)] = ()
     """Of a page whose text holds no addresses: the links that begin in this chunk."""
 
 

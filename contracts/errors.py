@@ -37,11 +37,14 @@ class SluiceError(Exception):
     transient = False
     code = "error"
 
+    def __init_subclass__(cls, code: str | None = None) -> None:
+        """Give the subclass a `code` of its own, or that of the error that it is a case of."""
+        super().__init_subclass__()
+        cls.code = code or cls.code
 
-class InvalidInput(SluiceError):
+
+class InvalidInput(SluiceError, code="invalid_input"):
     """A value that was handed in is wrong. Names the field, the problem and the remedy."""
-
-    code = "invalid_input"
 
     def __init__(self, field: str, problem: str, remedy: str = "") -> None:
         self.field = field
@@ -50,46 +53,32 @@ class InvalidInput(SluiceError):
         super().__init__(f"{field}: {problem}" + (f" ({remedy})" if remedy else ""))
 
 
-class MalformedEvent(InvalidInput):
+class MalformedEvent(InvalidInput, code="malformed_event"):
     """Bytes that do not decode to an event of a known kind and version."""
 
-    code = "malformed_event"
 
-
-class InvalidQuestion(InvalidInput):
+class InvalidQuestion(InvalidInput, code="invalid_question"):
     """A question in Cypher that cannot be read, or asks for more than reading. Names line and column."""
 
-    code = "invalid_question"
 
-
-class InvalidSetting(InvalidInput):
+class InvalidSetting(InvalidInput, code="invalid_setting"):
     """A setting whose value cannot be used."""
 
-    code = "invalid_setting"
 
-
-class NotFound(SluiceError):
+class NotFound(SluiceError, code="not_found"):
     """What was asked for is not recorded here."""
 
-    code = "not_found"
 
-
-class Conflict(SluiceError):
+class Conflict(SluiceError, code="conflict"):
     """The request contradicts what is already recorded."""
 
-    code = "conflict"
 
-
-class Forbidden(SluiceError):
+class Forbidden(SluiceError, code="forbidden"):
     """The caller may not do this."""
 
-    code = "forbidden"
 
-
-class PolicyRefused(SluiceError):
+class PolicyRefused(SluiceError, code="policy_refused"):
     """A rule of the owner forbids the action. `rule` names it, `lifted_by` says what would allow it."""
-
-    code = "policy_refused"
 
     def __init__(self, rule: str, problem: str, lifted_by: str = "") -> None:
         self.rule = rule
@@ -98,10 +87,8 @@ class PolicyRefused(SluiceError):
         super().__init__(f"{rule}: {problem}" + (f" (lifted by: {lifted_by})" if lifted_by else ""))
 
 
-class NotInstalled(SluiceError):
+class NotInstalled(SluiceError, code="not_installed"):
     """A library is missing that an extra of the distribution brings. `remedy` is the command that installs it."""
-
-    code = "not_installed"
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         self.problem = problem
@@ -109,62 +96,44 @@ class NotInstalled(SluiceError):
         super().__init__(problem + (f": {remedy} brings it" if remedy else ""))
 
 
-class BudgetExhausted(SluiceError):
+class BudgetExhausted(SluiceError, code="budget_exhausted"):
     """A ceiling on pages, bytes, tokens or USD is reached."""
 
-    code = "budget_exhausted"
 
-
-class Unavailable(SluiceError):
-    """A part that we depend on does not answer; a later try may succeed."""
+class Unavailable(SluiceError, code="unavailable"):
+    """A part that we depend on does not answer; a later try may succeed, after `retry_after_seconds`."""
 
     transient = True
-    code = "unavailable"
-
-
-class TimedOut(Unavailable):
-    """An external call took longer than its limit."""
-
-    code = "timed_out"
-
-
-class Overloaded(Unavailable):
-    """A queue, rate or quota is full. `retry_after_seconds` says when to come back."""
-
-    code = "overloaded"
 
     def __init__(self, message: str, retry_after_seconds: float = 1.0) -> None:
         self.retry_after_seconds = retry_after_seconds
         super().__init__(message)
 
 
-class EmbedderDown(Unavailable):
+class TimedOut(Unavailable, code="timed_out"):
+    """An external call took longer than its limit."""
+
+
+class Overloaded(Unavailable, code="overloaded"):
+    """A queue, rate or quota is full. `retry_after_seconds` says when to come back."""
+
+
+class EmbedderDown(Unavailable, code="embedder_down"):
     """The embedding model is out of reach. What needs a vector waits, and comes back after `retry_after_seconds`."""
 
-    code = "embedder_down"
 
-    def __init__(self, message: str, retry_after_seconds: float) -> None:
-        self.retry_after_seconds = retry_after_seconds
-        super().__init__(message)
-
-
-class DiskFull(Unavailable):
+class DiskFull(Unavailable, code="disk_full"):
     """The disk has no room for what is to be written. Reading goes on; writing goes on once there is room."""
 
-    code = "disk_full"
     remedy = "make room on the disk of the data directory; nothing needs a restart"
 
 
-class Corrupted(SluiceError):
+class Corrupted(SluiceError, code="corrupted"):
     """Bytes on disk do not match the hash that was recorded for them."""
 
-    code = "corrupted"
 
-
-class Fenced(SluiceError):
+class Fenced(SluiceError, code="fenced"):
     """The claim behind this work was taken over; nothing it did may be recorded."""
-
-    code = "fenced"
 
 
 Extra = Literal["crawl", "cypher", "eval", "fit", "graph", "mcp", "memory", "neo4j", "postgres", "private", "qdrant"]

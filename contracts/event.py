@@ -39,10 +39,9 @@ class Body(Value):
     queue: ClassVar[Queue | None] = None
     registry: ClassVar[dict[tuple[str, int], type[Body]]] = {}
 
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        cls.kind = cls.__dict__.get("kind", cls.__name__)
+    def __init_subclass__(cls, queue: Queue | None = None) -> None:
+        super().__init_subclass__()
+        cls.kind, cls.queue = cls.__dict__.get("kind", cls.__name__), queue
         key = (cls.kind, cls.version)
         if key in Body.registry:
             raise TypeError(f"two bodies claim {cls.kind} version {cls.version}")

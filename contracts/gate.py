@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sluice.contracts.base import Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
-from sluice.contracts.event import Body, Queue
+from sluice.contracts.event import Body
 from sluice.contracts.ingest import AskedRender, Vertical
 from sluice.contracts.learning.control import Control, Judgement
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
@@ -64,10 +64,8 @@ class GateOptions(SearchOptions):
     memory: AskedMemory = None
 
 
-class GateRequested(GateOptions, Body):
+class GateRequested(GateOptions, Body, queue="query"):
     """An agent asked."""
-
-    queue: ClassVar[Queue | None] = "query"
 
     deadline_at: Moment | None = None
 
@@ -102,10 +100,8 @@ class ProbeSentence(Value):
     """Its cosine to the question, in [-1, 1]; None where the question has no vector, or no cosine changes the plan."""
 
 
-class CoverageProbed(Body):
+class CoverageProbed(Body, queue="gate"):
     """What the local corpus has on the query: everything the gate may know about it, measured once."""
-
-    queue: ClassVar[Queue | None] = "gate"
 
     generation: str | None
     journal_offset: int = 0
@@ -180,7 +176,7 @@ class BudgetState(Value):
     day_tokens_left: LaterCount = None
     run_milliseconds_left: LaterAmount = None
     day_milliseconds_left: LaterAmount = None
-    search_milliseconds_estimate: Annotated[float, Field(ge=0, exclude_if=lambda value: not value)] = 0.0
+    search_milliseconds_estimate: Annotated[float, Field(ge=0, exclude_if=is_empty)] = 0.0
     """How long one search may take, with every fail-over."""
 
     @classmethod
@@ -309,10 +305,8 @@ class Feedback(Value):
     """What the agent made of the answer."""
 
 
-class FeedbackGiven(Feedback, Body):
+class FeedbackGiven(Feedback, Body, queue="gate"):
     """An agent told what became of an answer."""
-
-    queue: ClassVar[Queue | None] = "gate"
 
     @property
     def value(self) -> float | None:

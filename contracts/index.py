@@ -1,14 +1,19 @@
-"""Events of the index and of the answer."""
+"""Events of the index, of the memory and the graph that follow it, and of the answer.
+
+A feature's journal holds the truth on an agent's memory and the corpus's journal that on a graph: their events say what
+of it is to be indexed or read.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sluice.contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Spend
-from sluice.contracts.event import Body, Gap, Queue
+from sluice.contracts.event import Body, Gap
+from sluice.contracts.memory.names import FeatureName, ProjectPath
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import AnswerInsights, CodeSample, PassageInsights
 from sluice.contracts.prompt import Prompt
@@ -16,10 +21,8 @@ from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import GateCheck, Origin, TrustScore
 
 
-class DocumentIndexed(Body):
+class DocumentIndexed(Body, queue="index"):
     """The journal holds these documents up to `journal_offset`. Settled once a published generation covers it."""
-
-    queue: ClassVar[Queue | None] = "index"
 
     document_ids: tuple[str, ...]
     chunk_count: int
@@ -39,10 +42,47 @@ class SnapshotPublished(Body):
     chunk_count: int
 
 
-class AnswerDirected(Body):
-    """Answer the run's question now, from a generation that covers `minimum_journal_offset`."""
+EntryIds = Annotated[tuple[str, ...], Field(max_length=1_000)]
 
-    queue: ClassVar[Queue | None] = "query"
+
+class IterationRecorded(Body, queue="chunk"):
+    """Iterations stand in a feature's journal, to be distilled and indexed. `entry_ids` are entries of it."""
+
+    project: ProjectPath
+    feature: FeatureName
+    entry_ids: EntryIds
+
+
+class LearningChanged(Body, queue="chunk"):
+    """Learnings of a feature were added, edited, reviewed or pruned: the index is to hold them as they stand."""
+
+    project: ProjectPath
+    feature: FeatureName
+    learning_ids: EntryIds
+
+
+class GraphDirected(Body, queue="graph"):
+    """Read these documents into the graph as the index has them at `journal_offset` or later.
+
+    One that the index does not hold leaves the graph. Without documents only the published graph is brought up to date.
+    """
+
+    document_ids: Annotated[tuple[str, ...], Field(max_length=1_000)]
+    journal_offset: Annotated[int, Field(ge=0)]
+
+
+class GraphPublished(Body):
+    """A generation of the graph became current. Who walks it looks at the pointer on disk."""
+
+    generation: str
+    covers: Annotated[int, Field(ge=0)]
+    """Changes of the corpus's graph that it covers."""
+    nodes: Annotated[int, Field(ge=0)]
+    edges: Annotated[int, Field(ge=0)]
+
+
+class AnswerDirected(Body, queue="query"):
+    """Answer the run's question now, from a generation that covers `minimum_journal_offset`."""
 
     minimum_journal_offset: int = 0
     reason: Literal["closed", "deadline"] = "closed"

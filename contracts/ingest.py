@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sluice.contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Allowance, LaterAmount
 from sluice.contracts.document import ChunkBatch, sha256_text
-from sluice.contracts.event import Body, Queue
+from sluice.contracts.event import Body
 from sluice.contracts.operations.forget import Selection
 
 Render = Literal["auto", "always", "never"]
@@ -26,10 +26,8 @@ def _is_web(vertical: object) -> bool:
     return vertical == "web"
 
 
-class SearchDirected(Body):
+class SearchDirected(Body, queue="search"):
     """Search the web for `query`; crawl up to `crawl_pages` of what is found (0: keep snippets only)."""
-
-    queue: ClassVar[Queue | None] = "search"
 
     query: str
     locale: str | None = None
@@ -63,10 +61,8 @@ class SearchResult(Value):
     rank: Annotated[int, Field(ge=1)]
 
 
-class SearchCompleted(Body):
+class SearchCompleted(Body, queue="chunk"):
     """A provider answered. An empty `results` means that it found nothing, never that it failed."""
-
-    queue: ClassVar[Queue | None] = "chunk"
 
     query: str
     provider: str
@@ -81,10 +77,8 @@ class SearchCompleted(Body):
     """What the answer lacks and why, a sentence each: a later page that failed, rows that could not be used."""
 
 
-class CrawlDirected(Body):
+class CrawlDirected(Body, queue="crawl"):
     """Fetch one page. `page_allowance` counts this page and all that its links may lead to."""
-
-    queue: ClassVar[Queue | None] = "crawl"
 
     url: Annotated[str, Field(max_length=4_096)]
     depth: Annotated[int, Field(ge=0)] = 0
@@ -117,10 +111,8 @@ class CrawlDirected(Body):
         return self.model_copy(update=allowances)
 
 
-class PageCrawled(Body):
+class PageCrawled(Body, queue="chunk"):
     """A page was fetched; its raw body is the blob."""
-
-    queue: ClassVar[Queue | None] = "chunk"
 
     url: str
     final_url: str
@@ -154,8 +146,6 @@ class PageCrawled(Body):
 class PageUnchanged(Body):
     """A page was asked for again and is as it was: what the index holds of it stands."""
 
-    queue: ClassVar[Queue | None] = None
-
     url: str
     final_url: str
     depth: int
@@ -166,13 +156,11 @@ class PageUnchanged(Body):
     elapsed_ms: float = 0.0
 
 
-class PageWithdrawn(Body):
+class PageWithdrawn(Body, queue="index"):
     """A page that the index holds asks not to be indexed any more, or is gone: its documents are to be removed.
 
     Removed is only what was fetched up to `seen_at`, and only from `crawl` and `search`: what was handed in stays.
     """
-
-    queue: ClassVar[Queue | None] = "index"
 
     url: str
     document_ids: tuple[str, ...]
@@ -183,8 +171,6 @@ class PageWithdrawn(Body):
 class EgressRefused(Body):
     """Something that a crawl or a search wanted to reach, and may not: once for each target and rule, with a count."""
 
-    queue: ClassVar[Queue | None] = None
-
     purpose: str
     host: str
     port: int
@@ -193,10 +179,8 @@ class EgressRefused(Body):
     count: Annotated[int, Field(ge=1)] = 1
 
 
-class DocumentsSubmitted(Body):
+class DocumentsSubmitted(Body, queue="chunk"):
     """Documents handed in by an agent or an operator; the blob is a `DocumentBatch`."""
-
-    queue: ClassVar[Queue | None] = "chunk"
 
     documents: BlobRef
     document_count: Annotated[int, Field(ge=1)]
@@ -209,10 +193,8 @@ class ChunkFact(Value):
     text_sha256: str
 
 
-class DocumentChunked(Body):
+class DocumentChunked(Body, queue="embed"):
     """Documents were split; the blob is a `ChunkBatch`: as much as is embedded in about a second, or one document."""
-
-    queue: ClassVar[Queue | None] = "embed"
 
     chunks_blob: BlobRef
     document_ids: tuple[str, ...]
@@ -235,14 +217,12 @@ class DocumentChunked(Body):
         )
 
 
-class ChunksPartlyEmbedded(Body):
+class ChunksPartlyEmbedded(Body, queue="embed"):
     """The first `chunk_count` chunks of the batch have their vectors by one model; the embed stage goes on from there.
 
     So a document of any length is embedded in steps of about a second, between which other work has its turn. With
     `chunk_count` 0 the batch is embedded anew: its corpus got another model meanwhile.
     """
-
-    queue: ClassVar[Queue | None] = "embed"
 
     chunks_blob: BlobRef
     vectors_blobs: tuple[BlobRef, ...] = ()
@@ -253,10 +233,8 @@ class ChunksPartlyEmbedded(Body):
     cost_usd: float = 0.0
 
 
-class ChunksEmbedded(Body):
+class ChunksEmbedded(Body, queue="index"):
     """Every chunk of the batch has its vector: `vectors_blob` is float32, row i for chunk i of `chunks_blob`."""
-
-    queue: ClassVar[Queue | None] = "index"
 
     chunks_blob: BlobRef
     vectors_blob: BlobRef
@@ -267,23 +245,19 @@ class ChunksEmbedded(Body):
     cost_usd: float = 0.0
 
 
-class DocumentsRemoved(Body):
+class DocumentsRemoved(Body, queue="index"):
     """An agent or operator asked for documents to be forgotten.
 
     With `erase` nothing of them is to be left, in older versions and generations either; `selection` is what was asked.
     """
-
-    queue: ClassVar[Queue | None] = "index"
 
     document_ids: tuple[str, ...]
     erase: Switch = False
     selection: Annotated[Selection | None, Field(exclude_if=is_none)] = None
 
 
-class ForgetDirected(Body):
+class ForgetDirected(Body, queue="index"):
     """Find the documents that are meant, in the journal and elsewhere, remove them and every trace of them."""
-
-    queue: ClassVar[Queue | None] = "index"
 
     selection: Selection
     keep_out: bool
@@ -292,10 +266,8 @@ class ForgetDirected(Body):
     note: str = ""
 
 
-class ErasureDirected(Body):
+class ErasureDirected(Body, queue="index"):
     """Remove what is left of forgotten documents outside the index: known pages, raw pages, batches of chunks."""
-
-    queue: ClassVar[Queue | None] = "index"
 
     document_ids: tuple[str, ...]
     selection: Selection

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import AliasChoices, Field
 
-from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
+from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.document import Provenance, Scalar
 from sluice.contracts.graph.retrieval import GraphPath, GraphUse
 from sluice.contracts.prompt import Prompt, PromptName
@@ -57,16 +57,12 @@ def _no_filters() -> Filters:
     return _NO_FILTERS
 
 
-def _is_empty(value: object) -> bool:
-    return not value
-
-
 def _is_true(value: object) -> bool:
     return value is True
 
 
-Names = Annotated[tuple[str, ...], Field(exclude_if=_is_empty)]
-LaterNumber = Annotated[int, Field(ge=0, exclude_if=_is_empty)]
+Names = Annotated[tuple[str, ...], Field(exclude_if=is_empty)]
+LaterNumber = Annotated[int, Field(ge=0, exclude_if=is_empty)]
 """Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
 
 
@@ -83,7 +79,7 @@ class SearchOptions(Value):
     diversity: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """How much a result's difference from those before it counts against its relevance (maximal marginal relevance):
     0 orders by relevance alone, 1 by difference alone. None takes the configured default."""
-    neighbours: Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)] = 0
+    neighbours: Annotated[int, Field(ge=0, le=3, exclude_if=is_empty)] = 0
     """How many chunks before and as many behind a found one, of the same document, are given with it."""
     max_per_domain: Annotated[int | None, Field(ge=0, le=200, exclude_if=is_none)] = None
     """The most results of one host; of what has no host, of one document. 0 for no cap, None for the configured one."""
@@ -173,13 +169,13 @@ class RetrievalMetadata(Value):
     budget_dropped: int = 0
     duplicates_dropped: LaterNumber = 0
     domain_dropped: LaterNumber = 0
-    reranked: Annotated[bool, Field(exclude_if=_is_empty)] = False
-    rerank_failure: Annotated[str | None, Field(exclude_if=is_none)] = None
-    rerank_asked: Annotated[bool, Field(exclude_if=_is_empty)] = False
-    embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
-    trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=_is_empty)] = ()
+    reranked: Switch = False
+    rerank_failure: LaterText = None
+    rerank_asked: Switch = False
+    embedder_down: LaterText = None
+    trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=is_empty)] = ()
     """One for each chunk, in their order."""
-    checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=_is_empty)] = ()
+    checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=is_empty)] = ()
     """What the gates over the whole retrieval say: source trust, poisoning."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """That of the best passage found; None where it was not judged."""

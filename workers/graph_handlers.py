@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sluice.contracts.event import Event
-from sluice.contracts.graph.events import GraphDirected, GraphPublished
+from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.steps.graph.publish import publish_rows

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.contracts.event import Event
-from sluice.contracts.memory.events import IterationRecorded, LearningChanged
+from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.outcome import Outcome
 from sluice.workers.steps.memory import MemoryIndexing, require_own_corpus
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from sluice.contracts.base import CorpusName, Moment, Value, is_none
+from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_none
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 from sluice.contracts.graph.retrieval import GraphPath
 
@@ -25,7 +25,7 @@ class CypherRequest(Value):
     limit: Annotated[int, Field(ge=1, le=10_000)] = 100
     """The most rows; a smaller LIMIT of the query's own counts."""
     timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 5.0
-    server: Annotated[bool, Field(exclude_if=lambda server: not server)] = False
+    server: Switch = False
     """Whether the instance's Neo4j or Memgraph is asked, in place of the published file."""
 
     @field_validator("parameters", mode="before")
@@ -64,9 +64,9 @@ class NodeView(Value):
     id: str
     label: NodeLabel
     name: str
-    path: Annotated[str | None, Field(exclude_if=is_none)] = None
-    url: Annotated[str | None, Field(exclude_if=is_none)] = None
-    title: Annotated[str | None, Field(exclude_if=is_none)] = None
+    path: LaterText = None
+    url: LaterText = None
+    title: LaterText = None
 
 
 class NeighbourView(Value):
@@ -112,9 +112,9 @@ class NearDocument(Value):
     """A document near to a question: `score` is the cosine of the two, in [-1, 1]."""
 
     document_id: str
-    path: Annotated[str | None, Field(exclude_if=is_none)] = None
-    url: Annotated[str | None, Field(exclude_if=is_none)] = None
-    title: Annotated[str | None, Field(exclude_if=is_none)] = None
+    path: LaterText = None
+    url: LaterText = None
+    title: LaterText = None
     score: float
 
 
@@ -123,9 +123,9 @@ class NearLink(Value):
 
     from_document_id: str
     document_id: str
-    path: Annotated[str | None, Field(exclude_if=is_none)] = None
-    url: Annotated[str | None, Field(exclude_if=is_none)] = None
-    title: Annotated[str | None, Field(exclude_if=is_none)] = None
+    path: LaterText = None
+    url: LaterText = None
+    title: LaterText = None
     names: tuple[str, ...]
     shared: int
 
@@ -160,7 +160,7 @@ class GraphStatus(Value):
     """Changes that the file of the Cypher engine covers; None where there is none."""
     server_version: Annotated[int | None, Field(exclude_if=is_none)] = None
     """Changes that the graph server was fed up to; None where there is none, it never was, or it does not answer."""
-    problem: Annotated[str | None, Field(exclude_if=is_none)] = None
+    problem: LaterText = None
 
     @property
     def behind(self) -> int:

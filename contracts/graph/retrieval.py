@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import Field
 
-from sluice.contracts.base import Value, is_none
+from sluice.contracts.base import Switch, Value, is_none
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 
 
@@ -19,7 +19,7 @@ class PathStep(Value):
     """
 
     edge: EdgeType
-    is_reverse: Annotated[bool, Field(exclude_if=lambda reverse: not reverse)] = False
+    is_reverse: Switch = False
     origin: Origin
     label: NodeLabel
     name: str

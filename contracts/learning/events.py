@@ -6,7 +6,7 @@ it. The other events are of responses that are judged: a share of those that age
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -91,10 +91,8 @@ class RolloutChanged(Body):
 Supported = Annotated[float | None, Field(ge=0, le=1)]
 
 
-class ResponseJudgementDirected(Body):
+class ResponseJudgementDirected(Body, queue="query"):
     """The response of the feedback that caused this is to be judged against the passages of the run's answer."""
-
-    queue: ClassVar[Queue | None] = "query"
 
 
 class ResponseJudged(Body):

@@ -26,7 +26,20 @@ MOST_PER_SECOND = 250.0
 Note = Annotated[str, Field(max_length=1_000)]
 
 
-class DeadLetterFilter(Value):
+class CorporaFilter(Value):
+    """A filter that can be narrowed to the corpora that a caller may see."""
+
+    corpora: tuple[CorpusName, ...] | None = None
+
+    def within(self, allowed: frozenset[str] | None) -> Self:
+        """The same, but of these corpora alone; None: all. What belongs to no corpus is left out then."""
+        if allowed is None:
+            return self
+        chosen = allowed if self.corpora is None else allowed & set(self.corpora)
+        return self.model_copy(update={"corpora": tuple(sorted(chosen))})
+
+
+class DeadLetterFilter(CorporaFilter):
     """Which dead letters: those that meet everything given. `since` and `until` are about when one was last seen."""
 
     stage: Queue | None = None
@@ -34,17 +47,9 @@ class DeadLetterFilter(Value):
     kind: str | None = None
     fingerprint: str | None = None
     run_id: str | None = None
-    corpora: tuple[CorpusName, ...] | None = None
     since: Moment | None = None
     until: Moment | None = None
     status: DeadLetterStatus | Literal["any"] = "parked"
-
-    def within(self, allowed: frozenset[str] | None) -> Self:
-        """The same, but of these corpora alone; None: all. A letter that is no event is of none."""
-        if allowed is None:
-            return self
-        chosen = allowed if self.corpora is None else allowed & set(self.corpora)
-        return self.model_copy(update={"corpora": tuple(sorted(chosen))})
 
 
 class DeadLetterPage(DeadLetterFilter):

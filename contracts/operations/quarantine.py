@@ -5,12 +5,12 @@ The negative list (`Forgotten`) keeps out what was forgotten on request.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sluice.contracts.base import CorpusName, Moment, Value
-from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.contracts.operations.dead_letters import CorporaFilter, OperatorAction
 from sluice.contracts.trust import Finding, Origin
 
 QuarantineState = Literal["held", "released", "purged"]
@@ -20,22 +20,14 @@ MOST_HELD_AT_ONCE = 1_000
 """Chunks that one answer lists."""
 
 
-class QuarantineFilter(Value):
+class QuarantineFilter(CorporaFilter):
     """Which chunks: those that meet everything given."""
 
-    corpora: tuple[CorpusName, ...] | None = None
     rule: str | None = None
     state: QuarantineState | Literal["any"] = "held"
     url_prefix: str | None = None
     document_id: str | None = None
     run_id: str | None = None
-
-    def within(self, allowed: frozenset[str] | None) -> Self:
-        """The same, but of these corpora alone; None: all."""
-        if allowed is None:
-            return self
-        chosen = allowed if self.corpora is None else allowed & set(self.corpora)
-        return self.model_copy(update={"corpora": tuple(sorted(chosen))})
 
 
 class QuarantinePage(QuarantineFilter):

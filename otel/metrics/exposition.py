@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,14 +58,21 @@ def forget_process(process_id: int) -> None:
         exemplar_file(Path(shared), process_id).unlink(missing_ok=True)
 
 
+@cache
+def sentences() -> dict[str, str]:
+    """What each metric counts, by its declared name: read for a reader, as who counts needs none of it."""
+    return tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
+
+
 class _Exposed:
     """The metrics of all processes and the gauges that follow from them; each is read once."""
 
     def collect(self) -> Iterator[Metric]:
-        families = list(self._counted())
+        families, said = list(self._counted()), sentences()
         shared = _shared_directory()
         exemplars = read_exemplars(Path(shared)) if shared else {}
         for family in families:
+            family.documentation = said.get(family.name) or said.get(f"{family.name}_total", "")
             if exemplars:
                 add_exemplars(family, exemplars)
             yield family
@@ -93,22 +102,14 @@ DAY_SECONDS = 86_400.0
 STEP_SECONDS = 60.0
 """Between two moments whose sums are kept: a day has 1,440 of them, about 2 MB."""
 
-WINDOWED = {
-    "sluice_external_search_error_rate": "Share of the calls of a search provider that failed in the last 15 minutes; "
-    "0 where none was called.",
-    "sluice_crawler_success_rate": "Share of the pages asked for in the last 15 minutes, without those that a rule "
-    "refused, that were not missed; 1 where none was asked for.",
-    "sluice_external_search_cost_usd": "US dollars that the searches of the last 24 hours cost, by what the providers "
-    "answered.",
-    "sluice_average_document_age_seconds": "Mean age of the documents that the answers of the last 24 hours cite, by "
-    "the gate's profile.",
-}
-LABELS |= {
+WINDOWED: dict[str, tuple[str, ...]] = {
     "sluice_external_search_error_rate": ("provider",),
     "sluice_crawler_success_rate": (),
     "sluice_external_search_cost_usd": ("provider",),
     "sluice_average_document_age_seconds": ("profile",),
 }
+"""The gauges of one reader, which follow from counters, with their labels."""
+LABELS |= WINDOWED
 
 
 class Key(NamedTuple):
@@ -211,8 +212,8 @@ def _success(sums: Sums) -> dict[str, float]:
 
 
 def _gauge(name: str, values: dict[str, float]) -> Metric:
-    labels = LABELS[name]
-    family = GaugeMetricFamily(name, WINDOWED[name], labels=labels)
+    labels = WINDOWED[name]
+    family = GaugeMetricFamily(name, sentences()[name], labels=labels)
     for label, value in values.items():
         family.add_metric([label] if labels else [], value)
     return family

@@ -107,22 +107,22 @@ class TracedHistogram(Histogram):
         super().observe(amount, exemplar or current_exemplar())
 
 
-def counter(declared: str, sentence: str) -> Counter:
+def counter(declared: str) -> Counter:
     """Something that only grows; its name ends in `_total`. `declared` is as PromQL has it: `name{label,label}`."""
     name, labels = _declare(declared)
-    return Counter(name, sentence, labels, registry=REGISTRY)
+    return Counter(name, "", labels, registry=REGISTRY)
 
 
-def gauge(declared: str, sentence: str) -> Gauge:
+def gauge(declared: str) -> Gauge:
     """A figure that one process measures for all: the newest value of a living process counts."""
     name, labels = _declare(declared)
-    return Gauge(name, sentence, labels, registry=REGISTRY, multiprocess_mode="livemostrecent")
+    return Gauge(name, "", labels, registry=REGISTRY, multiprocess_mode="livemostrecent")
 
 
-def histogram(declared: str, sentence: str, buckets: tuple[float, ...]) -> Histogram:
+def histogram(declared: str, buckets: tuple[float, ...]) -> Histogram:
     """How figures are distributed, counted in `buckets`."""
     name, labels = _declare(declared)
-    return TracedHistogram(name, sentence, labels, registry=REGISTRY, buckets=buckets)
+    return TracedHistogram(name, "", labels, registry=REGISTRY, buckets=buckets)
 
 
 def _declare(declared: str) -> tuple[str, tuple[str, ...]]:

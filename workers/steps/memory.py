@@ -10,8 +10,8 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
 from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Event
+from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
-from sluice.contracts.memory.events import IterationRecorded, LearningChanged
 from sluice.contracts.outcome import Done, Next
 from sluice.gate.budget import fit_within
 from sluice.ingest.embed.batching import Portion, in_portions

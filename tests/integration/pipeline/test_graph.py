@@ -10,8 +10,8 @@ import pytest
 
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.document import document_id_for
-from sluice.contracts.graph.events import GraphDirected, GraphPublished
 from sluice.contracts.graph.model import DocumentRow, EdgeType, Node, NodeLabel, Origin, document_node
+from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.operations.forget import Selection
 from sluice.graph.generations.publish import Generation, current, verified

@@ -9,8 +9,7 @@ import pytest
 from sluice.contracts.errors import Fenced, NotFound
 from sluice.contracts.event import Event, Gap
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.graph.events import GraphDirected
-from sluice.contracts.index import AnswerDirected, DocumentIndexed, RunFinished
+from sluice.contracts.index import AnswerDirected, DocumentIndexed, GraphDirected, RunFinished
 from sluice.contracts.ingest import PageUnchanged
 from sluice.contracts.outcome import DeadLetter, Done, Next
 from sluice.ledger.retention import Pruning

@@ -11,6 +11,7 @@ from socket import socket
 from bench.demo.metric_names import metric_names
 from sluice.otel import metrics
 from sluice.otel.environment import fresh_metrics_dir
+from sluice.otel.metrics.registry import LABELS
 from tests.support.repository import REPOSITORY
 
 _PROCESS = """
@@ -86,7 +87,10 @@ def test_every_metric_is_explained_and_every_name_ends_as_its_kind_demands() -> 
     names = metric_names()
     assert {"sluice_gate_decision_total", "sluice_query_seconds_bucket", "sluice_stage_ready"} <= names
     assert all(name.startswith("sluice_") for name in names)
-    assert all(metric.documentation.endswith(".") for metric in metrics.REGISTRY.collect())
+    said = metrics.sentences()
+    assert said.keys() == LABELS.keys()
+    assert all(sentence.endswith(".") for sentence in said.values())
+    assert f"# HELP sluice_stage_ready {said['sluice_stage_ready']}".encode() in metrics.render_metrics()
 
 
 def test_one_process_alone_renders_its_figures() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import Forbidden, NotFound, Overloaded
 from sluice.contracts.event import Body
+from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.memory.api import (
     IterationAccepted,
@@ -29,7 +30,6 @@ from sluice.contracts.memory.api import (
     Recall,
     StreamFormat,
 )
-from sluice.contracts.memory.events import IterationRecorded, LearningChanged
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.contracts.outcome import Next
 from sluice.memory.find import make_status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sluice.contracts.graph.events import GraphDirected
+from sluice.contracts.index import GraphDirected
 from sluice.memory.qdrant_schema import COLLECTION_NAME
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from sluice_client.models.answers import Defence, Finding
 
 
 class DeadLetterFilter(Model):  # Which dead letters: those that meet everything given
+    corpora: list[str] | None = None
     stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str | None = None
     reason: Literal['exhausted', 'poison', 'malformed', 'unroutable', 'policy', 'timeout', 'discarded'] | str | None = None
     kind: str | None = None
     fingerprint: str | None = None
     run_id: str | None = None
-    corpora: list[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
     status: Literal['parked', 'replayed', 'purged'] | str | Literal['any'] | str = 'parked'
