@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -34,8 +33,6 @@ from sluice.index.journal.records import decode_record
 from sluice.index.journal.tail import JournalTail
 from sluice.index.local.memory_segment import FieldLengths, MemorySegments
 
-_FIRST_LOOK_SECONDS = 0.002
-_LONGEST_LOOK_SECONDS = 0.05
 _LOST_POINTER = "CURRENT"
 
 
@@ -98,23 +95,10 @@ class Follower:
             self._catch_up()
         return self._served
 
-    def covering(self, journal_offset: int, timeout_seconds: float) -> View | None:
-        """The latest view, once it covers the offset. Raises `Unavailable` when that takes too long."""
-        deadline = time.monotonic() + timeout_seconds
-        look_seconds = _FIRST_LOOK_SECONDS
-        while True:
-            served = self.latest()
-            covered = served.journal_offset if served else 0
-            if covered >= journal_offset:
-                return served
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Unavailable(
-                    f"corpus {self._layout.corpus} covers journal offset {covered}, not yet {journal_offset}"
-                )
-            with self._swapped:
-                self._swapped.wait(min(look_seconds, left))
-            look_seconds = min(2 * look_seconds, _LONGEST_LOOK_SECONDS)
+    def wait_for_swap(self, seconds: float) -> None:
+        """Wait until another view is served, at most so long."""
+        with self._swapped:
+            self._swapped.wait(seconds)
 
     def close(self) -> None:
         """Unpin the served generation. Queries must have ended."""

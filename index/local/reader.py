@@ -22,7 +22,7 @@ from sluice.index.journal.records import Vectors
 from sluice.index.local.follower import Follower
 from sluice.index.search.candidates import select_candidates
 from sluice.index.search.chunk_source import SegmentChunkSource
-from sluice.index.search.filters import FilterMasks, has_conditions
+from sluice.index.search.filters import find_masks, has_conditions
 from sluice.index.search.fusion import RankedCandidates
 from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
@@ -71,7 +71,6 @@ class IndexReader(CorpusReader[View]):
     ) -> None:
         super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds)
         self._graph = graph
-        self._masks = FilterMasks()
         self._latest_candidates = LatestCandidates()
         self._layout = CorpusLayout(root, corpus)
         self._follower = Follower(self._layout, verify_on_open, on_fallback, settings.max_recent_chunks)
@@ -107,8 +106,8 @@ class IndexReader(CorpusReader[View]):
     def _latest(self) -> View | None:
         return self._follower.latest()
 
-    def _await(self, journal_offset: int) -> View | None:
-        return self._follower.covering(journal_offset, self._reload_timeout_seconds)
+    def _pause(self, seconds: float) -> None:
+        self._follower.wait_for_swap(seconds)
 
     def _find(
         self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
@@ -131,4 +130,4 @@ class IndexReader(CorpusReader[View]):
         return add_reached(found, known, view, search, self._settings), known
 
     def _search(self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters) -> Search:
-        return Search(text, vector, strategy, self._masks.over(view, filters), has_conditions(filters))
+        return Search(text, vector, strategy, find_masks(view, filters), has_conditions(filters))

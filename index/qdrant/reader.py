@@ -8,12 +8,10 @@ Qdrant retrieves candidates; all that follows is the same code as for a local co
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import datetime
 
 from sluice.contracts.document import TrustScorer
-from sluice.contracts.errors import Unavailable
 from sluice.contracts.retrieval import Filters, Strategy
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.journal.records import Vectors
@@ -25,9 +23,6 @@ from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.rerank.base import Reranker
 from sluice.index.settings import QuerySettings
 
-_FIRST_LOOK_SECONDS = 0.005
-_LONGEST_LOOK_SECONDS = 0.2
-
 
 class QdrantReader(CorpusReader[QdrantView]):
     """Searches one corpus. Sends nothing to the engine before its first use. Safe for threads.
@@ -37,6 +32,7 @@ class QdrantReader(CorpusReader[QdrantView]):
 
     engine = "qdrant"
     no_graph = "the engine qdrant does not search by the graph"
+    look_seconds = 0.005, 0.2
 
     def __init__(
         self,
@@ -57,20 +53,6 @@ class QdrantReader(CorpusReader[QdrantView]):
     def _latest(self) -> QdrantView | None:
         state = parse_state(self._collection.payload(STATE_ID), self._corpus)
         return QdrantView(self._collection, state, self._settings) if state else None
-
-    def _await(self, journal_offset: int) -> QdrantView | None:
-        deadline = time.monotonic() + self._reload_timeout_seconds
-        look_seconds = _FIRST_LOOK_SECONDS
-        while True:
-            view = self._latest()
-            covered = view.state.journal_offset if view else 0
-            if covered >= journal_offset:
-                return view
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Unavailable(f"corpus {self._corpus} covers journal offset {covered}, not yet {journal_offset}")
-            time.sleep(min(look_seconds, left))
-            look_seconds = min(2 * look_seconds, _LONGEST_LOOK_SECONDS)
 
     def _find(
         self, view: QdrantView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int

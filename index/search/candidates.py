@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from sluice.contracts.document import Chunk, TrustScorer, sha256_text
 from sluice.contracts.domains import parse_host
@@ -19,8 +20,8 @@ from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.search.chunk_source import ChunkSource
 from sluice.index.search.echoes import EchoDetector
 from sluice.index.search.fusion import Candidate
-from sluice.index.search.near_duplicates import DistinctTexts, Signatures
-from sluice.index.search.rerank.base import KeepOrder, Reranker
+from sluice.index.search.near_duplicates import DistinctTexts
+from sluice.index.search.rerank.base import Reranker
 from sluice.index.settings import QuerySettings
 
 DEEPER = 4
@@ -28,6 +29,8 @@ DEEPER = 4
 MOST_CANDIDATES = 1_000
 """How deep a search goes because of duplicates and capped domains: a bound on the cost of a mirrored site."""
 
+Reason = Literal["guard", "trust", "duplicates", "domain"]
+"""Why a candidate was dropped."""
 CLEARLY_MORE_TRUST = 0.1
 """Difference of trust from which the less trusted of two copies gives way: more than four months of age make."""
 
@@ -51,18 +54,16 @@ class CandidateSelection:
     """The candidates that may become results, in fused order, and how many others were dropped for which reason."""
 
     candidates: list[SelectedCandidate] = field(default_factory=list)
-    guard_dropped: int = 0
-    trust_dropped: int = 0
-    duplicates_dropped: int = 0
-    domain_dropped: int = 0
+    dropped: Counter[Reason] = field(default_factory=Counter)
     echo_count: int = 0
 
     def needs_more(self, top_k: int, depth: int, found: int) -> bool:
         """Whether a deeper search may fill the list: the last one `found` all of its `depth`, and too few remain."""
         if sum(not one.is_echo for one in self.candidates) >= top_k or found < depth:
             return False
-        repeats = self.duplicates_dropped + self.domain_dropped + self.echo_count
-        return self.trust_dropped + self.guard_dropped > 0 or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
+        repeats = self.dropped["duplicates"] + self.dropped["domain"] + self.echo_count
+        is_unfit = self.dropped["trust"] + self.dropped["guard"] > 0
+        return is_unfit or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
 
 
 def select_candidates(
@@ -71,27 +72,27 @@ def select_candidates(
     """Select the best candidates that are trusted, distinct and within the domain cap: as many as later steps use."""
     selection = CandidateSelection()
     selected = selection.candidates
-    distinct = DistinctTexts(ranking.duplicate_threshold(query), ranking.signatures)
+    distinct = DistinctTexts(ranking.duplicate_threshold(query))
     cap = DomainCap(ranking.max_per_domain(query))
     wanted = len(ranked) if ranking.diversity(query) else max(query.top_k, ranking.rerank_depth(query))
     for candidate, facts, chunk, is_echo in _read_echoes_last(source, query.query, ranked):
         selection.echo_count += is_echo
         if is_blocked(chunk):
-            selection.guard_dropped += 1
+            selection.dropped["guard"] += 1
             continue
         trust = ranking.trust.score(facts.url, facts.provenance, chunk.chunk_id, now) if ranking.trust else None
         if trust and trust.score < query.trust_threshold:
-            selection.trust_dropped += 1
-        elif (duplicate := distinct.find_duplicate(chunk.chunk_id, chunk.text)) is not None:
-            selected[duplicate] = _join_copies(
-                selected[duplicate], SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo)
-            )
-            selection.duplicates_dropped += 1
+            selection.dropped["trust"] += 1
+            continue
+        one = SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo)
+        if (duplicate := distinct.find_duplicate(chunk.text)) is not None:
+            selected[duplicate] = _join_copies(selected[duplicate], one)
+            selection.dropped["duplicates"] += 1
         elif not cap.admit(facts):
-            selection.domain_dropped += 1
+            selection.dropped["domain"] += 1
         else:
-            distinct.keep(chunk.chunk_id, chunk.text)
-            selected.append(SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo))
+            distinct.keep(chunk.text)
+            selected.append(one)
             if len(selected) == wanted:
                 break
     return selection
@@ -157,13 +158,8 @@ class Ranking:
     settings: QuerySettings
     trust: TrustScorer | None = None
     """None: every source is trusted fully."""
-    reranker: Reranker = field(default_factory=KeepOrder)
-    signatures: Signatures = field(default_factory=Signatures)
-
-    @classmethod
-    def of(cls, settings: QuerySettings, reranker: Reranker | None = None, trust: TrustScorer | None = None) -> Ranking:
-        """The options of the settings."""
-        return cls(settings, trust, reranker or KeepOrder())
+    reranker: Reranker | None = None
+    """None: the order of fusion stays."""
 
     def trusts(self, facts: DocumentFacts, chunk: Chunk, now: datetime, threshold: float) -> bool:
         """Whether the source of a chunk is trusted at least by `threshold`."""
@@ -173,7 +169,7 @@ class Ranking:
 
     def rerank_depth(self, query: Query) -> int:
         """How many candidates the reranker wants to see for this query."""
-        return self.reranker.depth if query.rerank else 0
+        return self.reranker.depth if self.reranker and query.rerank else 0
 
     def diversity(self, query: Query) -> float:
         """The query's; 0 without one. On SQuAD's questions every weight cost nDCG@10 (0.1: 0.001, 0.3: 0.008)."""

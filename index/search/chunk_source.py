@@ -18,6 +18,7 @@ from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.document import Chunk, PageLink
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.trust import Inspection
+from sluice.index.generations.view import View
 from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
 from sluice.index.segments.segment import Segment
@@ -39,18 +40,10 @@ class ChunkSource(Protocol):
         ...
 
 
-class Located(Protocol):
-    """A view of a corpus in segments."""
-
-    def locate(self, number: int) -> tuple[Segment, int]:
-        """The segment and row of a chunk number. Raises `Corrupted` when it is in none."""
-        ...
-
-
 class SegmentChunkSource:
     """The chunks of one view of a corpus in segments."""
 
-    def __init__(self, view: Located) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:

@@ -1,12 +1,9 @@
 """Filters as masks: which rows of a segment a query may find, computed before anything is ranked.
 
-Segments are immutable, so a segment's mask for a filter is computed once and cached.
+Segments are immutable, so a segment's mask for a filter is computed once and kept with it.
 """
 
 from __future__ import annotations
-
-import threading
-from collections import OrderedDict
 
 import numpy as np
 
@@ -18,45 +15,31 @@ from sluice.index.journal.document_facts import DocumentFacts, document_key
 from sluice.index.segments.segment import Mask, Segment
 
 _NO_CONDITION = Filters()
-_MAX_MASKS = 256
-"""Masks cached per reader: a megabyte for ten segments of 100k chunks under one filter."""
+_MOST_MASKS = 32
+"""Masks kept with a segment, each a byte a chunk."""
 
 
-class FilterMasks:
-    """A least-recently-used cache of masks by segment and filter. Safe for threads."""
+def find_masks(view: View, filters: Filters) -> Masks:
+    """Find for each segment the mask of live rows that meet every condition; None where all do."""
+    if not has_conditions(filters):
+        return view.live_masks()
+    name = filters.model_dump_json()
+    return [_find_mask(part, filters, name) for part in view.parts]
 
-    def __init__(self) -> None:
-        self._masks: OrderedDict[tuple[str, str], Mask] = OrderedDict()
-        self._mutex = threading.Lock()
 
-    def over(self, generation: View, filters: Filters) -> Masks:
-        """For each segment the mask of live rows that meet every condition; None where all do."""
-        if not has_conditions(filters):
-            return generation.live_masks()
-        wanted = filters.model_dump_json()
-        return [self._of_part(part, filters, wanted) for part in generation.parts]
-
-    def _of_part(self, part: Part, filters: Filters, wanted: str) -> Mask:
-        allowed = self._of_segment(part.segment, filters, wanted)
-        return allowed if part.alive is None else allowed & part.alive
-
-    def _of_segment(self, segment: Segment, filters: Filters, wanted: str) -> Mask:
-        key = (segment.name, wanted)
-        with self._mutex:
-            if key in self._masks:
-                self._masks.move_to_end(key)
-                return self._masks[key]
-        mask = find_matching_rows(segment, filters)
-        with self._mutex:
-            self._masks[key] = mask
-            while len(self._masks) > _MAX_MASKS:
-                self._masks.popitem(last=False)
-        return mask
+def _find_mask(part: Part, filters: Filters, name: str) -> Mask:
+    masks = part.segment.masks
+    mask = masks.get(name)
+    if mask is None:
+        if len(masks) >= _MOST_MASKS:
+            masks.clear()
+        mask = masks[name] = find_matching_rows(part.segment, filters)
+    return mask if part.alive is None else mask & part.alive
 
 
 def has_conditions(filters: Filters) -> bool:
     """Whether the filters have any condition."""
-    return any(getattr(filters, name) not in (None, (), {}) for name in filters.model_fields_set)
+    return filters != _NO_CONDITION
 
 
 def find_matching_rows(segment: Segment, filters: Filters) -> Mask:

@@ -16,14 +16,15 @@ words: of unrelated ones none of 3,000 shared a probe; of those with two words c
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 SHINGLE_WORDS = 3
 PERMUTATIONS = 128
 _SEED = 1
 PROBE_CHARACTERS = 20
-MOST_SIGNATURES = 10_000
-"""Signatures kept from one query to the next, about 1 kB each."""
+MOST_SIGNATURES = 5_000
+"""Signatures kept from one query to the next, about 1 kB each, and the text."""
 
 
 class Signature(Protocol):
@@ -34,54 +35,30 @@ class Signature(Protocol):
         ...
 
 
-class Signatures:
-    """A cache of signatures by chunk id, computed when they are first needed. Safe for threads."""
-
-    def __init__(self, most: int = MOST_SIGNATURES) -> None:
-        self._most = most
-        self._known: dict[str, Signature] = {}
-
-    def __len__(self) -> int:
-        """How many are cached."""
-        return len(self._known)
-
-    def of(self, chunk_id: str, text: str) -> Signature:
-        """The signature of the chunk's text."""
-        signature = self._known.get(chunk_id)
-        if signature is None:
-            if len(self._known) >= self._most:
-                self._known = {}
-            signature = self._known[chunk_id] = compute_signature(text)
-        return signature
-
-
 class DistinctTexts:
     """The texts of one query's results, without those that repeat an earlier one.
 
     `threshold` is a Jaccard index in (0, 1]; 0 takes every text for distinct.
     """
 
-    def __init__(self, threshold: float, signatures: Signatures) -> None:
+    def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._signatures = signatures
         self._positions: dict[str, int] = {}
-        self._ids: list[str] = []
         self._first_halves = self._middles = self._last_halves = ""
 
-    def find_duplicate(self, chunk_id: str, text: str) -> int | None:
+    def find_duplicate(self, text: str) -> int | None:
         """The position, among the texts kept so far, of the one that this text repeats; None where it is distinct."""
         if not self._threshold:
             return None
         equal = self._positions.get(text)
         if equal is not None:
             return equal
-        return self._near(chunk_id, text) if self._shares_a_probe(text) else None
+        return self._near(text) if self._shares_a_probe(text) else None
 
-    def keep(self, chunk_id: str, text: str) -> None:
+    def keep(self, text: str) -> None:
         """Keep a text, so that later ones are compared with it."""
         if self._threshold:
-            self._positions[text] = len(self._ids)
-            self._ids.append(chunk_id)
+            self._positions[text] = len(self._positions)
             line, quarter = text.replace("\n", " "), len(text) // 4
             self._first_halves += line[: 2 * quarter]
             self._middles += line[quarter : 3 * quarter]
@@ -95,13 +72,14 @@ class DistinctTexts:
         first, middle, last = extract_probes(text)
         return first in self._first_halves or middle in self._middles or last in self._last_halves
 
-    def _near(self, chunk_id: str, text: str) -> int | None:
+    def _near(self, text: str) -> int | None:
         """Compare with every kept text, which is cheaper than looking for the probes in each."""
-        signature = self._signatures.of(chunk_id, text)
-        for position, (kept, kept_id) in enumerate(zip(self._positions, self._ids, strict=True)):
-            if signature.jaccard(self._signatures.of(kept_id, kept)) >= self._threshold:
-                return position
-        return None
+        signature = compute_signature(text)
+        near = (place for kept, place in self._positions.items() if self._is_near(signature, kept))
+        return next(near, None)
+
+    def _is_near(self, signature: Signature, kept: str) -> bool:
+        return signature.jaccard(compute_signature(kept)) >= self._threshold
 
 
 def extract_probes(text: str) -> tuple[str, str, str]:
@@ -114,8 +92,9 @@ def extract_probes(text: str) -> tuple[str, str, str]:
     )
 
 
+@lru_cache(maxsize=MOST_SIGNATURES)
 def compute_signature(text: str) -> Signature:
-    """The MinHash signature of the text's shingles, case and white space aside."""
+    """The MinHash signature of the text's shingles, case and white space aside; the latest are kept."""
     from rensa import RMinHash
 
     signature: Signature = RMinHash(PERMUTATIONS, _SEED)

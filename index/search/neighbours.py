@@ -84,11 +84,6 @@ class Place(NamedTuple):
         return self.start + max(offset, self.skipped)
 
 
-def join_texts(chunks: Sequence[Chunk]) -> str:
-    """Join the chunks' texts in reading order; what a chunk repeats of the one before appears once."""
-    return join_with_places(chunks)[0]
-
-
 def join_with_places(chunks: Sequence[Chunk]) -> tuple[str, list[Place]]:
     """The joined text, and where in it each chunk's text begins."""
     text, places = chunks[0].text, [Place(0)]

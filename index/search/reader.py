@@ -27,7 +27,7 @@ from sluice.index.search.fusion import CANDIDATES, RankedCandidates
 from sluice.index.search.graph_reach import Expanded
 from sluice.index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
 from sluice.index.search.rerank.base import Reranker
-from sluice.index.search.select import NOTHING, Selection, make_metadata, select_results
+from sluice.index.search.select import NOTHING, Selection, select_results
 from sluice.index.settings import QuerySettings
 
 RELOAD_TIMEOUT_SECONDS = 10.0
@@ -78,6 +78,8 @@ class CorpusReader(ABC, Generic[SomeView]):
     engine: ClassVar[Literal["local", "qdrant"]]
     no_graph: ClassVar[str] = ""
     """Why the engine does not search by the graph; empty where it does."""
+    look_seconds: ClassVar[tuple[float, float]] = (0.002, 0.05)
+    """The first and the longest pause between two looks for a view that covers an offset."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         self._corpus = corpus
         self._settings = settings
         self._reload_timeout_seconds = reload_timeout_seconds
-        self._ranking = Ranking.of(settings, reranker, trust)
+        self._ranking = Ranking(settings, trust, reranker)
         self._clock = clock
         self._pinned: tuple[SomeView | None] | None = None
 
@@ -99,9 +101,9 @@ class CorpusReader(ABC, Generic[SomeView]):
     def _latest(self) -> SomeView | None:
         """The view to search now; None before the first generation."""
 
-    @abstractmethod
-    def _await(self, journal_offset: int) -> SomeView | None:
-        """The latest view, once it covers the offset. Raises `Unavailable` when that takes too long."""
+    def _pause(self, seconds: float) -> None:
+        """Wait before the next look for a newer view; less where one comes."""
+        time.sleep(seconds)
 
     @abstractmethod
     def _find(
@@ -281,12 +283,21 @@ class CorpusReader(ABC, Generic[SomeView]):
         return view.coverage if view else Coverage(self._corpus, "", 0, 0, 0, None, None)
 
     def _covering(self, journal_offset: int) -> SomeView | None:
-        if self._pinned is None:
-            return self._await(journal_offset)
-        covered = self._coverage().journal_offset
-        if covered < journal_offset:
-            raise Unavailable(f"the pinned view covers journal offset {covered}, not {journal_offset}")
-        return self._pinned[0]
+        """The view to search, once it covers the offset. Raises `Unavailable` when that takes too long."""
+        deadline = time.monotonic() + self._reload_timeout_seconds
+        look_seconds, longest_look_seconds = self.look_seconds
+        while True:
+            view = self.current_view()
+            covered = view.coverage.journal_offset if view else 0
+            if covered >= journal_offset:
+                return view
+            if self._pinned:
+                raise Unavailable(f"the pinned view covers journal offset {covered}, not {journal_offset}")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unavailable(f"corpus {self._corpus} covers journal offset {covered}, not yet {journal_offset}")
+            self._pause(min(look_seconds, left))
+            look_seconds = min(2 * look_seconds, longest_look_seconds)
 
     def _select(self, view: SomeView, query: Query, vector: Vectors | None) -> tuple[Selection, int, Expanded | None]:
         """Search deeper while dropped candidates, and not a lack of them, leave the list short."""
@@ -311,11 +322,17 @@ class CorpusReader(ABC, Generic[SomeView]):
         selection: Selection = NOTHING,
         graph: Expanded | None = None,
     ) -> RetrievalMetadata:
-        duration_seconds = time.perf_counter() - started
         use = graph.use if graph else None
         if self.no_graph and query.strategy is Strategy.HYBRID_GRAPH:
             use = GraphUse(abstained=self.no_graph)
-        return make_metadata(query, self._settings, duration_seconds, candidate_count, selection, use)
+        return RetrievalMetadata(
+            strategy=query.strategy,
+            fusion=self._settings.fusion if query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH) else "none",
+            duration_ms=(time.perf_counter() - started) * 1e3,
+            total_candidates=candidate_count,
+            graph=use,
+            **selection.metadata,
+        )
 
     def _check(self, query: Query, vector: Vectors | None) -> None:
         """Raise `InvalidInput` when the query is for another corpus, or its strategy lacks the question's vector."""

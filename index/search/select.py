@@ -18,55 +18,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.document import Chunk
-from sluice.contracts.graph.retrieval import GraphUse
-from sluice.contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
-from sluice.contracts.trust import TrustScore
+from sluice.contracts.retrieval import Query, RetrievedChunk
 from sluice.index.journal.records import Vectors
 from sluice.index.search.candidates import CandidateSelection, Ranking, SelectedCandidate, is_blocked
 from sluice.index.search.chunk_source import ChunkSource
 from sluice.index.search.neighbours import make_passage, merge_overlapping, render_passage
 from sluice.index.search.rerank.base import NotReranked
-from sluice.index.settings import QuerySettings
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The chunks to return, in order; how many others were dropped, and why; how reranking went."""
+class Selection(NamedTuple):
+    """The chunks to return, in order, and how they were selected: fields of `RetrievalMetadata`, by name."""
 
-    chunks: tuple[RetrievedChunk, ...]
-    trust_scores: tuple[TrustScore, ...] = ()
-    guard_dropped: int = 0
-    trust_dropped: int = 0
-    duplicates_dropped: int = 0
-    domain_dropped: int = 0
-    budget_dropped: int = 0
-    reranked: bool = False
-    rerank_failure: str | None = None
-    rerank_asked: bool = False
+    chunks: tuple[RetrievedChunk, ...] = ()
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
 
-NOTHING = Selection(chunks=())
+NOTHING = Selection()
 """The selection of a search without candidates."""
 
 Result = tuple[RetrievedChunk, Sequence[RetrievedChunk]]
 """A result, and the found chunks that it is made of: itself, unless it is a passage."""
-
-
-@dataclass(frozen=True, slots=True)
-class _RerankOutcome:
-    """Whether the candidates were reranked; if not, why."""
-
-    reranked: bool = False
-    failure: str | None = None
-    was_asked: bool = False
 
 
 def select_results(source: ChunkSource, query: Query, candidates: CandidateSelection, ranking: Ranking) -> Selection:
@@ -74,50 +54,16 @@ def select_results(source: ChunkSource, query: Query, candidates: CandidateSelec
     ordered, outcome = _rerank(query, candidates.candidates, ranking)
     best = _diversify(source, ordered, ranking.diversity(query), query.top_k)
     chunks = [_make_result(one, rank) for rank, one in enumerate(best, start=1)]
-    results = (
-        _add_neighbours(source, best, chunks, query.neighbours) if query.neighbours else _without_neighbours(chunks)
-    )
+    results = _add_neighbours(source, best, chunks, query.neighbours)
     fitting, budget_dropped = within_budget(results, query.max_tokens)
     scores = {one.chunk.chunk_id: one.trust for one in best if one.trust}
-    return Selection(
-        chunks=tuple(_at_rank(chunk, rank) for rank, chunk in enumerate(fitting, start=1)),
-        trust_scores=tuple(scores[chunk.chunk_id] for chunk in fitting) if scores else (),
-        guard_dropped=candidates.guard_dropped,
-        trust_dropped=candidates.trust_dropped,
-        duplicates_dropped=candidates.duplicates_dropped,
-        domain_dropped=candidates.domain_dropped,
-        budget_dropped=budget_dropped,
-        reranked=outcome.reranked,
-        rerank_failure=outcome.failure,
-        rerank_asked=outcome.was_asked,
-    )
-
-
-def make_metadata(
-    query: Query,
-    settings: QuerySettings,
-    duration_seconds: float,
-    candidate_count: int,
-    selection: Selection,
-    graph: GraphUse | None = None,
-) -> RetrievalMetadata:
-    """Describe how a result came about."""
-    return RetrievalMetadata(
-        strategy=query.strategy,
-        fusion=settings.fusion if query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH) else "none",
-        duration_ms=duration_seconds * 1e3,
-        total_candidates=candidate_count,
-        trust_scores=selection.trust_scores,
-        guard_dropped=selection.guard_dropped,
-        trust_dropped=selection.trust_dropped,
-        budget_dropped=selection.budget_dropped,
-        duplicates_dropped=selection.duplicates_dropped,
-        domain_dropped=selection.domain_dropped,
-        reranked=selection.reranked,
-        rerank_failure=selection.rerank_failure,
-        rerank_asked=selection.rerank_asked,
-        graph=graph,
-    )
+    metadata = {
+        "trust_scores": tuple(scores[chunk.chunk_id] for chunk in fitting) if scores else (),
+        "budget_dropped": budget_dropped,
+        **{f"{reason}_dropped": count for reason, count in candidates.dropped.items()},
+        **outcome,
+    }
+    return Selection(tuple(_at_rank(chunk, rank) for rank, chunk in enumerate(fitting, start=1)), metadata)
 
 
 def within_budget(results: Sequence[Result], max_tokens: int | None) -> tuple[list[RetrievedChunk], int]:
@@ -143,22 +89,24 @@ def within_budget(results: Sequence[Result], max_tokens: int | None) -> tuple[li
 
 def _rerank(
     query: Query, candidates: Sequence[SelectedCandidate], ranking: Ranking
-) -> tuple[Sequence[SelectedCandidate], _RerankOutcome]:
-    """Put the best candidates in the reranker's order, before the others; keep the order where it fails."""
-    depth = ranking.rerank_depth(query)
-    depth = min(depth, sum(not one.is_echo for one in candidates))
+) -> tuple[Sequence[SelectedCandidate], dict[str, object]]:
+    """Put the best candidates in the reranker's order, before the others; keep the order where it fails.
+
+    Returns with them how that went, as fields of `RetrievalMetadata`.
+    """
+    depth = min(ranking.rerank_depth(query), sum(not one.is_echo for one in candidates))
     seen, others = candidates[:depth], candidates[depth:]
-    if not seen:
-        return candidates, _RerankOutcome()
+    if not seen or ranking.reranker is None:
+        return candidates, {}
     shown = [_make_result(one, rank) for rank, one in enumerate(seen, start=1)]
     try:
         ordered = ranking.reranker.rerank(query.query, shown)
     except NotReranked as failure:
-        return candidates, _RerankOutcome(failure=str(failure), was_asked=failure.was_asked)
+        return candidates, {"rerank_failure": str(failure), "rerank_asked": failure.was_asked}
     first = [seen[chunk.rank - 1] for chunk in ordered]
     for one, chunk in zip(first, ordered, strict=True):
         one.rerank_score = chunk.rerank_score
-    return [*first, *others], _RerankOutcome(reranked=True, was_asked=True)
+    return [*first, *others], {"reranked": True, "rerank_asked": True}
 
 
 def _diversify(
@@ -180,13 +128,11 @@ def _relevance(ordered: Sequence[SelectedCandidate]) -> list[float]:
     return [min(reranked) if one.rerank_score is None else one.rerank_score for one in ordered]
 
 
-def _without_neighbours(chunks: Sequence[RetrievedChunk]) -> list[Result]:
-    return [(chunk, [chunk]) for chunk in chunks]
-
-
 def _add_neighbours(
     source: ChunkSource, best: Sequence[SelectedCandidate], chunks: Sequence[RetrievedChunk], width: int
 ) -> list[Result]:
+    if not width:
+        return [(chunk, [chunk]) for chunk in chunks]
     passages = [
         make_passage(chunk, _readable(source.around(one.candidate.number, width), one.chunk))
         for one, chunk in zip(best, chunks, strict=True)
@@ -202,47 +148,33 @@ def _readable(neighbourhood: Sequence[Chunk], found: Chunk) -> list[Chunk]:
     return [chunk for chunk in neighbourhood if first < chunk.ordinal < last]
 
 
+_OF_CHUNK = (
+    *("chunk_id", "document_id", "start_line", "end_line", "section_path", "symbol_path"),
+    *("text", "token_estimate", "checksum", "anchor", "page", "inspection"),
+)
+_OF_FACTS = ("url", "file_path", "title", "metadata", "provenance", "inspected_by")
+_OF_CANDIDATE = ("dense_rank", "lexical_score", "lexical_rank", "fused_score", "graph_score")
+_RESULT_FIELDS = set(RetrievedChunk.model_fields)
+
+
 def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
     candidate, facts, chunk = one.candidate, one.facts, one.chunk
     similarity = candidate.similarity
     fields = {
-        "chunk_id": chunk.chunk_id,
-        "document_id": chunk.document_id,
-        "url": facts.url,
-        "file_path": facts.file_path,
-        "start_line": chunk.start_line,
-        "end_line": chunk.end_line,
+        **{name: getattr(chunk, name) for name in _OF_CHUNK},
+        **{name: getattr(facts, name) for name in _OF_FACTS},
+        **{name: getattr(candidate, name) for name in _OF_CANDIDATE},
         "language": chunk.language or facts.language,
-        "section_path": chunk.section_path,
-        "symbol_path": chunk.symbol_path,
-        "title": facts.title,
-        "text": chunk.text,
-        "token_estimate": chunk.token_estimate,
-        "checksum": chunk.checksum,
-        "metadata": facts.metadata,
-        "provenance": facts.provenance,
         "dense_distance": None if similarity is None else min(2.0, max(0.0, 1.0 - similarity)),
-        "dense_rank": candidate.dense_rank,
-        "lexical_score": candidate.lexical_score,
-        "lexical_rank": candidate.lexical_rank,
-        "fused_score": candidate.fused_score,
         "rank": rank,
         "trust": one.trust.score if one.trust else 1.0,
         "rerank_score": one.rerank_score,
         "duplicates": one.duplicates,
         "passage": (),
-        "anchor": chunk.anchor,
-        "page": chunk.page,
-        "inspection": chunk.inspection,
-        "inspected_by": facts.inspected_by,
         "confidence": None,
-        "graph_score": candidate.graph_score,
         "graph_path": candidate.tell_graph_path() if candidate.tell_graph_path else None,
     }
     return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)
-
-
-_RESULT_FIELDS = set(RetrievedChunk.model_fields)
 
 
 def _at_rank(chunk: RetrievedChunk, rank: int) -> RetrievedChunk:

@@ -82,6 +82,11 @@ class Segment(ABC):
         return Chunk.model_validate_json(self.chunk_record(row))
 
     @cached_property
+    def masks(self) -> dict[str, Mask]:
+        """Masks of the rows that meet a filter, by its JSON: a cache, filled by `index.search.filters`."""
+        return {}
+
+    @cached_property
     def all_facts(self) -> list[DocumentFacts]:
         """Every document's facts, read once; filters use them."""
         return [self.facts(document) for document in range(self.document_count)]

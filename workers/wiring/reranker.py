@@ -40,11 +40,11 @@ def build_reranker(
     """
     if settings.provider == "none":
         return None
-    from sluice.index.search.rerank.base import ScoringReranker
+    from sluice.index.search.rerank.base import Reranker
     from sluice.ingest.circuit_breaker import Breaker, BreakerRule
 
     rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
-    return ScoringReranker(
+    return Reranker(
         _scorer(settings, fetcher, hide),
         depth=settings.depth,
         timeout_seconds=settings.timeout_seconds,

@@ -30,34 +30,6 @@ class NotReranked(Unavailable):
         super().__init__(reason)
 
 
-class Reranker(Protocol):
-    """Gives the candidates in a better order. It may drop some; it may not add any.
-
-    Their `rank` is the one that fusion gave them; it says which is which and is left as it is.
-    """
-
-    depth: int
-    """How many of the best candidates it wants to see; 0 for none."""
-
-    def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
-        """The chunks, best first, with their `rerank_score` where it has one.
-
-        Raises:
-            NotReranked: it cannot, or not in time.
-        """
-        ...
-
-
-class KeepOrder:
-    """The default: the order of fusion stays."""
-
-    depth = 0
-
-    def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
-        """Return the chunks unchanged."""
-        return chunks
-
-
 class Scorer(Protocol):
     """Judges how well each text answers a question. Safe for threads."""
 
@@ -81,8 +53,8 @@ class Breaker(Protocol):
         ...
 
 
-class ScoringReranker:
-    """Orders by a scorer's scores, within a time limit, a breaker and a budget.
+class Reranker:
+    """Orders the best `depth` candidates by a scorer's scores, within a time limit, a breaker and a budget.
 
     `may_spend` says whether there is money for one more search, and books it. `on_outcome` gets the outcome of every
     search: `ok`, `failed`, `left_alone` or `no_budget`.
@@ -105,7 +77,11 @@ class ScoringReranker:
         self._on_outcome = on_outcome
 
     def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
-        """As `Reranker.rerank`; equals keep the order of fusion. Raises `Fenced` where the work was cancelled."""
+        """Return the chunks with their `rerank_score`, best first; equals keep the order of fusion.
+
+        Their `rank` is the one that fusion gave them: it says which is which. Raises `NotReranked` where it cannot, or
+        not in time, and `Fenced` where the work was cancelled.
+        """
         self._admit()
         try:
             scores = self._scorer.scores(query, [compose_text(chunk) for chunk in chunks], self._timeout_seconds)

@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
 
 from sluice.contracts.errors import InvalidSetting, Overloaded, Unavailable
 
@@ -63,14 +63,13 @@ class HttpScorer:
         match self._shape:
             case "rerank":
                 body = {"model": self._model, "query": query, "documents": cut}
-                ranked = self._ask("/rerank", body, _Ranked, timeout_seconds).results
-                return sort_by_text([(row.index, row.relevance_score) for row in ranked], len(cut))
+                rows = self._ask("/rerank", body, _Ranked, timeout_seconds).results
             case "tei":
                 body = {"query": query, "texts": cut, "truncate": True}
-                rows = self._ask("/rerank", body, _TeiRows, timeout_seconds).root
-                return sort_by_text([(row.index, row.score) for row in rows], len(cut))
+                rows = self._ask("/rerank", body, _Rows, timeout_seconds).root
             case "chat":
                 return self._chat(query, cut, timeout_seconds)
+        return sort_by_text([(row.index, row.score) for row in rows], len(cut))
 
     def _chat(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
         numbered = [{"passage": number, "text": text} for number, text in enumerate(texts, start=1)]
@@ -82,7 +81,7 @@ class HttpScorer:
             "messages": [{"role": "system", "content": _CHAT_RULES}, {"role": "user", "content": question}],
         }
         answer = self._ask("/chat/completions", body, _Completion, timeout_seconds)
-        return [score / BEST_CHAT_SCORE for score in _read(_Scores, answer.choices[0].message.content.encode()).scores]
+        return [score / BEST_CHAT_SCORE for score in _read(_Scores, answer.content.encode()).scores]
 
     def _ask(self, path: str, body: Mapping[str, Any], kind: type[SomeAnswer], timeout_seconds: float) -> SomeAnswer:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -129,32 +128,19 @@ class _Answer(BaseModel):
 
 class _Row(_Answer):
     index: int
-    relevance_score: float
+    score: Annotated[float, Field(validation_alias=AliasChoices("relevance_score", "score"))]
 
 
 class _Ranked(_Answer):
     results: Annotated[list[_Row], Field(validation_alias=AliasChoices("results", "data"))]
 
 
-class _TeiRow(_Answer):
-    index: int
-    score: float
-
-
-class _TeiRows(RootModel[list[_TeiRow]]):
+class _Rows(RootModel[list[_Row]]):
     """The bare list that is the whole answer."""
 
 
-class _Message(_Answer):
-    content: str
-
-
-class _Choice(_Answer):
-    message: _Message
-
-
 class _Completion(_Answer):
-    choices: Annotated[list[_Choice], Field(min_length=1)]
+    content: Annotated[str, Field(validation_alias=AliasPath("choices", 0, "message", "content"))]
 
 
 class _Scores(_Answer):

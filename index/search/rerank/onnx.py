@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,8 +51,7 @@ class OnnxScorer:
         self._batch_size = batch_size
         self._threads = threads
         self._starting = threading.Lock()
-        self._loader: threading.Thread | None = None
-        self._loaded: _Model | SluiceError | None = None
+        self._loading: Future[_Model] | None = None
 
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
         """As `Scorer.scores`. Raises TimedOut, InvalidSetting for a folder without a cross-encoder, Unavailable."""
@@ -73,25 +73,20 @@ class OnnxScorer:
         Raises what kept it from loading.
         """
         with self._starting:
-            if self._loader is None:
-                self._loader = threading.Thread(target=self._load, name="reranker-loading")
-                self._loader.start()
-        self._loader.join(timeout_seconds)
-        match self._loaded:
-            case None:
-                raise TimedOut(f"the reranker is still loading from {self._folder}")
-            case SluiceError() as error:
-                raise error
-            case model:
-                return model
-
-    def _load(self) -> None:
+            if self._loading is None:
+                self._loading = ThreadPoolExecutor(1, thread_name_prefix="reranker-loading").submit(self._load)
         try:
-            self._loaded = load_model(self._folder, self._max_tokens, self._threads)
-        except SluiceError as error:
-            self._loaded = error
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the files, searches go on without them
-            self._loaded = InvalidSetting("rerank.model_dir", f"{type(error).__name__}: {error}"[:300])
+            return self._loading.result(timeout_seconds)
+        except TimeoutError as error:
+            raise TimedOut(f"the reranker is still loading from {self._folder}") from error
+
+    def _load(self) -> _Model:
+        try:
+            return load_model(self._folder, self._max_tokens, self._threads)
+        except SluiceError:
+            raise
+        except Exception as error:  # whatever is wrong with the files, searches go on without them
+            raise InvalidSetting("rerank.model_dir", f"{type(error).__name__}: {error}"[:300]) from error
 
 
 def load_model(folder: Path, max_tokens: int, threads: int) -> _Model:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import threading
 
 import pytest
 
-from sluice.index.search.near_duplicates import DistinctTexts, Signatures, split_shingles
+from sluice.index.search.near_duplicates import MOST_SIGNATURES, DistinctTexts, compute_signature, split_shingles
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 
@@ -17,9 +16,9 @@ def _text(seed: int, words: int = 100) -> str:
 
 
 def _twin(first: str, second: str, threshold: float = 0.9) -> bool:
-    distinct = DistinctTexts(threshold, Signatures())
-    distinct.keep("a", first)
-    return distinct.find_duplicate("b", second) == 0
+    distinct = DistinctTexts(threshold)
+    distinct.keep(first)
+    return distinct.find_duplicate(second) == 0
 
 
 def test_equal_texts_are_one_however_short() -> None:
@@ -58,11 +57,11 @@ def test_a_threshold_of_nothing_takes_even_equal_texts_for_two_and_one_of_one_wa
 
 
 def test_the_twin_is_the_position_of_the_kept_text() -> None:
-    distinct = DistinctTexts(0.9, Signatures())
+    distinct = DistinctTexts(0.9)
     for seed in range(8):
-        assert distinct.find_duplicate(f"c{seed}", _text(seed)) is None
-        distinct.keep(f"c{seed}", _text(seed))
-    assert distinct.find_duplicate("x", _text(5) + " again") == 5
+        assert distinct.find_duplicate(_text(seed)) is None
+        distinct.keep(_text(seed))
+    assert distinct.find_duplicate(_text(5) + " again") == 5
 
 
 def _rewritten(words: list[str], changes: int, random_: random.Random) -> list[str]:
@@ -84,38 +83,17 @@ def test_of_true_near_duplicates_nearly_all_are_found_and_of_others_nearly_none(
 
 
 def test_unrelated_texts_need_no_signature() -> None:
-    signatures = Signatures()
-    distinct = DistinctTexts(0.9, signatures)
+    compute_signature.cache_clear()
+    distinct = DistinctTexts(0.9)
     for seed in range(40):
-        assert distinct.find_duplicate(f"c{seed}", _text(seed)) is None
-        distinct.keep(f"c{seed}", _text(seed))
-    assert len(signatures) <= 4
+        assert distinct.find_duplicate(_text(seed)) is None
+        distinct.keep(_text(seed))
+    assert compute_signature.cache_info().currsize <= 4
 
 
 def test_a_signature_is_made_once_and_the_memory_of_them_is_bounded() -> None:
-    signatures = Signatures(most=3)
-    first = signatures.of("a", "one two three four")
-    assert signatures.of("a", "one two three four") is first
-    for name in "bcdefg":
-        signatures.of(name, name)
-    assert len(signatures) <= 3
-
-
-def test_threads_may_share_signatures() -> None:
-    signatures = Signatures(most=50)
-    wrong: list[int] = []
-
-    def work(start: int) -> None:
-        for seed in range(start, start + 100):
-            if signatures.of(f"c{seed % 70}", _text(seed % 70)).jaccard(signatures.of("x", _text(3))) > 1:
-                wrong.append(seed)
-
-    threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    assert compute_signature("one two three four") is compute_signature("one two three four")
+    assert compute_signature.cache_info().maxsize == MOST_SIGNATURES
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", [""]), ("One", ["one"]), ("a b C d", ["a b c", "b c d"])])

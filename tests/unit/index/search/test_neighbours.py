@@ -11,7 +11,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Finding, Inspection, PrivateSpan, Verdict
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.neighbours import Place, join_inspections, join_texts, join_with_places
+from sluice.index.search.neighbours import Place, join_inspections, join_with_places
 from sluice.index.settings import QuerySettings
 
 
@@ -34,22 +34,22 @@ def _cut(text: str, start: int, end: int, ordinal: int = 0) -> Chunk:
 def test_paragraphs_are_joined_by_the_empty_line_between_them_and_lines_by_their_end() -> None:
     text = "first line\nsecond line\n\n\nthird line"
     chunks = [_cut(text, 0, 10), _cut(text, 11, 22), _cut(text, 25, 35)]
-    assert join_texts(chunks) == "first line\nsecond line\n\nthird line"
+    assert join_with_places(chunks)[0] == "first line\nsecond line\n\nthird line"
 
 
 def test_a_sentence_that_was_cut_within_a_line_is_whole_again() -> None:
     text = "one long line that was cut somewhere"
-    assert join_texts([_cut(text, 0, 13), _cut(text, 14, 36)]) == text
+    assert join_with_places([_cut(text, 0, 13), _cut(text, 14, 36)])[0] == text
 
 
 def test_what_a_chunk_repeats_of_the_one_before_stands_once() -> None:
     text = "alpha beta gamma delta epsilon zeta eta theta"
-    assert join_texts([_cut(text, 0, 30), _cut(text, 17, 45)]) == text
+    assert join_with_places([_cut(text, 0, 30), _cut(text, 17, 45)])[0] == text
 
 
 def test_a_line_that_both_happen_to_share_is_not_lost() -> None:
     text = "end of it\nend of it\nand on"
-    assert join_texts([_cut(text, 0, 9), _cut(text, 10, 26)]) == text
+    assert join_with_places([_cut(text, 0, 9), _cut(text, 10, 26)])[0] == text
 
 
 ANIMALS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu")

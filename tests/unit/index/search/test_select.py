@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sluice.contracts.document import Chunk, ChunkedDocument
-from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
+from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from sluice.contracts.trust import Inspection, Verdict
 from sluice.index.journal.document_facts import DocumentFacts, make_facts
 from sluice.index.local.reader import IndexReader
@@ -18,7 +19,7 @@ from sluice.index.local.writer import IndexWriter
 from sluice.index.search.candidates import Ranking, select_candidates
 from sluice.index.search.fusion import Candidate
 from sluice.index.search.rerank.base import NotReranked
-from sluice.index.search.select import Selection, select_results
+from sluice.index.search.select import select_results
 from sluice.index.settings import QuerySettings
 from sluice.trust.source_trust import SourceTrust
 
@@ -62,14 +63,18 @@ def ask(make):
     def ask(documents, settings: QuerySettings = SETTINGS, reranker=None, trust=None, **query: object):
         library = Library(make, documents)
         question = Query.model_validate({"query": "q", **query})
-        ranking = Ranking.of(settings, reranker, trust)
+        ranking = Ranking(settings, trust, reranker)
         candidates = select_candidates(library, question, library.candidates(), ranking, make.now)
-        return select_results(library, question, candidates, ranking), library
+        chunks, how = select_results(library, question, candidates, ranking)
+        metadata = RetrievalMetadata(
+            strategy=question.strategy, fusion="none", duration_ms=1.0, total_candidates=len(library.chunks), **how
+        )
+        return SimpleNamespace(chunks=chunks, **dict(metadata)), library
 
     return ask
 
 
-def _documents(selection: Selection) -> list[str]:
+def _documents(selection: SimpleNamespace) -> list[str]:
     return [chunk.document_id for chunk in selection.chunks]
 
 

@@ -12,7 +12,7 @@ from sluice.contracts.errors import Fenced, Unavailable
 from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.rerank.base import NotReranked, ScoringReranker, compose_text
+from sluice.index.search.rerank.base import NotReranked, Reranker, compose_text
 from sluice.index.settings import QuerySettings, RerankSettings
 
 
@@ -62,7 +62,7 @@ def _ids(chunks: Sequence[RetrievedChunk]) -> list[str]:
 
 def test_the_order_is_that_of_the_scores_and_equals_keep_theirs(chunks) -> None:
     scorer = Scripted([0.1, 0.9, 0.1])
-    reranked = ScoringReranker(scorer, 5, 2.0, Counting()).rerank("why", chunks)
+    reranked = Reranker(scorer, 5, 2.0, Counting()).rerank("why", chunks)
     assert _ids(reranked) == [_ids(chunks)[i] for i in (1, 0, 2)]
     assert [chunk.rerank_score for chunk in reranked] == [0.9, 0.1, 0.1]
     assert scorer.asked == [("why", [f"On ferrets\n{chunk.text}" for chunk in chunks], 2.0)]
@@ -80,7 +80,7 @@ def test_the_order_is_that_of_the_scores_and_equals_keep_theirs(chunks) -> None:
 )
 def test_whatever_goes_wrong_is_one_error_with_its_reason(chunks, said, reason) -> None:
     breaker, outcomes = Counting(), []
-    reranker = ScoringReranker(Scripted(said), 5, 1.0, breaker, on_outcome=outcomes.append)
+    reranker = Reranker(Scripted(said), 5, 1.0, breaker, on_outcome=outcomes.append)
     with pytest.raises(NotReranked, match=reason) as caught:
         reranker.rerank("q", chunks)
     assert caught.value.was_asked
@@ -90,7 +90,7 @@ def test_whatever_goes_wrong_is_one_error_with_its_reason(chunks, said, reason) 
 
 def test_what_keeps_failing_is_left_alone_and_costs_nothing(chunks) -> None:
     scorer, outcomes = Scripted(Unavailable("away")), []
-    reranker = ScoringReranker(scorer, 5, 1.0, Counting(most_failures=2), on_outcome=outcomes.append)
+    reranker = Reranker(scorer, 5, 1.0, Counting(most_failures=2), on_outcome=outcomes.append)
     for _ in range(2):
         with pytest.raises(NotReranked, match="away"):
             reranker.rerank("q", chunks)
@@ -104,7 +104,7 @@ def test_what_keeps_failing_is_left_alone_and_costs_nothing(chunks) -> None:
 def test_without_money_nobody_is_asked(chunks) -> None:
     scorer, outcomes = Scripted([1.0, 2.0, 3.0]), []
     daily_budget = iter([True, False])
-    reranker = ScoringReranker(scorer, 5, 1.0, Counting(), lambda: next(daily_budget), outcomes.append)
+    reranker = Reranker(scorer, 5, 1.0, Counting(), lambda: next(daily_budget), outcomes.append)
     reranker.rerank("q", chunks)
     with pytest.raises(NotReranked, match="budget") as caught:
         reranker.rerank("q", chunks)
@@ -115,13 +115,13 @@ def test_without_money_nobody_is_asked(chunks) -> None:
 def test_work_that_is_no_longer_wanted_ends_and_speaks_against_nobody(chunks) -> None:
     breaker = Counting()
     with pytest.raises(Fenced):
-        ScoringReranker(Scripted(Fenced("cancelled")), 5, 1.0, breaker).rerank("q", chunks)
+        Reranker(Scripted(Fenced("cancelled")), 5, 1.0, breaker).rerank("q", chunks)
     assert breaker.outcomes == [False]
 
 
 def test_a_search_tells_how_reranking_went(tmp_path, make, chunks) -> None:
     scorer = Scripted([0.0, 0.0, 1.0], Unavailable("away"))
-    reader = IndexReader(tmp_path, "c", QuerySettings(), ScoringReranker(scorer, 5, 1.0, Counting()))
+    reader = IndexReader(tmp_path, "c", QuerySettings(), Reranker(scorer, 5, 1.0, Counting()))
     query = Query(query="ferrets", strategy=Strategy.BM25)
     good, bad = reader.search(query), reader.search(query)
     reader.close()
@@ -133,7 +133,7 @@ def test_a_search_tells_how_reranking_went(tmp_path, make, chunks) -> None:
 
 def test_nothing_is_asked_about_nothing(tmp_path, make, chunks) -> None:
     scorer = Scripted([1.0])
-    reader = IndexReader(tmp_path, "c", QuerySettings(), ScoringReranker(scorer, 5, 1.0, Counting()))
+    reader = IndexReader(tmp_path, "c", QuerySettings(), Reranker(scorer, 5, 1.0, Counting()))
     found = reader.search(Query(query="zebra", strategy=Strategy.BM25))
     reader.close()
     assert (found.chunks, found.metadata.reranked, scorer.asked) == ((), False, [])
@@ -158,7 +158,7 @@ def test_threads_share_a_reranker(chunks) -> None:
             time.sleep(0.02)
             return [float(query)] * len(texts)
 
-    reranker = ScoringReranker(Slow(), 5, 1.0, Counting())
+    reranker = Reranker(Slow(), 5, 1.0, Counting())
     got: dict[int, float | None] = {}
     threads = [
         threading.Thread(target=lambda i=i: got.update({i: reranker.rerank(str(i), chunks)[0].rerank_score}))
