@@ -15,25 +15,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sluice.contracts.memory.api import IterationAccepted, IterationContext, LearningPatch
-    from sluice.contracts.memory.learning import FeatureLearning, LearningSource
-    from sluice.contracts.memory.model import IterationOutcome, IterationRecord
-    from sluice.memory.config import RagConfig
-    from sluice.memory.embedded.open import open_memory
-    from sluice.memory.memory import Memory
-
-__all__ = [
-    "FeatureLearning",
-    "IterationAccepted",
-    "IterationContext",
-    "IterationOutcome",
-    "IterationRecord",
-    "LearningPatch",
-    "LearningSource",
-    "Memory",
-    "RagConfig",
-    "open_memory",
-]
+    from sluice.contracts.memory.api import IterationAccepted as IterationAccepted
+    from sluice.contracts.memory.api import IterationContext as IterationContext
+    from sluice.contracts.memory.api import LearningPatch as LearningPatch
+    from sluice.contracts.memory.learning import FeatureLearning as FeatureLearning
+    from sluice.contracts.memory.learning import LearningSource as LearningSource
+    from sluice.contracts.memory.model import IterationOutcome as IterationOutcome
+    from sluice.contracts.memory.model import IterationRecord as IterationRecord
+    from sluice.memory.config import RagConfig as RagConfig
+    from sluice.memory.embedded.open import open_memory as open_memory
+    from sluice.memory.memory import Memory as Memory
 
 _HOMES = {
     "FeatureLearning": "sluice.contracts.memory.learning",

@@ -38,13 +38,13 @@ def is_indexed(learning: FeatureLearning) -> bool:
     return learning.state is LearningState.ACTIVE
 
 
-def documents_of(state: FeatureMemory, project_path: str, embedding_model: str = "") -> Iterator[ChunkedDocument]:
+def documents_of(state: FeatureMemory, project_path: str) -> Iterator[ChunkedDocument]:
     """All that the index is to hold of a feature: learnings first, then iterations, the newest first."""
     for learning in reversed(state.learnings.values()):
         if is_indexed(learning):
-            yield document_of_learning(learning, project_path, embedding_model)
+            yield document_of_learning(learning, project_path)
     for iteration in reversed(state.iterations.values()):
-        yield document_of_record(iteration.record, iteration.entry_id, project_path, embedding_model)
+        yield document_of_record(iteration.record, iteration.entry_id, project_path)
 
 
 def _document(document_id: str, chunk_id: str, text: str, title: str | None, payload: MemoryPayload) -> ChunkedDocument:

@@ -6,7 +6,7 @@ The index is searched first, and the journal's own words for what that lacks.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from sluice.contracts.errors import SluiceError
@@ -108,19 +108,14 @@ def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagS
         except SluiceError:
             behind = sum(len(state.iterations) + len(state.active()) for state in states)
     damages = (f"{journal.path.name}: {damage}" for journal in journals for damage in journal.problems())
+    told = asdict(health) | {"problems": (*health.problems, *damages)}
     return RagStatus(
-        engine=health.engine,
-        index_available=health.index_available,
-        embedder_available=health.embedder_available,
-        embedding_model=health.embedding_model,
+        **told,
         features=len(states),
         records=sum(len(state.iterations) for state in states),
         learnings=sum(len(state.active()) for state in states),
         conflicts=sum(len(state.conflicts) for state in states),
         behind=behind,
-        collections=health.collections,
-        orphans=health.orphans,
-        problems=(*health.problems, *damages),
     )
 
 

@@ -44,7 +44,7 @@ from sluice.memory.journal.file import Journal
 from sluice.memory.journal.read import features_in, read_journal
 from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
-from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise
+from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.prompt import make_prompt_block
 from sluice.memory.recall.rank import cleaned, rank
 from sluice.memory.sanitise import sanitise_record
@@ -70,8 +70,8 @@ def estimate_tokens(text: str) -> int:
 class Memory:
     """A `MemoryPort` of journals under `folder`. Safe for threads and for several processes.
 
-    `search` finds; without it, and where it is away, recall compares words with the journal itself. `embed`, `judge`
-    and `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
+    `search` finds; without it, and where it is away, recall compares words with the journal itself. `judge` and
+    `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
     `derives`: what follows from new iterations is derived before a question is answered; else `catch_up` is called by
     another process. `upkeep` does in the background what no question may wait for.
     """
@@ -83,7 +83,6 @@ class Memory:
         *,
         sanitise: Sanitise,
         search: SearchIndex | None = None,
-        embed: EmbedTexts | None = None,
         judge: JudgePair | None = None,
         ask: AskModel | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
@@ -99,7 +98,7 @@ class Memory:
         self.config = config or RagConfig()
         self._sanitise = lru_cache(SANITISED_TEXTS)(sanitise)
         self._search = search
-        self._models = Models(embed, judge, ask, self.config.model.model or "")
+        self._models = Models(judge, ask, self.config.model.model or "")
         self._count_tokens = count_tokens
         self._clock = clock
         self._derives = derives
@@ -121,10 +120,10 @@ class Memory:
         now = self._clock()
         context = context or IterationContext()
         found = extract(data, format=format, feature=feature, project_path=self.project_path, context=context, now=now)
-        clean = sanitise_record(found.to_record(found.iteration_number or 1, False), self._sanitise)
+        clean = sanitise_record(found.to_record(found.iteration_number, stagnating=False), self._sanitise)
 
         def decide(state: FeatureMemory) -> list[JournalEntry]:
-            number = found.iteration_number or state.next_iteration()
+            number = found.iteration_number if found.is_numbered else state.next_iteration()
             last = [one.record for one in islice(reversed(state.iterations.values()), LOOKED_BACK)][::-1]
             stagnating = is_stagnating(clean.effect_sha256, last, repeats=self.config.stagnation_repeats)
             return [JournalEntry.new(clean.model_copy(update={"iteration_number": number, "stagnating": stagnating}))]
@@ -264,11 +263,6 @@ class Memory:
             if feature not in self._journals:
                 self._journals[feature] = Journal(self.folder, feature)
             return self._journals[feature]
-
-    def stagnating(self, feature: str) -> bool:
-        """Whether the last iterations brought about the very same."""
-        latest = self.journal(feature).read().latest(1)
-        return bool(latest) and latest[0].record.stagnating
 
     def export(self, feature: str) -> Iterator[str]:
         """As `MemoryPort.export`."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Vectors: TypeAlias = "NDArray[np.float32]"
-EmbedTexts = Callable[[Sequence[str]], "Vectors"]
-"""Texts to unit vectors, one row each. Raises `Unavailable` where the model is away."""
 
 
 @dataclass(frozen=True, slots=True)

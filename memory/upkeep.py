@@ -24,7 +24,7 @@ from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.learning.deduplication import DeduplicationResult, check_deduplication
 from sluice.memory.learning.distil import distil
-from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise
+from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.weigh import weigh
 
 Step = Callable[[], bool]
@@ -142,7 +142,6 @@ def catch_up(
 class Models:
     """What may be asked; None where there is none."""
 
-    embed: EmbedTexts | None = None
     judge: JudgePair | None = None
     ask: AskModel | None = None
     name: str = ""
@@ -150,7 +149,7 @@ class Models:
 
     def compare(self, text: str, existing: Sequence[FeatureLearning]) -> DeduplicationResult:
         """What `text` is beside the learnings that are kept."""
-        return check_deduplication(text, existing, embed=self.embed, judge=self.judge)
+        return check_deduplication(text, existing, judge=self.judge)
 
 
 ATTEMPTS = 3

@@ -17,7 +17,7 @@ from sluice.memory.embedded.outside import (
     require_allowed,
 )
 from sluice.memory.embedded.vectors import TextVectors, open_vectors
-from sluice.memory.journal.lock import DEFAULT_FOLDER
+from sluice.memory.journal.write import DEFAULT_FOLDER
 from sluice.memory.memory import Memory
 from sluice.memory.upkeep import Upkeep
 

@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sluice.contracts.document import sha256_text
 from sluice.contracts.errors import InvalidSetting, SluiceError, Unavailable
 from sluice.memory.config import EmbedderConfig
-from sluice.memory.embedded.outside import read_secret, require_allowed, usual_model_folder
+from sluice.memory.embedded.outside import folder_of_model, read_secret, require_allowed, usual_model_folder
 
 if TYPE_CHECKING:
     from sluice.ingest.embed.port import Embedder
@@ -28,74 +28,53 @@ _QUESTIONS = 256
 """Questions whose vectors are remembered: an agent asks the same again in the next iteration."""
 
 
-class TextVectors(Protocol):
-    """Texts to vectors of length 1, all of one model. Safe for threads."""
+class TextVectors:
+    """Texts to vectors of length 1, all of one model; those of documents are kept in the file `cache_path`.
 
-    fingerprint: str
-    dimension: int
-    why_not: str | None
-    """Why words alone are searched, for now or for good; None where vectors are."""
-
-    def of_documents(self, texts: Sequence[str]) -> Vectors:
-        """A row for each text; those seen before come from the cache. Raises `Unavailable` where the model is away."""
-        ...
-
-    def of_question(self, text: str) -> Vectors | None:
-        """One vector (d,); None where words alone are searched, for now or for good."""
-        ...
-
-
-class NoVectors:
-    """Every text has the same vector, of one number: the index wants one for each text, and nothing compares them."""
-
-    fingerprint = WORDS_ALONE
-    dimension = 1
-
-    def __init__(self, why_not: str) -> None:
-        self.why_not: str | None = why_not
-
-    def of_documents(self, texts: Sequence[str]) -> Vectors:
-        """As `TextVectors.of_documents`."""
-        import numpy as np
-
-        return np.ones((len(texts), 1), dtype=np.float32)
-
-    def of_question(self, text: str) -> Vectors | None:
-        """None."""
-        return None
-
-
-class EmbeddedTexts:
-    """Vectors by an embedder; those of documents are kept in the file `cache_path`.
-
-    `document_prefix` and `query_prefix` stand before each text, for models that are told so what a text is.
+    `document_prefix` and `query_prefix` stand before each text, for models that are told so what a text is. Without an
+    embedder words alone are searched: the index wants a vector for each text, so all have the same one, of one number.
+    Safe for threads.
     """
 
     def __init__(
-        self, embedder: Embedder, cache_path: Path, *, document_prefix: str = "", query_prefix: str = ""
+        self,
+        embedder: Embedder | None,
+        cache_path: Path | None = None,
+        *,
+        document_prefix: str = "",
+        query_prefix: str = "",
+        why_not: str | None = None,
     ) -> None:
-        from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
-
-        self.fingerprint = prefixed_fingerprint(embedder.fingerprint, document_prefix, query_prefix)
+        self.fingerprint = WORDS_ALONE
+        self.why_not = why_not
+        """Why words alone are searched, for now or for good; None where vectors are."""
         self._document_prefix, self._query_prefix = document_prefix, query_prefix
-        self.dimension = embedder.dimension
-        self.why_not: str | None = None
-        self._embedder = embedder
-        self._cached = CachedEmbedder(embedder, EmbeddingCache(cache_path, MOST_CACHED_VECTORS))
+        self._embedder, self._cached = embedder, embedder
         self._of_question = lru_cache(_QUESTIONS)(self._embed_question)
+        if embedder is not None and cache_path is not None:
+            from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
+
+            self.fingerprint = prefixed_fingerprint(embedder.fingerprint, document_prefix, query_prefix)
+            self._cached = CachedEmbedder(embedder, EmbeddingCache(cache_path, MOST_CACHED_VECTORS))
 
     def of_documents(self, texts: Sequence[str]) -> Vectors:
-        """As `TextVectors.of_documents`."""
+        """A row for each text; those seen before come from the cache. Raises `Unavailable` where the model is away."""
+        if self._cached is None:
+            import numpy as np
+
+            return np.ones((len(texts), 1), dtype=np.float32)
         return self._embed(self._cached, [self._document_prefix + text for text in texts])
 
     def of_question(self, text: str) -> Vectors | None:
-        """As `TextVectors.of_question`; None too where the model is away."""
+        """One vector (d,); None where words alone are searched, for now or for good."""
         try:
             return self._of_question(text)
         except Unavailable:
             return None
 
-    def _embed_question(self, text: str) -> Vectors:
+    def _embed_question(self, text: str) -> Vectors | None:
+        if self._embedder is None:
+            return None
         vector: Vectors = self._embed(self._embedder, [self._query_prefix + text])[0]
         return vector
 
@@ -112,16 +91,14 @@ class EmbeddedTexts:
 
 def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> TextVectors:
     """What the configuration asks for; words alone where the package with the local model's weights is missing."""
-    from sluice.memory.embedded.outside import folder_of_model
-
     if config.provider == "none":
-        return NoVectors("embedder.provider is none")
+        return TextVectors(None, why_not="embedder.provider is none")
     if config.provider == "local" and (missing := _missing_weights()):
-        return NoVectors(missing)
+        return TextVectors(None, why_not=missing)
     embedder = _local(config) if config.provider == "local" else _endpoint(config, dimension)
     prefixes = {"document_prefix": config.document_prefix, "query_prefix": config.query_prefix}
     folder = folder_of_model(index_folder, prefixed_fingerprint(embedder.fingerprint, *prefixes.values()))
-    return EmbeddedTexts(embedder, folder / "vectors.sqlite", **prefixes)
+    return TextVectors(embedder, folder / "vectors.sqlite", **prefixes)
 
 
 def prefixed_fingerprint(fingerprint: str, document_prefix: str, query_prefix: str) -> str:

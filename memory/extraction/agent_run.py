@@ -6,9 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
 from sluice.memory.block_marks import cut_blocks
+from sluice.text.pattern_file import PatternFile
+
+PHRASES = PatternFile(Path(__file__).with_name("phrases.toml"))
 
 MAX_UNKNOWN_KEPT = 50
 """Events and blocks of unknown types that are kept as they came; all are counted."""

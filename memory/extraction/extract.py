@@ -22,7 +22,7 @@ from sluice.memory.extraction.decisions import decisions
 from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
 from sluice.memory.extraction.outcome import decide_outcome, last_result
 from sluice.memory.extraction.paths import ProjectPaths, is_below
-from sluice.memory.extraction.readers import claude_code, mini_swe_agent, openhands, swe_agent
+from sluice.memory.extraction.readers import claude_code, openhands, swe_agent
 from sluice.memory.extraction.readers.record import extract_record
 from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, events_of, open_source, source_id
@@ -64,7 +64,8 @@ def extract(
         source_id=source_id(
             source.sha256, context, apart="" if run.calls or run.said or run.results else now.isoformat()
         ),
-        iteration_number=context.iteration_number,
+        iteration_number=context.iteration_number or 1,
+        is_numbered=context.iteration_number is not None,
         task_id=context.task_id or 0,
         task_title=context.task_title or "",
         discipline=context.discipline or "",
@@ -95,7 +96,7 @@ def _read_claude_code(source: Source) -> AgentRun:
 _READERS: dict[str, Callable[[Source], AgentRun]] = {
     "claude-code": _read_claude_code,
     "swe-agent": lambda source: swe_agent.read_trajectory(_document(source)),
-    "mini-swe-agent": lambda source: mini_swe_agent.read_trajectory(_document(source)),
+    "mini-swe-agent": lambda source: swe_agent.read_mini_trajectory(_document(source)),
     "trace": lambda source: swe_agent.read_trace(source.values),
     "openhands": lambda source: openhands.read_events(events_of(source)),
 }

@@ -21,16 +21,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sluice.contracts.memory.model import FileAction, FileTouched
-from sluice.memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
+from sluice.memory.extraction.agent_run import PHRASES, AgentRun, CallStatus, ToolUseEvent
+from sluice.memory.extraction.file_uses import FileUse, command_of, file_uses, join_directories, read_shell
 from sluice.memory.extraction.paths import ProjectPaths
-from sluice.memory.extraction.shell_files import ShellEffect, join_directories, read_shell
-from sluice.memory.extraction.tools import FileUse, command_of, file_uses
 
-_SAYS_CREATED = re.compile(
-    r"file created successfully|created (?:new )?file|new file (?:created|has been created)", re.I
-)
-_SAYS_UPDATED = re.compile(r"has been (?:updated|edited|overwritten)|updated successfully|file updated", re.IGNORECASE)
-_COMPLAINT = re.compile(r"no such file|cannot|denied|not permitted|is a directory|not a directory", re.IGNORECASE)
 _LOOKED_AT_CHARACTERS = 10_000
 _PATCH_FILE = re.compile(r"^diff --git (\"?)a/(.+?)\1 \"?b/(.+?)\"?\r?$", re.MULTILINE)
 
@@ -52,7 +46,7 @@ class LocatedCall:
     directory: str | None
     command: str | None = None
     """Of a shell; None for other tools."""
-    effects: tuple[ShellEffect, ...] = ()
+    effects: tuple[FileUse, ...] = ()
     unclear: int = 0
     """Words of the command that name files which only its shell knows."""
 
@@ -117,12 +111,12 @@ def _uses(one: LocatedCall, not_kept: Counter[str]) -> Iterator[FileUse]:
     not_kept["path_unclear"] += one.unclear
     for effect in one.effects:
         if worked or not (effect.by_last or _complains_of(effect.path, one.call.output)):
-            yield FileUse(effect.path, effect.kind, effect.written, effect.directory)
+            yield effect
 
 
 def _complains_of(path: str, output: str) -> bool:
     lines = output[:_LOOKED_AT_CHARACTERS].split("\n") if path in output else []
-    return any(path in line and _COMPLAINT.search(line) for line in lines)
+    return any(path in line and PHRASES["complaint"].search(line) for line in lines)
 
 
 def _action(use: FileUse, call: ToolUseEvent, known: bool) -> FileAction:
@@ -133,9 +127,9 @@ def _action(use: FileUse, call: ToolUseEvent, known: bool) -> FileAction:
     if use.kind == "change":
         return FileAction.MODIFIED
     said = call.output[:500]
-    if _SAYS_CREATED.search(said):
+    if PHRASES["says_created"].search(said):
         return FileAction.CREATED
-    return FileAction.MODIFIED if known or _SAYS_UPDATED.search(said) else FileAction.CREATED
+    return FileAction.MODIFIED if known or PHRASES["says_updated"].search(said) else FileAction.CREATED
 
 
 def _of_patch(patch: str, paths: ProjectPaths) -> Iterator[FileChange]:

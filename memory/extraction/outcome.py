@@ -30,17 +30,9 @@ OpenHands, by the error that ended the conversation, then by its last state or i
 
 from __future__ import annotations
 
-import re
-
 from sluice.contracts.memory.model import IterationOutcome
-from sluice.memory.extraction.agent_run import AgentRun, ResultEvent
+from sluice.memory.extraction.agent_run import PHRASES, AgentRun, ResultEvent
 
-_TIME_LIMIT = re.compile(r"time_?out|timed_?out|total_execution_time|time_?exceeded|time_?limit", re.IGNORECASE)
-_OTHER_LIMIT = re.compile(
-    r"exit_(?:cost|context)|limits?_?exceeded|context_?window|budget|interrupt"
-    r"|max(?:imum)?[_ ]?(?:iterations?|turns|steps)",
-    re.IGNORECASE,
-)
 _STATES = {
     "finished": IterationOutcome.SUCCESS,
     "finished:true": IterationOutcome.SUCCESS,
@@ -88,16 +80,16 @@ def _by_exit_status(status: str | None) -> IterationOutcome:
     word = status.strip().casefold()
     if word == "submitted":
         return IterationOutcome.SUCCESS
-    if _TIME_LIMIT.search(word):
+    if PHRASES["time_limit"].search(word):
         return IterationOutcome.TIMEOUT
-    if word.startswith("submitted") or _OTHER_LIMIT.search(word):
+    if word.startswith("submitted") or PHRASES["other_limit"].search(word):
         return IterationOutcome.PARTIAL
     return IterationOutcome.FAILURE
 
 
 def _by_state(state: str | None, failure: str | None) -> IterationOutcome:
     if failure is not None:
-        if _OTHER_LIMIT.search(failure):
+        if PHRASES["other_limit"].search(failure):
             return IterationOutcome.PARTIAL
-        return IterationOutcome.TIMEOUT if _TIME_LIMIT.search(failure) else IterationOutcome.FAILURE
+        return IterationOutcome.TIMEOUT if PHRASES["time_limit"].search(failure) else IterationOutcome.FAILURE
     return _STATES.get(state or "", IterationOutcome.PARTIAL)

@@ -1,60 +1,29 @@
-"""The result of an extraction: an iteration's record without its number, and the outcome of each tool call."""
+"""The result of an extraction: an iteration's record, and the outcome of each tool call."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from sluice.contracts.memory.api import StreamFormat
-from sluice.contracts.memory.model import (
-    MAX_ENTRIES,
-    DecisionEntry,
-    ErrorEntry,
-    FileTouched,
-    IterationOutcome,
-    IterationRecord,
-    ModelTier,
-)
+from sluice.contracts.memory.model import MAX_ENTRIES, IterationRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionResult:
-    """The bridge between an agent's output and an `IterationRecord`, whose fields it carries.
+class ExtractionResult(IterationRecord):
+    """The bridge between an agent's output and an `IterationRecord`.
 
-    `iteration_number` is the one that the context or a plain record names, if any. `tool_calls` counts every call of
-    the output by what became of it (`memory.extraction.agent_run.CallStatus`), sub-agents' among them. `unknown` holds
-    events and blocks of unknown types as they came, as far as there was room.
+    `is_numbered`: the context or a plain record names the iteration's number; else it is 1, and stands for none.
+    `tool_calls` counts every call of the output by what became of it (`memory.extraction.agent_run.CallStatus`),
+    sub-agents' among them. `unknown` holds events and blocks of unknown types as they came, as far as there was room.
     """
 
     format: StreamFormat
-    feature: str
-    timestamp: datetime
-    outcome: IterationOutcome
-    source_id: str
-    iteration_number: int | None = None
-    task_id: int = 0
-    task_title: str = ""
-    discipline: str = ""
-    summary: str = ""
-    errors: tuple[ErrorEntry, ...] = ()
-    decisions: tuple[DecisionEntry, ...] = ()
-    files_touched: tuple[FileTouched, ...] = ()
-    tokens_used: int | None = None
-    tokens_estimated: bool = False
-    duration_ms: int | None = None
-    model_tier: ModelTier = ModelTier.HAIKU
-    model: str | None = None
-    session_id: str | None = None
-    effect_sha256: str | None = None
-    not_kept: Mapping[str, int] = field(default_factory=dict)
-    cut: Mapping[str, int] = field(default_factory=dict)
-    tool_calls: Mapping[str, int] = field(default_factory=dict)
+    is_numbered: bool = False
+    tool_calls: dict[str, int] = Field(default_factory=dict)
     sub_agent_calls: int = 0
     unknown: tuple[Any, ...] = ()
 
@@ -64,12 +33,11 @@ class ExtractionResult:
         Raises:
             pydantic.ValidationError: `iteration_number` is below 1.
         """
-        told: dict[str, Any] = {name: getattr(self, name) for name in _OF_RECORDS}
+        told: dict[str, Any] = {name: getattr(self, name) for name in IterationRecord.model_fields}
         told["not_kept"] = dict(sorted(self.not_kept.items()))
         return IterationRecord(**told | {"iteration_number": iteration_number, "stagnating": stagnating})
 
 
-_OF_RECORDS = {one.name for one in fields(ExtractionResult)} & IterationRecord.model_fields.keys()
 MAX_LIST_BYTES = 192 * 1024
 """Errors, decisions and files may take so much of a journal's line each, as ASCII, which is at most 1 MiB long."""
 

@@ -1,4 +1,4 @@
-"""Shell commands, cut into programs and words.
+"""Shell commands, cut into programs and words: which only show files, and whose exit status counts.
 
 A command is cut into words by the quoting rules of POSIX shells. A word with a variable, a substitution or a pattern in
 it names no file that could be known without running the shell; it is passed over.
@@ -6,13 +6,18 @@ it names no file that could be known without running the shell; it is passed ove
 
 from __future__ import annotations
 
+import posixpath
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+
+from sluice.text.pattern_file import PatternFile
+
+PROGRAMS = PatternFile(Path(__file__).with_name("programs.toml"))
+known = PROGRAMS.words
+"""The programs of a kind: a list of `programs.toml`."""
 
 MAX_COMMAND_CHARACTERS = 100_000
 """A longer command (a file written by a here-document) is read up to here."""
@@ -36,19 +41,6 @@ _VERSIONED = re.compile(
     r"(?:[a-z0-9_]{2,12}-[a-z0-9_]{2,12}-(?:[a-z0-9]{2,12}-)?)?"
     r"(python|pypy|pip|gcc|g\+\+|clang|clang\+\+|cc|c\+\+|node|go|clang-tidy)-?\d*(?:\.\d+)*"
 )
-
-
-@cache
-def known(kind: str) -> frozenset[str]:
-    """The programs of a kind: a list of `programs.toml`."""
-    return frozenset(programs()[kind].split())
-
-
-@cache
-def programs() -> Mapping[str, Any]:
-    """All that `programs.toml` says."""
-    with Path(__file__).with_name("programs.toml").open("rb") as file:
-        return tomllib.load(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ class SimpleCommand:
     @property
     def call(self) -> list[Word]:
         """Program and arguments."""
-        words, runners = self.words, programs()["runners"]
+        words, runners = self.words, PROGRAMS.tables["runners"]
         while words:
             first, rest = program_name(words[0].text), words[1:]
             if _ASSIGNMENT.match(words[0].text):
@@ -235,3 +227,118 @@ def found_nothing(command: str, exit_code: int | None) -> bool:
         operands = last.operands()
         return bool(operands) and operands[0].text in ("diff", "grep")
     return last.program in known("ends_with_one")
+
+
+MAX_READ_CHARACTERS = 20_000
+"""Of a command whose steps are told apart."""
+MAX_SHELL_DEPTH = 4
+"""Shells within shells (`bash -c`) that are looked into."""
+_LENIENT = frozenset(
+    ("--exit-zero", "--exit-zero-even-if-changed", "-k", "--keep-going", "--no-error-on-unmatched-pattern")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One simple command: its program (`python -m pytest` is `pytest`), its words, and what joins it to the next."""
+
+    program: str
+    words: tuple[str, ...]
+    then: str
+
+    @property
+    def reads(self) -> bool:
+        """Whether it only shows what lies in files, logs or the history of git."""
+        program, words = self.program, self.words[1:]
+        if program == "sed":
+            return not any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words)
+        if program == "find":
+            return not {"-exec", "-execdir"} & set(words)
+        if program in known("readers") or {"--help", "--version"} & set(words):
+            return True
+        subcommands = PROGRAMS.tables["subcommand_readers"].get(program, "").split()
+        operands = (one for before, one in pairwise(["", *words]) if one[:1] != "-" and before not in ("-C", "-c"))
+        return next(operands, "") in subcommands or "--explain" in words[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The steps of a command; `folder` is where a leading `cd` went.
+
+    `strict` and `pipefail` are those of `set -e` and `set -o pipefail`; `looped`: a loop's status is its last round's.
+    """
+
+    steps: tuple[Step, ...]
+    folder: str | None = None
+    strict: bool = False
+    pipefail: bool = False
+    looped: bool = False
+
+    def doubtful(self) -> tuple[Step, ...]:
+        """Steps that may have failed although the whole exited with 0: before a pipe, a `;` or an `||`."""
+        if self.looped:
+            return self.steps
+        found = []
+        for number, step in enumerate(self.steps):
+            kept = (
+                step.then in ("", "&&")
+                or (step.then in ("|", "|&") and self.pipefail)
+                or (step.then in (";", "\n") and self.strict)
+            )
+            last = all(one.then in (";", "\n", "") and one.program in ("", "cd") for one in self.steps[number:])
+            if not (kept or last) or (_LENIENT & set(step.words) and step.program in ("ruff", "flake8", "pylint")):
+                found.append(step)
+        return tuple(found)
+
+
+def read_command(command: str) -> Commands:
+    """The steps of a POSIX shell command, with those of `bash -c` in it. Here-documents are not part of it."""
+    steps: list[Step] = []
+    flags = {"strict": False, "pipefail": False, "looped": False}
+    folder = _read(command[:MAX_READ_CHARACTERS], steps, flags, 0)
+    return Commands(tuple(steps), folder, **flags)
+
+
+def _read(text: str, steps: list[Step], flags: dict[str, bool], depth: int) -> str | None:
+    folder: str | None = None
+    for one in simple_commands(text):
+        words = [word.text for word in one.call]
+        if not words:
+            continue
+        program = one.program
+        if program in known("loops"):
+            flags["looped"] |= program == "for"
+        elif program == "cd":
+            if len(words) > 1 and not re.search(r"[$`~*]", words[1]) and all(step.reads for step in steps):
+                folder = posixpath.join(folder or "", words[1])
+            steps.append(Step("cd", tuple(words), one.then))
+        elif program == "set":
+            options = " ".join(words[1:])
+            flags["strict"] |= bool(re.search(r"-[a-z]*e", options))
+            flags["pipefail"] |= "pipefail" in options
+        elif program in known("shells") and depth < MAX_SHELL_DEPTH and (inner := _inner(words)) is not None:
+            count = len(steps)
+            folder = _read(inner, steps, flags, depth + 1) or folder
+            if len(steps) > count:
+                steps[-1] = Step(steps[-1].program, steps[-1].words, one.then)
+        else:
+            program, words = _module(program, words)
+            steps.append(Step(program, tuple(words), one.then))
+    return folder
+
+
+def _inner(words: Sequence[str]) -> str | None:
+    """The command of `bash -c command`."""
+    return next((following for word, following in pairwise(words) if re.fullmatch(r"-[a-z]*c", word)), None)
+
+
+def _module(program: str, words: list[str]) -> tuple[str, list[str]]:
+    """`python -m pytest` is `pytest`; `coverage run -m pytest` too."""
+    if program in ("python", "pypy", "py", "coverage"):
+        for number, word in enumerate(words[1:-1], start=1):
+            if word == "-m":
+                name = words[number + 1]
+                return _module(name, words[number + 1 :]) if name == "coverage" else (name, words[number + 1 :])
+            if not word.startswith("-") and program != "coverage" and words[number - 1] not in ("-W", "-X"):
+                break
+    return ("pytest" if program == "py.test" else program), words

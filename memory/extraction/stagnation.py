@@ -14,47 +14,26 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
 
 from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
 from sluice.memory.extraction.files import FileChange
+from sluice.text.pattern_file import PatternFile
 
 DEFAULT_REPEATS = 3
 """So many equal effects in a row, the latest among them, are stagnation."""
-
-_DATE_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
-_PATH_REST = r"[^\s'\":,;)\]]*"
-_TEMPORARY = (
-    rf"(?:/private)?/(?:tmp|var/(?:tmp|folders))/{_PATH_REST}"
-    rf"|[A-Za-z]:[\\/](?:[^\s\\/]+[\\/]){{0,8}}?Temp[\\/]{_PATH_REST}"
-)
-_IN_WRITTEN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(_DATE_TIME), "<time>"),
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b0x[0-9a-f]{8,16}\b", re.IGNORECASE), "<address>"),
-    (re.compile(_TEMPORARY), "<temporary>"),
-)
-_IN_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = (
-    *_IN_WRITTEN_TEXT,
-    (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
-    (re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b(?:\s?[AP]M\b)?"), "<time>"),
-    (re.compile(r"\b\d+(?:[.,]\d+)?\s?(?:[µun]s|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b"), "<duration>"),
-    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<address>"),
-    (re.compile(r"\b(?:toolu|call|msg|req|run|chatcmpl)[_-][A-Za-z0-9_-]{6,}\b"), "<id>"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "<id>"),
-    (re.compile(r"\b(?:pid|process|thread)[ =:#]*\(?\d+\)?", re.IGNORECASE), "<id>"),
-    (re.compile(r"\bThread-\d+|\bt\d{10,}|\b1[5-9]\d{8}(?:\.\d+|\d{3})?\b"), "<id>"),
-    (re.compile(r"(?<=[\w\]]):\d{4,5}\b(?!:)"), ":<port>"),
-)
+_OF_MESSAGES = ("written", "messages")
 
 
 def effect_sha256(changes: Iterable[FileChange], errors: Iterable[ErrorEntry]) -> str:
     """The hash of an effect. The same changes and errors in another order, or met more often, are the same effect."""
     changed = {
-        (change.path, change.action.value, _same(change.written, _IN_WRITTEN_TEXT))
+        (change.path, change.action.value, _same(change.written, "written"))
         for change in changes
         if change.action is not FileAction.READ
     }
-    met = {(error.error_type or "", error.file_path or "", _same(error.message, _IN_MESSAGES)) for error in errors}
+    met = {(error.error_type or "", error.file_path or "", _same(error.message, *_OF_MESSAGES)) for error in errors}
     plain = json.dumps([sorted(changed), sorted(met)], ensure_ascii=True)
     return hashlib.sha256(plain.encode()).hexdigest()
 
@@ -64,7 +43,7 @@ def effect_of_record(record: IterationRecord) -> str | None:
 
     It does not tell what was written. So where it met no error, its summary stands for that.
     """
-    written = "" if record.errors else _same(record.summary, _IN_MESSAGES)
+    written = "" if record.errors else _same(record.summary, *_OF_MESSAGES)
     changed = [one for one in record.files_touched if one.action is not FileAction.READ]
     changes = [FileChange(one.path, one.action, written) for one in changed]
     return effect_sha256(changes, record.errors) if changes or record.errors else None
@@ -83,9 +62,19 @@ def is_stagnating(effect: str | None, earlier: Sequence[IterationRecord], *, rep
     return len(last) == repeats - 1 and all(record.effect_sha256 == effect for record in last)
 
 
-def _same(text: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> str:
+def without_volatile(text: str, *kinds: str) -> str:
+    """A text with the same word for each time, id, address and temporary path in it; see `volatile.toml`."""
+    for pattern, instead in _volatile(kinds):
+        text = pattern.sub(instead, text)
+    return text
+
+
+@cache
+def _volatile(kinds: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    table = PatternFile(Path(__file__).with_name("volatile.toml"))
+    return tuple((table.compiled(pattern), instead) for kind in kinds for instead, pattern in table.tables[kind])
+
+
+def _same(text: str, *kinds: str) -> str:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    text = "\n".join(line.rstrip() for line in lines)
-    for pattern, replacement in rules:
-        text = pattern.sub(replacement, text)
-    return text.strip()
+    return without_volatile("\n".join(line.rstrip() for line in lines), *kinds).strip()

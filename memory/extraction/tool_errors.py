@@ -22,36 +22,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
-from sluice.memory.extraction.agent_run import CallStatus, ToolUseEvent
+from sluice.memory.extraction.agent_run import PHRASES, CallStatus, ToolUseEvent
 from sluice.memory.extraction.errors import find_errors, last_lines
 from sluice.memory.extraction.errors.matchers import type_of
+from sluice.memory.extraction.file_uses import is_file_tool, path_of, runs_something
 from sluice.memory.extraction.files import LocatedCall
 from sluice.memory.extraction.paths import ProjectPaths
 from sluice.memory.extraction.shell import found_nothing
-from sluice.memory.extraction.tools import is_file_tool, path_of, runs_something
 
-_PERMISSION = re.compile(
-    r"permission(?:s)? (?:denied|to use)|\bEACCES\b|\bEPERM\b|operation not permitted|access (?:is )?denied|"
-    r"read-only file ?system|not allowed to|haven't granted|requires approval|user doesn't want to",
-    re.IGNORECASE,
-)
-_LOGIC = re.compile(
-    r"no such file|not found|does(?: not|n't) exist|did not appear|no replacement was|multiple occurrences|not unique|"
-    r"found \d+ matches|has not been read|been modified since|is a directory|not a directory|invalid|unrecognized|"
-    r"unknown (?:option|command|argument)|missing|required|must be|usage:|cannot find|no match|already exists|"
-    r"unexpected argument|too many arguments",
-    re.IGNORECASE,
-)
-_REFUSED_EDIT = re.compile(r"\s*Your proposed edit has introduced new syntax error", re.IGNORECASE)
-_LINTER_LINE = re.compile(r"^- ([A-Z]\d{3} .*?)\s*$", re.MULTILINE)
-_TOOL_ERROR_TAG = re.compile(r"</?(?:tool_use_error|error)>")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-_NO_MEANING = re.compile(
-    r"[\W_]*|[=_*#~-]{3,}.*|[.FEsx]{1,3}|(?:Error: )?Exit code \d+|(?:stdout|stderr|output|error):?", re.IGNORECASE
-)
-_TELLING = re.compile(
-    r"error|fail|denied|not found|no such|cannot|can't|unable|invalid|fatal|exception|timed out", re.I
-)
 _MAX_CHARACTERS = 20_000
 MAX_WITH_EVIDENCE = 3
 """Calls of an iteration whose last lines are kept: the last ones, as what they met is what stands."""
@@ -82,9 +61,11 @@ def _runs(one: LocatedCall) -> bool:
 
 def first_meaningful_line(output: str) -> str:
     """The first line that tells of an error, else the first that says anything; "" where there is none."""
-    lines = [_TOOL_ERROR_TAG.sub("", line).strip() for line in without_colour(output[:_MAX_CHARACTERS]).split("\n")]
-    meaningful = [line for line in lines if not _NO_MEANING.fullmatch(line)]
-    return next((line for line in meaningful if _TELLING.search(line)), meaningful[0] if meaningful else "")
+    lines = [
+        PHRASES["tool_error_tag"].sub("", line).strip() for line in without_colour(output[:_MAX_CHARACTERS]).split("\n")
+    ]
+    meaningful = [line for line in lines if not PHRASES["no_meaning"].fullmatch(line)]
+    return next((line for line in meaningful if PHRASES["telling"].search(line)), meaningful[0] if meaningful else "")
 
 
 def without_colour(text: str) -> str:
@@ -100,7 +81,7 @@ def _of_call(one: LocatedCall, paths: ProjectPaths, root: str | None, not_kept: 
         return (
             _entry(f"{call.name} was refused: {command or path_of(call) or ''}".rstrip(": "), ErrorType.PERMISSION),
         )
-    if _REFUSED_EDIT.match(call.output):
+    if PHRASES["refused_edit"].match(call.output):
         return _of_linter(call, directory, paths)
     found: list[ErrorEntry] = []
     if _runs(one):
@@ -123,7 +104,7 @@ def _reported(
 def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> list[ErrorEntry]:
     path = path_of(call)
     inside = paths.find(path, directory) if path else None
-    lines = _LINTER_LINE.findall(call.output) or [first_meaningful_line(call.output)]
+    lines = PHRASES["linter_line"].findall(call.output) or [first_meaningful_line(call.output)]
     return [_entry(line, type_of(line, ErrorType.LINT), inside, tool="flake8") for line in lines]
 
 
@@ -136,9 +117,9 @@ def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, 
         line = f"{first}: {line}"
     kind = (
         ErrorType.PERMISSION
-        if _PERMISSION.search(line)
+        if PHRASES["permission"].search(line)
         else ErrorType.LOGIC
-        if _LOGIC.search(line)
+        if PHRASES["logic"].search(line)
         else ErrorType.UNKNOWN
     )
     path = path_of(call) if is_file_tool(call) else None

@@ -12,8 +12,8 @@ from pydantic_core import to_json
 
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
-from sluice.memory.journal.lock import lock_journal
 from sluice.memory.journal.read import Damage
+from sluice.memory.journal.write import lock_journal
 
 _SHOWN = 3
 """Ids that a difference names."""

@@ -15,9 +15,19 @@ from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.fold import fold
-from sluice.memory.journal.lock import LOCK_TIMEOUT_SECONDS, journal_path, lock_journal, refusals
 from sluice.memory.journal.read import Damage, Position, ReadEntry, opened_for_reading
-from sluice.memory.journal.write import append_lines, check_is_still_at, flush, heal, make_folder, open_journal
+from sluice.memory.journal.write import (
+    LOCK_TIMEOUT_SECONDS,
+    append_lines,
+    check_is_still_at,
+    flush,
+    heal,
+    journal_path,
+    lock_journal,
+    make_folder,
+    open_journal,
+    refusals,
+)
 
 Decide = Callable[[FeatureMemory], Sequence[JournalEntry]]
 _Seen = tuple[int, int, int, int]
@@ -66,12 +76,6 @@ class Journal:
         self.read()
         with self._reading:
             return tuple(self._position.problems)
-
-    def repeated(self) -> int:
-        """How many lines stand in the journal a second time; they count once."""
-        self.read()
-        with self._reading:
-            return self._position.repeated
 
     def append(self, entries: Sequence[JournalEntry]) -> list[bool]:
         """Append those whose id is not known yet; which of them are new. Raises as `transact`."""

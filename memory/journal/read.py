@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sluice.contracts.errors import Corrupted, InvalidInput
 from sluice.memory.journal.entry import MAX_LINE_BYTES, JournalEntry
-from sluice.memory.journal.lock import journal_path, refusals
+from sluice.memory.journal.write import journal_path, refusals
 
 _BLOCK_BYTES = 1 << 22
 """Read at a time."""
@@ -45,14 +45,10 @@ class ReadEntry:
 
 @dataclass(frozen=True, slots=True)
 class JournalReading:
-    """A whole journal as read."""
+    """A whole journal as read, without what is unfinished at its end."""
 
     entries: tuple[JournalEntry, ...]
     problems: tuple[Damage, ...]
-    torn_tail_bytes: int
-    """At the end, without a line feed or without the lines that were written with them: not among the entries."""
-    repeated: int = 0
-    """Lines that stood there before, with the same content."""
 
 
 @dataclass(slots=True)
@@ -67,7 +63,6 @@ class Position:
     checksums: dict[str, bytes] = field(default_factory=dict)
     """By entry id the end of the line that was read first, which is the hash of it all."""
     problems: list[Damage] = field(default_factory=list)
-    repeated: int = 0
 
     def read_on(self, descriptor: int) -> list[ReadEntry]:
         """The new entries behind here, up to the last line that was written as a whole.
@@ -112,9 +107,7 @@ class Position:
         first = self.checksums.setdefault(decoded.id, checksum)
         if first is checksum:
             return [ReadEntry(decoded, self.line, offset)]
-        if first == checksum:
-            self.repeated += 1
-        else:
+        if first != checksum:
             self.problems.append(Damage(self.line, offset, f"entry {decoded.id} stands before with another content"))
         return []
 
@@ -126,12 +119,11 @@ def read_journal(path: Path) -> JournalReading:
         Unavailable: the file cannot be read.
     """
     if not path.exists():
-        return JournalReading((), (), 0)
+        return JournalReading((), ())
     position = Position()
     with opened_for_reading(path) as descriptor:
         entries = tuple(one.entry for one in position.read_on(descriptor))
-        torn = os.fstat(descriptor).st_size - position.offset
-    return JournalReading(entries, tuple(position.problems), torn, position.repeated)
+    return JournalReading(entries, tuple(position.problems))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from sluice.contracts.memory.learning import FeatureLearning
 from sluice.memory.learning.polarity.compare import Comparison, compare
 from sluice.memory.learning.polarity.prose import same_probability, threshold
 from sluice.memory.learning.polarity.restated import is_restated
-from sluice.memory.ports import AskModel, EmbedTexts, JudgePair, Polarity
+from sluice.memory.ports import AskModel, JudgePair, Polarity
 
 SAME_SUBJECT = 0.5
 """At least so much of the words is shared by texts that are about the same."""
@@ -28,10 +28,6 @@ MOST_COMPARED = 24
 """Learnings that are compared in full, of all that are kept: 0.2 ms each."""
 PROSE_WORDS = 16
 """Texts of so many words are prose, whose edits are weighed; of shorter ones each difference counts."""
-NEAR_COSINE = 0.8
-"""Above it two texts are linked as near. It tells nothing of their agreement: opposites are as near as paraphrases."""
-MOST_EMBEDDED = 8
-"""Candidates that are embedded where the words find none near."""
 MOST_JUDGED = 2
 """Pairs about which a model is asked for one new learning."""
 _WORD = re.compile(r"\w\w+")
@@ -65,13 +61,12 @@ DeduplicationResult = Unique | Duplicate | Conflict
 
 
 def check_deduplication(
-    text: str, existing: Sequence[FeatureLearning], *, embed: EmbedTexts | None = None, judge: JudgePair | None = None
+    text: str, existing: Sequence[FeatureLearning], *, judge: JudgePair | None = None
 ) -> DeduplicationResult:
     """What `text` is beside the learnings that are kept: a duplicate of one goes before a conflict with another.
 
-    The words decide, with no model. `embed` finds what is near in other words, among few candidates, and never merges.
-    `judge` is asked about the nearest that the words leave open, and its "opposite" stands against a duplicate that is
-    not certain; where it fails, such a pair stays apart.
+    The words decide, with no model. `judge` is asked about the nearest that the words leave open, and its "opposite"
+    stands against a duplicate that is not certain; where it fails, such a pair stays apart.
     """
     compared = sorted(
         ((index, compare(text, existing[index].text)) for index in _candidates(text, existing)),
@@ -94,8 +89,6 @@ def check_deduplication(
             return Conflict(index, text, ", ".join(comparison.differences))
     near = [(index, comparison) for index, comparison in compared if comparison.similarity >= SAME_SUBJECT]
     near = doubtful + [pair for pair in near if pair not in doubtful]
-    if not near and embed is not None:
-        near = _near_by_meaning(text, existing, compared, embed)
     if judge is not None:
         decided = _judged(text, existing, [pair for pair in near if not pair[1].is_vetoed][:MOST_JUDGED], judge)
         if decided is not None:
@@ -110,22 +103,6 @@ def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool
     if comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
         return False
     return same_probability(text, other) >= threshold()
-
-
-def _near_by_meaning(
-    text: str, existing: Sequence[FeatureLearning], compared: Sequence[tuple[int, Comparison]], embed: EmbedTexts
-) -> list[tuple[int, Comparison]]:
-    """The nearest of the first candidates by the cosine of their vectors; none where the model is away."""
-    some = compared[:MOST_EMBEDDED]
-    if not some:
-        return []
-    try:
-        vectors = embed([text, *(existing[index].text for index, _ in some)])
-    except SluiceError:
-        return []
-    cosines = vectors[1:] @ vectors[0]
-    best = int(cosines.argmax())
-    return [some[best]] if cosines[best] >= NEAR_COSINE else []
 
 
 def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:

@@ -19,8 +19,7 @@ from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteratio
 from sluice.memory.journal.fold import fold
 from sluice.memory.learning.add import Candidate, Compare, add_learning
 from sluice.memory.learning.edit import resolve_by_outcome
-from sluice.memory.learning.history import History
-from sluice.memory.learning.observations import observe
+from sluice.memory.learning.observations import History, observe
 from sluice.memory.ports import AskModel, Sanitise
 
 _MOST_IDS = 1_000
@@ -35,22 +34,19 @@ def distil(
     at: datetime,
     ask: AskModel | None = None,
     model: str = "",
-    proposed: Sequence[Candidate] = (),
     most: int | None = None,
 ) -> list[JournalEntry]:
     """The learnings of all iterations that were not distilled, conflicts that outcomes decided, and what was looked at.
 
     To be appended together, so that an iteration counts as distilled only with its learnings. `state` is not changed;
-    distilling twice adds nothing. `ask` is called here, which may take long: a caller that holds a lock calls
-    `memory.learning.propose.propose` before, and hands in what it `proposed`. Where the model fails, the learnings of
+    distilling twice adds nothing. `ask` is called here, which may take long. Where the model fails, the learnings of
     the rules stand. `most`: only so many iterations, the oldest first.
     """
     entries = resolve_by_outcome(state, at)
     waiting = undistilled(state)[:most]
     if not waiting:
         return entries
-    if ask is not None:
-        proposed = [*proposed, *propose([one.record for one in waiting], ask, model)]
+    proposed = propose([one.record for one in waiting], ask, model) if ask is not None else []
     after = state.copy()
     for entry in entries:
         fold(after, entry)

@@ -14,47 +14,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 
 from sluice.memory.learning.polarity.compare import compare
 from sluice.memory.learning.polarity.restated import is_restated
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.text.pattern_file import PatternFile
+
+_FILE = PatternFile(Path(__file__).with_name("echo.toml"))
 
 MOST_VARIATIONS = 3
 NEAR = 0.6
 """Share of a text's words that stand in another one that says nearly the same."""
 
-_FRAME = re.compile(
-    r"""
-    \b(?:(?:seen|observed|noted|learned|recorded|met|happened|again)\s+)?(?:in|since|from|during|at|by)?\s*
-        (?:earlier|previous|prior|past|the\ last|last)?\s*iterations?(?:\s+\#?\d+(?:\s*(?:,|and|to|-)\s*\d+)*)?
-  | \b(?:observed|seen|noted)\s+(?:\d+\s+times|once|twice)
-  | \b(?:please\s+)?verify\s+(?:this\s+|it\s+)?before\s+(?:relying|use|using)(?:\s+on\s+it)?
-  | \b(?:as|like)\s+(?:was\s+|already\s+|previously\s+)*
-        (?:noted|mentioned|stated|said|seen|recorded|observed|remembered|recalled|learned|shown)
-        (?:\s+(?:in|by|from)\s+(?:the\s+|my\s+|our\s+)?(?:\w+\s+)?
-           (?:memory|notes?|block|prompt|context|learnings?|observations?))?
-  | \b(?:according\s+to|per|from|based\s+on)\s+(?:the\s+|my\s+|our\s+)?(?:\w+\s+)?
-        (?:memory|notes?|learnings?|observations?)
-  | \b(?:the\s+|my\s+)?(?:memory|notes?)\s+
-        (?:says?|notes?|states?|tells?(?:\s+(?:us|me))?|mentions?|reminds?(?:\s+(?:us|me))?)(?:\s+that)?
-  | \b(?:reminder|note|remember|observation|learning|recall|lesson|takeaway)s?
-        \s*(?:learn(?:ed|t)|\#?\d+|for\s+(?:next\s+time|the\s+next\s+\w+))?\s*:
-  | \b(?:remember|recall|note)(?:\s+to|\s+that)\b
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-"""What is said around a memory and is no part of it."""
 _PROVENANCE = re.compile(r"(?:\s*\([^()]*\biteration[^()]*\))+\s*$", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"(?<=\w):(\d+)\b")
 _QUOTED = re.compile("“([^”]+)”")
 _SENTENCE_END = re.compile(r"(?<=[\w)`'\"”][.;!?])\s+|\n+|\s[-*•]\s")
-_FUNCTION_WORDS_TEXT = """
-a an the this that these those it its they them their we our us you your i my is are was were be been being am do does
-did has have had will would shall should can could may might must to of in on at for with by from as and or so then
-than there here also just very really always make sure when where which what who how if but into out up over about
-please need needs each every any get gets got have having make makes made give given be being one
-"""
-_FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
 _NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
 _TURNED = frozenset({"antonym", "modality", "order"})
 
@@ -72,7 +48,7 @@ class _Said:
 def without_frame(text: str) -> str:
     """`text` without what introduces a memory and without its provenance in brackets at the end."""
     bare = _PROVENANCE.sub("", text)
-    while (found := _FRAME.match(bare)) and found.end():
+    while (found := _FILE["frame"].match(bare)) and found.end():
         bare = bare[found.end() :].lstrip(" ,:;-–—")
     return bare if len(bare) == len(text) or not bare else bare[0].upper() + bare[1:]
 
@@ -141,9 +117,9 @@ def _parts(line: str) -> tuple[_Said, ...]:
 
 @lru_cache(maxsize=4096)
 def _say(text: str) -> _Said:
-    bare = _LINE_NUMBER.sub(r" \1", _FRAME.sub(" ", text)).strip(" ,:;.-–—()\"'“”")
+    bare = _LINE_NUMBER.sub(r" \1", _FILE["frame"].sub(" ", text)).strip(" ,:;.-–—()\"'“”")
     tokens = [one for one in tokens_of(bare) if one.kind is not Kind.SIGN]
-    words = [one.text for one in tokens if one.kind is Kind.WORD and one.text not in _FUNCTION_WORDS]
+    words = [one.text for one in tokens if one.kind is Kind.WORD and one.text not in _FILE.words("function_words")]
     exact = frozenset(one.text for one in tokens if one.kind is not Kind.WORD)
     said = exact.union(_stem(word) for word in words if word not in _NEGATIONS)
     return _Said(bare, said, exact, sum(word in _NEGATIONS for word in words))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
@@ -36,10 +36,10 @@ _MOST_PROOFS = 2
 """Iterations in which one of two helped and the other failed, after which the outcomes decide between them."""
 
 
-def refuse_replacement(field: str = "learnings") -> NoReturn:
+def refuse_replacement() -> NoReturn:
     """Refuses to replace learnings as a whole. Raises `InvalidInput`, which says how it is done instead."""
     raise InvalidInput(
-        field, "learnings are not replaced as a whole: that would lose what others learned", REPLACEMENT_REMEDY
+        "learnings", "learnings are not replaced as a whole: that would lose what others learned", REPLACEMENT_REMEDY
     )
 
 
@@ -71,39 +71,28 @@ def patch_learning(
     """
     patch = patch if isinstance(patch, LearningPatch) else read_patch(patch)
     learning = find_learning(state, learning_id)
-    entries: list[JournalEntry] = []
     key = f"{learning_id}\0{at.isoformat()}\0{patch.model_dump_json()}"
+    note = sanitise(patch.note).text if patch.note else ""
+    said: dict[str, Any] = {"learning_id": learning_id, "source": patch.source, "note": note}
+    entries: list[JournalEntry] = []
     if patch.text is not None or patch.reason is not None or patch.task_id is not None:
         _check_source(learning, patch.source, deciding=False)
-        text, reason = _sanitised(patch, learning, sanitise)
-        body = LearningPatched(
-            learning_id=learning_id,
-            text=text,
-            reason=reason,
-            task_id=patch.task_id,
-            source=patch.source,
-            note=_note(patch.note, sanitise),
+        check(
+            learning.text if patch.text is None else patch.text,
+            learning.reason if patch.reason is None else patch.reason,
         )
-        entries.append(JournalEntry.of(body, key=key, at=at))
+        text, reason = _sanitised("text", patch.text, sanitise), _sanitised("reason", patch.reason, sanitise)
+        changed = LearningPatched(text=text, reason=reason, task_id=patch.task_id, **said)
+        entries.append(JournalEntry.of(changed, key=key, at=at))
         if text is not None:
             entries += _contradicted(state, learning, text, compare, at)
     if patch.reviewed is not None or patch.rejected is not None:
         _check_source(learning, patch.source, deciding=True)
         rejected = patch.rejected if patch.rejected is not None else learning.state is LearningState.REJECTED
-        review = LearningReviewed(
-            learning_id=learning_id, rejected=rejected, source=patch.source, note=_note(patch.note, sanitise)
-        )
-        entries.append(JournalEntry.of(review, key=key, at=at))
+        entries.append(JournalEntry.of(LearningReviewed(rejected=rejected, **said), key=key, at=at))
     if patch.keep_over is not None:
-        entries += resolve_conflict(
-            state,
-            learning_id,
-            patch.keep_over,
-            kept=learning_id,
-            source=patch.source,
-            note=_note(patch.note, sanitise),
-            at=at,
-        )
+        pair = (learning_id, patch.keep_over)
+        entries += resolve_conflict(state, *pair, kept=learning_id, source=patch.source, note=note, at=at)
     if not entries:
         raise InvalidInput("patch", "it changes nothing", "give text, reason, task_id, reviewed, rejected or keep_over")
     return entries
@@ -198,24 +187,13 @@ def _check_source(learning: FeatureLearning, source: LearningSource, *, deciding
         )
 
 
-def _sanitised(patch: LearningPatch, learning: FeatureLearning, sanitise: Sanitise) -> tuple[str | None, str | None]:
-    text, reason = patch.text, patch.reason
-    check(learning.text if text is None else text, learning.reason if reason is None else reason)
-    if text is not None:
-        clean = sanitise(text)
-        if refusing := refusals(clean):
-            raise InvalidInput("text", why_refused(refusing), "say what was observed")
-        text = clean.text
-    if reason is not None:
-        clean = sanitise(reason)
-        if refusing := refusals(clean):
-            raise InvalidInput("reason", why_refused(refusing), "say what was observed")
-        reason = clean.text
-    return text, reason
-
-
-def _note(note: str, sanitise: Sanitise) -> str:
-    return sanitise(note).text if note else ""
+def _sanitised(field: str, said: str | None, sanitise: Sanitise) -> str | None:
+    if said is None:
+        return None
+    clean = sanitise(said)
+    if refusing := refusals(clean):
+        raise InvalidInput(field, why_refused(refusing), "say what was observed")
+    return clean.text
 
 
 def _contradicted(

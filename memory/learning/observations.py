@@ -3,23 +3,79 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from sluice.contracts.memory.learning import LearningSource
 from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome, IterationRecord
+from sluice.memory.extraction.stagnation import without_volatile
+from sluice.memory.journal.feature_memory import RecordedIteration
 from sluice.memory.learning.add import Candidate
-from sluice.memory.learning.history import Fingerprint, History, task_of, teaching_errors
 from sluice.memory.learning.wording import (
     as_decision,
     changed_files,
+    excluded,
     first_sentence,
     fit,
     is_about_excluded_files,
     list_files,
     one_line,
+    should_exclude_from_auto_accumulation,
     the_error,
 )
+from sluice.memory.sanitise.record import WITHHELD
+
+
+class History:
+    """The iterations of a feature, the oldest first, as errors are looked up in them."""
+
+    def __init__(self, iterations: Sequence[RecordedIteration]) -> None:
+        self.records = [one.record for one in iterations]
+        self.errors: list[dict[Fingerprint, ErrorEntry]] = [teaching_errors(record) for record in self.records]
+        self._seen: dict[Fingerprint, list[int]] = defaultdict(list)
+        for at, errors in enumerate(self.errors):
+            for one in errors:
+                self._seen[one].append(at)
+
+    def before(self, one: Fingerprint, at: int) -> list[int]:
+        """Where an error was seen before the place `at`."""
+        return [place for place in self._seen[one] if place < at]
+
+
+def task_of(*records: IterationRecord) -> int | None:
+    """The task that all of these iterations were about; None where they were about several, or none."""
+    tasks = {record.task_id for record in records}
+    return tasks.pop() or None if len(tasks) == 1 else None
+
+
+def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
+    """The first error of each kind, without those in files that teach nothing and slips with the agent's own tools."""
+    errors: dict[Fingerprint, ErrorEntry] = {}
+    for error in record.errors:
+        path = error.file_path
+        if error.tool in excluded("agents_tools"):
+            continue
+        if error.message != WITHHELD and not (path and should_exclude_from_auto_accumulation(path)):
+            errors.setdefault(fingerprint(error), error)
+    return errors
+
+
+_BLANKS = re.compile(r"\s+")
+
+
+def stable_message(message: str) -> str:
+    """A message in small letters, without times, addresses, ids, places in a file, and temporary paths."""
+    return _BLANKS.sub(" ", without_volatile(message, "errors")).strip(" .").lower()
+
+
+Fingerprint = tuple[str, str, str]
+
+
+def fingerprint(error: ErrorEntry) -> Fingerprint:
+    """Equal for the same error in two iterations."""
+    return (error.error_type or "", error.file_path or "", stable_message(error.message))
+
 
 MOST_ERRORS, MOST_DECISIONS = 10, 5
 """Of one iteration: a broken import makes hundreds of errors, and one learning."""

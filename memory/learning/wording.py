@@ -6,14 +6,17 @@ One sentence or two, understandable alone, with the files' names.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from sluice.contracts.memory.learning import MAX_LEARNING_CHARACTERS
 from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationRecord
+from sluice.text.pattern_file import PatternFile
 
+_FILE = PatternFile(Path(__file__).with_name("excluded.toml"))
+excluded = _FILE.words
+"""A list of `excluded.toml`."""
 _BLANKS = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z\"'`(\[]|\s*$)", re.DOTALL)
 _PATH = re.compile(r"[\w@.+-]*(?:/[\w@.+-]+)+|\b[\w-]+\.(?:lock|log|pyc|map|json|ya?ml|toml|env)\b|\.env\b")
@@ -78,13 +81,6 @@ def fit(text: str) -> str:
 
 
 @cache
-def excluded(kind: str) -> tuple[str, ...]:
-    """A list of `excluded.toml`."""
-    with Path(__file__).with_name("excluded.toml").open("rb") as file:
-        return tuple(str(tomllib.load(file)[kind]).split())
-
-
-@cache
 def _endings() -> re.Pattern[str]:
     return re.compile(f"(?:{'|'.join(excluded('endings'))})$")
 
@@ -101,7 +97,7 @@ def should_exclude_from_auto_accumulation(path: str) -> bool:
     if not parts:
         return True
     *folders, name = parts
-    if any(folder in excluded("folders") or folder.endswith(excluded("folder_endings")) for folder in folders):
+    if any(folder in excluded("folders") or folder.endswith(tuple(excluded("folder_endings"))) for folder in folders):
         return True
     if name in excluded("names") or name in (".git", "node_modules", "__pycache__"):
         return True

@@ -19,15 +19,15 @@ from sluice.memory.journal.entry import BlockPrinted, JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from sluice.memory.ports import Sanitise
 from sluice.memory.recall.journal_search import search_journal
-from sluice.memory.recall.last_iterations import (
+from sluice.memory.recall.sections import (
     ITERATIONS,
     SUMMARY_CHARACTERS,
     PromptLine,
     PromptSection,
     Quote,
     tell_last_iterations,
+    tell_observations,
 )
-from sluice.memory.recall.observations import tell_observations
 from sluice.memory.recall.weigh import Ages, in_order, weigh_record
 
 INTRODUCTION = (

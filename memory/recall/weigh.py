@@ -27,7 +27,7 @@ from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutco
 from sluice.memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from sluice.memory.learning.echo import only_repeats_words
-from sluice.memory.learning.history import fingerprint
+from sluice.memory.learning.observations import fingerprint
 from sluice.memory.recall.journal_search import words_of
 
 LEAST_WORDS = 2

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorType
-from sluice.memory.extraction.errors.commands import Commands, Step, read_command
 from sluice.memory.extraction.errors.matchers import Matcher, Mention, each_once, matchers
 from sluice.memory.extraction.errors.output import Output, Project, plain
 from sluice.memory.extraction.errors.reports import read_reports, unfold_go_test
-from sluice.memory.extraction.shell import known
+from sluice.memory.extraction.shell import Commands, Step, known, read_command
 
 MAX_FOUND = 200
 """Errors that one output gives at most; as many as a record holds."""

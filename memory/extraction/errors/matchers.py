@@ -7,7 +7,6 @@ message, the end. The groups `path`, `line`, `column`, `message` and `name` of i
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,20 +17,12 @@ from typing import Any, Literal
 
 from sluice.contracts.memory.model import ErrorType
 from sluice.memory.extraction.errors.output import Output
+from sluice.text.pattern_file import PatternFile
+
+_TABLE = PatternFile(Path(__file__).with_name("matchers.toml"))
 
 MAX_LINES_READ = 40_000
 """Lines below first lines that one matcher reads of one output: what is made to keep it busy is left there."""
-
-_SYNTAX = re.compile(
-    r"(?:\w+\.)*(?:SyntaxError|IndentationError|TabError|TSError)\b|invalid-syntax\b|E999\b"
-    r"|E902 (?:Syntax|Indent|Token)|Parsing error:|(?:.{1,100}: )?[Ss]yntax error\b"
-    r"|error: (?:cannot format|Failed to parse)"
-)
-_PERMISSION = re.compile(
-    r"PermissionError\b|\bE(?:ACCES|PERM)\b|[Pp]ermission denied|[Oo]peration not permitted"
-    r"|Access is denied|AccessDenied"
-)
-_ASSERTION = re.compile(r"(?:java\.lang\.)?AssertionError\b|.{0,300}\bAssertion [`']|[Aa]ssert(?:ion)? .{0,300}failed")
 
 
 def type_of(message: str, otherwise: ErrorType, *, parsing: bool = True) -> ErrorType:
@@ -40,11 +31,11 @@ def type_of(message: str, otherwise: ErrorType, *, parsing: bool = True) -> Erro
     Code that does not parse is `Compile` whoever met it (without `parsing`, a syntax error is one of data). A program's
     own error is `Permission` where the system refused it, and `Logic` where an assertion broke.
     """
-    if parsing and _SYNTAX.match(message):
+    if parsing and _TABLE["syntax"].match(message):
         return ErrorType.COMPILE
-    if otherwise is ErrorType.RUNTIME and _PERMISSION.search(message):
+    if otherwise is ErrorType.RUNTIME and _TABLE["permission"].search(message):
         return ErrorType.PERMISSION
-    if otherwise is ErrorType.RUNTIME and _ASSERTION.match(message):
+    if otherwise is ErrorType.RUNTIME and _TABLE["assertion"].match(message):
         return ErrorType.LOGIC
     return otherwise
 
@@ -110,7 +101,7 @@ class Matcher:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Matcher:
         """The matcher of a row of the file. Raises `TypeError` for a field that there is not."""
-        made: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+        made: dict[str, Any] = {name: _filled_in(value) for name, value in row.items()}
         for name in ("programs", "needs", "requires"):
             made[name] = frozenset(made.get(name, ()))
         return cls(**made | {"type": ErrorType(row["type"])})
@@ -159,7 +150,9 @@ class _Block:
         path, line = self._chosen(seen, file)
         name = (groups.get("name") or "").strip()
         said = seen.said or [groups.get("message") or ""]
-        text = next((one for one in said if _SYNTAX.match(one)), said[0 if matcher.tell == "first" else -1]).strip()
+        text = next(
+            (one for one in said if _TABLE["syntax"].match(one)), said[0 if matcher.tell == "first" else -1]
+        ).strip()
         tool = next((one for one in matcher.tools if one in self.output.words), matcher.tools[0])
         kind = type_of(text or found[0], matcher.type, parsing=not matcher.runtime)
         if name and kind is not ErrorType.COMPILE and name not in text:
@@ -251,21 +244,14 @@ class _Seen:
 @cache
 def matchers() -> tuple[Matcher, ...]:
     """The table, in the order in which its rows take their lines."""
-    with Path(__file__).with_name("matchers.toml").open("rb") as file:
-        table = tomllib.load(file)
-    patterns = table["patterns"]
-    return tuple(Matcher.of(_filled_in(row, patterns)) for row in table["matcher"])
+    return tuple(map(Matcher.of, _TABLE.tables["matcher"]))
 
 
-def _filled_in(row: Mapping[str, Any], patterns: Mapping[str, str]) -> dict[str, Any]:
-    """`row` with the shared patterns in place of their names: `<<path>>`."""
-
-    def fill(value: Any) -> Any:
-        if isinstance(value, str):
-            return re.sub(r"<<(\w+)>>", lambda found: patterns[found[1]], value)
-        return [fill(one) for one in value] if isinstance(value, list) else value
-
-    return {name: fill(value) for name, value in row.items()}
+def _filled_in(value: Any) -> Any:
+    """A field of a row with the shared patterns in place of their names (`@path@`)."""
+    if isinstance(value, str):
+        return _TABLE.text(value)
+    return tuple(map(_TABLE.text, value)) if isinstance(value, list) else value
 
 
 @cache

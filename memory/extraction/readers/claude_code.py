@@ -8,12 +8,12 @@ its words do not. The last line may be torn; a stream that was buffered says in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sluice.contracts.errors import InvalidInput
 from sluice.memory.extraction.agent_run import (
+    PHRASES,
     AgentRun,
     CallStatus,
     ResultEvent,
@@ -34,21 +34,6 @@ OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))
 _TRANSCRIPT_TYPES = frozenset(("summary", "file-history-snapshot", "queue-operation", "progress", "attachment"))
 """Lines of the files that Claude Code keeps of its sessions, which are read as well."""
-_EXIT_CODE = re.compile(r"\s*(?:Error: )?(?:Exit code|Command failed with exit code)[: ]+(\d{1,5})\b")
-_DENIED = re.compile(
-    r"user doesn't want to (?:proceed|take this action)|requested permissions? to |haven't granted|"
-    r"Permission to use .{1,200} has been denied|requires approval",
-    re.IGNORECASE,
-)
-_INTERRUPTED = re.compile(r"\[Request interrupted by user")
-_BACKGROUND = re.compile(r"\s*<(?:status|retrieval_status)>")
-"""What a background command has printed so far begins so; it has an exit code once it ended."""
-_BACKGROUND_EXIT_CODE = re.compile(r"<exit_code>(\d{1,5})</exit_code>")
-_NOTIFICATION = re.compile(r"<task-notification>.*?<tool-use-id>\s*([\w-]{1,200})\s*</tool-use-id>", re.DOTALL)
-_NOTIFIED_EXIT_CODE = re.compile(r"exit code (\d{1,5})")
-_LIMIT = re.compile(
-    r"(?:usage|session|weekly|hour) limit reached|hit your (?:\w+ )?limit|\brate[ _]limit|API Error: 429", re.I
-)
 _MODEL_USAGE = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -159,11 +144,11 @@ class _Reader:
 
     def _notification(self, text: str) -> None:
         """A background command ended, whose call was answered when it began."""
-        told = _NOTIFICATION.search(text[:4_000])
+        told = PHRASES["notification"].search(text[:4_000])
         call = self.run.find(told[1]) if told else None
         if call is None or call.status is not CallStatus.OK:
             return
-        code = _NOTIFIED_EXIT_CODE.search(text[:4_000])
+        code = PHRASES["notified_exit_code"].search(text[:4_000])
         if (code and int(code[1]) != 0) or "<status>failed</status>" in text:
             summary = self.run.clean(text).partition("<summary>")[2].partition("</summary>")[0]
             exit_code = int(code[1]) if code else None
@@ -172,10 +157,12 @@ class _Reader:
     def _tool_result(self, block: Mapping[str, Any], detail: Mapping[str, Any]) -> None:
         output = self.run.clean(text_of(block.get("content")))
         is_error = block.get("is_error") is True
-        exit_code = _EXIT_CODE.match(output) if is_error else _BACKGROUND_EXIT_CODE.search(output[:500])
-        if is_error and _DENIED.search(output[:1_000]):
+        exit_code = (
+            PHRASES["exit_code"].match(output) if is_error else PHRASES["background_exit_code"].search(output[:500])
+        )
+        if is_error and PHRASES["denied"].search(output[:1_000]):
             status = CallStatus.DENIED
-        elif detail.get("interrupted") is True or (is_error and _INTERRUPTED.search(output[:1_000])):
+        elif detail.get("interrupted") is True or (is_error and PHRASES["interrupted"].search(output[:1_000])):
             status = CallStatus.INTERRUPTED
         else:
             status = CallStatus.FAILED if is_error else CallStatus.OK
@@ -183,7 +170,11 @@ class _Reader:
             block.get("tool_use_id"),
             output=output,
             status=status,
-            exit_code=int(exit_code[1]) if exit_code else None if is_error or _BACKGROUND.match(output) else 0,
+            exit_code=int(exit_code[1])
+            if exit_code
+            else None
+            if is_error or PHRASES["background"].match(output)
+            else 0,
         )
 
     def _result(self, event: Mapping[str, Any]) -> None:
@@ -195,7 +186,9 @@ class _Reader:
             self.seen_results.add(uuid)
         is_error = bool(event.get("is_error"))
         result = self.run.clean(event.get("result")).strip()
-        self.rate_limited |= event.get("api_error_status") == 429 or bool(is_error and _LIMIT.search(result[:1_000]))
+        self.rate_limited |= event.get("api_error_status") == 429 or bool(
+            is_error and PHRASES["limit"].search(result[:1_000])
+        )
         errors = event.get("errors")
         tokens = total_of(event.get("usage"), *_USAGE)
         self.results.append(

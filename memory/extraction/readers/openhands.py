@@ -25,9 +25,8 @@ from sluice.memory.extraction.agent_run import (
     total,
     total_of,
 )
+from sluice.memory.extraction.file_uses import command_of, directory_before
 from sluice.memory.extraction.shell import known
-from sluice.memory.extraction.shell_files import directory_before
-from sluice.memory.extraction.tools import command_of
 
 
 def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:

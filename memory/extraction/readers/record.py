@@ -54,7 +54,8 @@ def extract_record(source: Source, *, feature: str, context: IterationContext, n
     counted = context.model_dump(include={"task_id", "duration_ms"}, exclude_none=True)
     changed = {
         "source_id": record.source_id or source_id(hashlib.sha256(hashed.encode()).hexdigest(), context, apart=apart),
-        "iteration_number": number,
+        "iteration_number": number or 1,
+        "is_numbered": number is not None,
         "effect_sha256": record.effect_sha256 or effect_of_record(record),
         "errors": fit(record.errors, "errors", not_kept),
         "decisions": fit(record.decisions, "decisions", not_kept),

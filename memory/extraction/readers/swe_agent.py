@@ -1,23 +1,27 @@
-"""SWE-agent's `.traj` (one JSON document, 0.x and 1.x), files that hold its history alone, and lines of traces.
+"""Reads SWE-agent's `.traj` (one JSON document, 0.x and 1.x), its history alone, lines of traces, and mini-swe-agent's.
 
-An action is a line for a shell with tools of the agent's own. `open`, `edit`, `create` and their like become calls of
-file tools; an `edit` names no file and means the one that is open, which the observation's head names. `state` is a
-JSON text in 0.x, an object in 1.x, and tells where the agent stood after the step. Demonstrations in a history are none
-of the agent's doing and are passed over.
+An action of SWE-agent is a line for a shell with tools of the agent's own. `open`, `edit`, `create` and their like
+become calls of file tools; an `edit` names no file and means the one that is open, which the observation's head names.
+`state` is a JSON text in 0.x, an object in 1.x, and tells where the agent stood after the step. Demonstrations in a
+history are none of the agent's doing and are passed over. There is no exit status of a command: a call failed where the
+editor or the shell says so.
 
-There is no exit status of a command. A call failed where the editor or the shell says so.
+mini-swe-agent has messages, and no steps. Each command runs in a shell of its own, in the same folder. It stands in the
+assistant message's `extra.actions`, in its `tool_calls`, or in a block of shell code; what follows from the user or the
+tool is its result, with `<returncode>` and `<output>` or the same in `extra`.
 """
 
 from __future__ import annotations
 
 import posixpath
-import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice.contracts.errors import InvalidInput
 from sluice.memory.extraction.agent_run import (
+    PHRASES,
     AgentFormat,
     AgentRun,
     CallStatus,
@@ -28,6 +32,7 @@ from sluice.memory.extraction.agent_run import (
     name_of,
     objects,
     text_of,
+    total,
     total_of,
 )
 from sluice.memory.extraction.json_text import NotJson, decode, decoded
@@ -35,21 +40,7 @@ from sluice.memory.extraction.shell import known
 
 _FILE_TOOLS = frozenset(("open", "create", "edit", "insert"))
 _EDITORS = frozenset(("str_replace_editor", "edit_anthropic"))
-_HEAD = re.compile(r"^\[File: (.+?) \(\d+ lines total\)\]", re.MULTILINE)
 _LONGEST_PROMPT = 2_000
-_PROMPT = re.compile(r"\n?\(Open file: ([^\n]*)\)\n\(Current directory: ([^\n]*)\)\nbash-\$\s*\Z")
-_FOUND_IN = re.compile(r"^Found \d+ matches for .{1,200} in (/[^\s:]{1,300}):", re.MULTILINE)
-_EDITOR_REFUSED = re.compile(
-    r"\s*(?:Your proposed edit has introduced new syntax error|No file open|File .{1,300} not found|Error:|Usage:"
-    r"|Text not found|No replacement was performed|Your edit was not applied|Invalid|Warning: The file already exists"
-    r"|Error: File)",
-    re.IGNORECASE,
-)
-_TIMED_OUT = re.compile(r"\s*(?:EXECUTION|COMMAND) TIMED OUT", re.IGNORECASE)
-_SHELL_FAILED = re.compile(
-    r"\s*(?:/bin/)?(?:ba)?(?:[\w.-]{1,40}): (?:line \d+: )?.{0,300}"
-    r"(?:No such file or directory|cannot |[Pp]ermission denied|command not found|not permitted|Is a directory)"
-)
 
 
 def read_trajectory(value: object) -> AgentRun:
@@ -167,10 +158,10 @@ class _Reader:
 
     def _answer(self, observation: str, call_id: str | None) -> None:
         output = self.run.clean(observation).replace("\r\n", "\n")
-        if head := _HEAD.search(output):
+        if head := PHRASES["head_of_file"].search(output):
             self.open_file = head[1]
             self.seen_files.append(head[1])
-        self.seen_files.extend(_FOUND_IN.findall(output))
+        self.seen_files.extend(PHRASES["found_in"].findall(output))
         call = self.run.find(call_id)
         if call is None:
             self.run.counts["result_without_call"] += 1
@@ -188,7 +179,7 @@ class _Reader:
     def _before_prompt(self, content: object) -> str:
         """An observation without the prompt that a history has at its end, which tells where the agent stands."""
         text = text_of(content)
-        prompt = _PROMPT.search(text[-_LONGEST_PROMPT:])
+        prompt = PHRASES["shell_prompt"].search(text[-_LONGEST_PROMPT:])
         if prompt is None:
             return text
         self._stand({"open_file": prompt[1], "working_dir": prompt[2]})
@@ -230,11 +221,11 @@ def _words(arguments: str) -> list[str]:
 
 
 def _failed(call: ToolUseEvent, output: str) -> bool:
-    if _TIMED_OUT.match(output):
+    if PHRASES["timed_out"].match(output):
         return True
     if call.name == "bash":
-        return _SHELL_FAILED.match(output) is not None
-    return call.name in _FILE_TOOLS | _EDITORS and _EDITOR_REFUSED.match(output) is not None
+        return PHRASES["shell_failed"].match(output) is not None
+    return call.name in _FILE_TOOLS | _EDITORS and PHRASES["editor_refused"].match(output) is not None
 
 
 def _root(directories: Sequence[str], files: Sequence[str]) -> str | None:
@@ -248,3 +239,105 @@ def _root(directories: Sequence[str], files: Sequence[str]) -> str | None:
         if tops:
             return f"/{tops[0]}"
     return posixpath.commonpath(directories) if directories else None
+
+
+_END_OF_TIME = 4e9
+
+
+def read_mini_trajectory(value: object) -> AgentRun:
+    """The run of a trajectory of mini-swe-agent."""
+    document = mapping(value)
+    info = mapping(document.get("info"))
+    config = mapping(info.get("config"))
+    directory = folder_of(mapping(config.get("environment")).get("cwd")) or "."
+    exit_status = name_of(info.get("exit_status"))
+    run = RunBuilder()
+    tokens: list[int | None] = []
+    pending: deque[str] = deque()
+    for message in objects(document.get("messages")):
+        role = message.get("role")
+        if role == "assistant":
+            content = text_of(message.get("content"))
+            start, _, end = _block(content)
+            run.say((content[:start] + content[end:]).strip().removeprefix("THOUGHT:"))
+            tokens.append(_tokens(message))
+            for command, given_id in _commands(message):
+                call_id = given_id or f"command {run.next_number}"
+                pending.append(call_id)
+                run.call(ToolUseEvent("bash", {"command": run.clean(command)}, call_id, working_directory=directory))
+        elif role in ("user", "tool") and pending:
+            answered = name_of(message.get("tool_call_id"))
+            call_id = answered if answered is not None and answered in pending else pending[0]
+            pending.remove(call_id)
+            _answer(run, call_id, message)
+    if pending and (exit_status or "").casefold() == "submitted":
+        # The command that hands the work in ends the run, and has no result of its own.
+        run.answer(pending[-1], status=CallStatus.OK, exit_code=0)
+    return run.build(
+        "mini-swe-agent",
+        exit_status=exit_status,
+        rate_limited="ratelimit" in (exit_status or "").casefold(),
+        root=directory if directory.startswith("/") else None,
+        patch=run.clean(info.get("submission")),
+        tokens=total(tokens),
+        duration_ms=_duration_ms(objects(document.get("messages"))),
+        model=name_of(mapping(config.get("model")).get("model_name")),
+    )
+
+
+def _commands(message: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The commands of a message, each with the id of its call, where it has one."""
+    actions = objects(mapping(message.get("extra")).get("actions"))
+    found: list[tuple[object, object]] = [(one.get("command"), one.get("tool_call_id")) for one in actions]
+    if not found:
+        found = [(_command_of(call), call.get("id")) for call in objects(message.get("tool_calls"))]
+    if not found:
+        found = [(_block(text_of(message.get("content")))[1], None)]
+    yield from (
+        (command, name_of(call_id)) for command, call_id in found if isinstance(command, str) and command.strip()
+    )
+
+
+def _block(content: str) -> tuple[int, str, int]:
+    """The first block of shell code: where it starts, what it holds, where it ends."""
+    fence = PHRASES["mini_fence"].search(content)
+    end = content.find("\n```", fence.end() - 1) if fence else -1
+    if fence is None or end < 0:
+        return len(content), "", len(content)
+    return fence.start(), content[fence.end() : end], end + len("\n```")
+
+
+def _command_of(call: Mapping[str, Any]) -> object:
+    given = mapping(call.get("function")).get("arguments")
+    value = decoded(given)
+    return given if value is None else mapping(value).get("command")
+
+
+def _answer(run: RunBuilder, call_id: str, message: Mapping[str, Any]) -> None:
+    content, extra = text_of(message.get("content")), mapping(message.get("extra"))
+    code = PHRASES["return_code"].search(content)
+    exit_code = int(code[1]) if code else extra.get("returncode")
+    start, end = content.find("<output>"), content.rfind("</output>")
+    told = content[start + len("<output>") : end].strip("\n") if 0 <= start < end else extra.get("raw_output")
+    known = isinstance(exit_code, int) and not isinstance(exit_code, bool)
+    failed = (known and exit_code != 0) or (not known and PHRASES["mini_timed_out"].search(content[:2_000]))
+    run.answer(
+        call_id,
+        output=run.clean(told if isinstance(told, str) else content),
+        exit_code=exit_code if known else None,
+        status=CallStatus.FAILED if failed else CallStatus.OK,
+    )
+
+
+def _duration_ms(messages: Iterable[Mapping[str, Any]]) -> int | None:
+    """From the first message's time to the last one's (seconds since 1970); None where fewer than two have one."""
+    times = [mapping(message.get("extra")).get("timestamp") for message in messages]
+    known = [time for time in times if isinstance(time, float) and 0 < time < _END_OF_TIME]
+    return int((max(known) - min(known)) * 1_000) if len(known) > 1 else None
+
+
+def _tokens(message: Mapping[str, Any]) -> int | None:
+    """All tokens of the request that this message answers; each is another request."""
+    usage = mapping(mapping(message.get("extra")).get("response")).get("usage")
+    all_of_them = total_of(usage, "total_tokens")
+    return total_of(usage, "prompt_tokens", "completion_tokens") if all_of_them is None else all_of_them

@@ -15,7 +15,7 @@ from sluice.ingest.embed.port import Embedded, require_fingerprint
 from sluice.memory.embedded.engines import LocalEngine
 from sluice.memory.embedded.followed_index import FollowedIndex
 from sluice.memory.embedded.outside import folder_of_model
-from sluice.memory.embedded.vectors import EmbeddedTexts, NoVectors, TextVectors
+from sluice.memory.embedded.vectors import TextVectors
 from sluice.memory.upkeep import Upkeep
 
 DIMENSION = 16
@@ -53,8 +53,8 @@ def local_index(
 
     def vectors() -> TextVectors:
         if model is None:
-            return NoVectors("no model in this test")
-        return EmbeddedTexts(model, folder_of_model(folder, model.fingerprint) / "vectors.sqlite")
+            return TextVectors(None, why_not="no model in this test")
+        return TextVectors(model, folder_of_model(folder, model.fingerprint) / "vectors.sqlite")
 
     return FollowedIndex(
         project,

@@ -14,8 +14,7 @@ from sluice.contracts.memory.learning import LearningState
 from sluice.index.local.writer import IndexWriter
 from sluice.index.search.probe import RawHit
 from sluice.ingest.embed.port import Embedded
-from sluice.memory.embedded.collection import relevance
-from sluice.memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex
+from sluice.memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex, relevance
 from sluice.memory.embedded.outside import folder_of_model
 from sluice.memory.embedded.vectors import WORDS_ALONE
 from sluice.memory.qdrant_schema import collection_name

@@ -12,7 +12,7 @@ from sluice.contracts.errors import PolicyRefused, Unavailable
 from sluice.ingest.embed.port import Embedded
 from sluice.memory import open_memory
 from sluice.memory.config import EmbedderConfig, RagConfig
-from sluice.memory.embedded.vectors import WORDS_ALONE, EmbeddedTexts, open_vectors, prefixed_fingerprint
+from sluice.memory.embedded.vectors import WORDS_ALONE, TextVectors, open_vectors, prefixed_fingerprint
 from sluice.memory.qdrant_schema import CollectionConfig
 from tests.support.memory.facts import record
 from tests.support.openai_endpoint import DIMENSION, OpenAIEndpoint
@@ -91,7 +91,7 @@ def test_what_a_model_wants_before_its_texts_is_put_there_and_makes_it_another_m
             return Embedded(np.full((len(texts), 2), 0.5**0.5, dtype=np.float32), self.fingerprint)
 
     echo = Echo()
-    vectors = EmbeddedTexts(echo, tmp_path / "v.sqlite", document_prefix="d: ", query_prefix="q: ")
+    vectors = TextVectors(echo, tmp_path / "v.sqlite", document_prefix="d: ", query_prefix="q: ")
     vectors.of_documents(["text"])
     vectors.of_question("question")
     assert echo.given == ("d: text", "q: question")

@@ -26,7 +26,7 @@ PLAIN: dict[str, Any] = {
 
 def test_a_record_is_known_by_its_fields_and_kept_as_it_is() -> None:
     result = extracted(PLAIN)
-    record = result.to_record(result.iteration_number or 0, False)
+    record = result.to_record(result.iteration_number, False)
     assert (result.format, record.iteration_number, record.task_id) == ("record", 7, 42)
     assert record.outcome is IterationOutcome.FAILURE
     assert record.errors[0].file_path == "src/auth.ts"
@@ -36,7 +36,7 @@ def test_a_record_is_known_by_its_fields_and_kept_as_it_is() -> None:
 
 def test_feature_time_and_number_may_be_left_out() -> None:
     result = extracted({"outcome": "Success", "summary": "Done"})
-    assert (result.feature, result.timestamp, result.iteration_number) == ("cart", NOW, None)
+    assert (result.feature, result.timestamp, result.is_numbered) == ("cart", NOW, False)
 
 
 @pytest.mark.parametrize(

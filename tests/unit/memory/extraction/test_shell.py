@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from sluice.memory.extraction.file_uses import directory_before, read_shell
 from sluice.memory.extraction.shell import found_nothing
-from sluice.memory.extraction.shell_files import directory_before, read_shell
 
 EFFECTS = {
     "cat > src/x.py <<'EOF'\nimport a\nrm -rf /\nEOF\npython src/x.py": [("write", "src/x.py")],

@@ -32,7 +32,7 @@ def test_a_torn_end_is_ignored_by_readers_and_set_aside_by_the_next_writer(journ
     journal.path.write_bytes(whole + torn)
     assert len(journal.read().iterations) == 1
     reading = read_journal(journal.path)
-    assert (len(reading.entries), reading.torn_tail_bytes, reading.problems) == (1, 300, ())
+    assert (len(reading.entries), reading.problems) == (1, ())
     assert journal.path.read_bytes() == whole + torn, "a reader changes nothing"
     assert journal.append([iteration(2)]) == [True]
     assert [one.read_bytes() for one in set_aside(journal)] == [torn]

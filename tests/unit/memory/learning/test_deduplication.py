@@ -1,8 +1,5 @@
 """What a new learning is beside those that are kept, with and without models."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +7,7 @@ from hypothesis import strategies as st
 from sluice.contracts.errors import BudgetExhausted, Unavailable
 from sluice.contracts.memory.learning import FeatureLearning
 from sluice.memory.learning.deduplication import MOST_JUDGED, Conflict, Duplicate, Unique, check_deduplication
-from sluice.memory.ports import Polarity, Vectors
+from sluice.memory.ports import Polarity
 
 NEAR = ("Flush the write buffer in the nightly export", "Empty the write buffer in the nightly export job")
 
@@ -94,25 +91,6 @@ def test_a_judge_stands_against_a_duplicate_that_is_only_probable():
     assert check_deduplication(other, kept(one)) == Duplicate(0, "says probably the same")
     assert isinstance(check_deduplication(other, kept(one), judge=Judge("opposite")), Conflict)
     assert check_deduplication(other, kept(one), judge=Judge(Unavailable("away"))) == Unique(near_index=0)
-
-
-def embed_all_alike(texts: Sequence[str]) -> Vectors:
-    return np.ones((len(texts), 1), np.float32)
-
-
-def test_an_embedder_links_what_is_near_in_other_words_and_merges_nothing():
-    existing = kept("Run black on commit", "The exporter drops rows that carry no timestamp at all")
-    text = "Records without a date vanish in the exporter"
-    assert check_deduplication(text, existing) == Unique()
-    assert check_deduplication(text, existing, embed=embed_all_alike) == Unique(near_index=1)
-
-
-def test_an_embedder_that_is_away_changes_nothing():
-    def away(texts: Sequence[str]) -> Vectors:
-        raise Unavailable("no model")
-
-    existing = kept("The exporter drops rows that carry no timestamp at all")
-    assert check_deduplication("Records without a date vanish in the exporter", existing, embed=away) == Unique()
 
 
 @given(st.text(min_size=1, max_size=200).filter(lambda text: text.strip()))

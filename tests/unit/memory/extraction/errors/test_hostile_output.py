@@ -7,8 +7,8 @@ import time
 import pytest
 
 from sluice.memory.extraction.errors import find_errors
-from sluice.memory.extraction.errors.commands import read_command
 from sluice.memory.extraction.errors.find import MAX_FOUND
+from sluice.memory.extraction.shell import read_command
 
 MILLION = 1_000_000
 MOST_SECONDS = 1.0
