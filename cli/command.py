@@ -1,8 +1,13 @@
-"""How a command is made: what it works with, the options that many have, and how its answer is printed.
+"""How a command is made: what it works with, how its options are declared, and how its answer is printed.
 
-A command is a function of what it works with, a client of the running instance (`over_http`) or the context of the data
-directory (`on_disk`), and of its options. It returns what it has to say as a `Shown`; `--json` prints the value of it,
-else it is drawn. Errors become a message and an exit code.
+A command is a function of what it works with and of its options. It works with a client of the running instance
+(`over_http`), with the context of the data directory (`on_disk`), or with nothing of the kind (`alone`). It returns
+what it has to say as a `Shown`; `--json` prints the value of it, else it is drawn. Errors become a message and an exit
+code.
+
+An option is `Annotated[type, "What it is for."]`, with its names in front where they are others than the parameter's:
+`Annotated[int, "-k", "How many."]`. A `bool` is a flag without an opposite. What has bounds, or is no option but an
+argument, is declared by typer's own classes.
 """
 
 from __future__ import annotations
@@ -13,60 +18,86 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 
 from sluice.cli.connection import connected, wrong
-from sluice.cli.output import AsJson, console, marked, plain_text, print_json, print_table
+from sluice.cli.output import console, errors_told, marked, print_json, print_table, say
 from sluice_client.errors import Conflict
 
-Note = Annotated[str, typer.Option(help="Why; it is recorded.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+AsJson = Annotated[bool, "--json", "Print one JSON value and nothing else."]
+Corpus = Annotated[str, "--corpus", "-c", "Name of the corpus."]
+Corpora = Annotated[list[str] | None, "--corpus", "-c", "Only of this corpus. Repeatable."]
+Note = Annotated[str, "Why; it is recorded."]
+Yes = Annotated[bool, "Do not ask."]
+DryRun = Annotated[bool, "Say what would be done, and do nothing."]
 Limit = Annotated[int, typer.Option(min=1, max=1_000, help="How many at most.")]
-Before = Annotated[str | None, typer.Option(help="Go on behind this position.")]
-Corpora = Annotated[list[str] | None, typer.Option("--corpus", "-c", help="Only of this corpus. Repeatable.")]
+Before = Annotated[str | None, "Go on behind this position."]
+Timeout = Annotated[float, "Seconds to wait for the run's end; it goes on in any case."]
 
 Column = str | tuple[str, str | Callable[[Any], object]]
-"""The name of a field, which is its heading too; or a heading, and a field or what to make of the row."""
+"""Names of fields, each its heading too or with another as in `by=operator`; or one heading, and a field, a format of
+the row, or what to make of it."""
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-ACTIONS: tuple[Column, ...] = ("at", "operator", "action", "note")
+ACTIONS = "at operator action note"
 """The columns of what operators did."""
 
 
 class Shown(NamedTuple):
     """What a command has to say: the value that `--json` prints, and how it is drawn: a sentence, or by a call.
 
-    Where it is not good, the command leaves with 1.
+    The command leaves with `exit_code`.
     """
 
     value: Any
     drawn: str | Callable[[], object]
-    is_good: bool = True
+    exit_code: int = 0
+
+    def draw(self) -> None:
+        """Print it for people."""
+        self.drawn() if callable(self.drawn) else say(self.drawn)
 
 
 def over_http(command: Callable[..., Shown]) -> Callable[..., None]:
     """The command with `--json`; its first parameter is a client of the running instance."""
-    return _opening(connected, command)
+    return opening(connected, command)
 
 
-def on_disk(command: Callable[..., Shown]) -> Callable[..., None]:
+def on_disk(command: Callable[..., Shown | None]) -> Callable[..., None]:
     """The command with `--json`; its first parameter is the context of the configured data directory."""
 
-    def session(**facts: Any) -> AbstractContextManager[Any]:
+    def session(*, as_json: bool) -> AbstractContextManager[Any]:
         from sluice.cli.session import session as opened  # with it comes the server: other commands do without
 
-        return opened(**facts)
+        return opened(as_json=as_json)
 
-    return _opening(session, command)
+    return opening(session, command)
 
 
-def _opening(opened: Callable[..., AbstractContextManager[Any]], command: Callable[..., Shown]) -> Callable[..., None]:
-    _first, *own = inspect.signature(command).parameters.values()
-    hints = get_type_hints(command, localns={"SluiceClient": object, "Context": object}, include_extras=True)
-    groups = {one.name: hints[one.name] for one in own if getattr(hints[one.name], "__dataclass_fields__", None)}
+def alone(command: Callable[..., Shown | None]) -> Callable[..., None]:
+    """The command with `--json`; it has nothing but its options."""
+    return opening(errors_told, command, has_subject=False)
+
+
+def opening(
+    opened: Callable[..., AbstractContextManager[Any]],
+    command: Callable[..., Shown | None],
+    *,
+    has_subject: bool = True,
+) -> Callable[..., None]:
+    """The command with `--json`, run inside of what is opened. Its first parameter is that, if `has_subject`.
+
+    The options of `opened` are the command's too. A parameter whose type is a dataclass stands for the dataclass's
+    fields as options.
+    """
+    local = dict.fromkeys(("SluiceClient", "Context", "MemoryPort"), object)
+    hints = get_type_hints(command, localns=local, include_extras=True)
+    own = [*inspect.signature(command).parameters.values()][1 if has_subject else 0 :]
+    own = [one.replace(annotation=hints[one.name]) for one in own]
+    openers = [one for one in inspect.signature(opened, eval_str=True).parameters.values() if one.name != "as_json"]
+    groups = {one.name: one.annotation for one in own if hasattr(one.annotation, "__dataclass_fields__")}
 
     @wraps(command)
     def run(**given: Any) -> None:
@@ -75,39 +106,53 @@ def _opening(opened: Callable[..., AbstractContextManager[Any]], command: Callab
             given[name] = group(**{field: given.pop(field) for field in group.__dataclass_fields__})
         if "as_json" not in hints:
             given.pop("as_json")
-        with opened(as_json=as_json, **{name: given.pop(name) for name in ("operator",) if name in given}) as subject:
-            print_shown(command(subject, **given), as_json=as_json)
+        needed = {one.name: given[one.name] for one in openers if one.name in given}
+        for name in needed.keys() - hints.keys():
+            given.pop(name)
+        with opened(as_json=as_json, **needed) as subject:
+            shown = command(*([subject] if has_subject else ()), **given)
+            if shown is not None:
+                print_shown(shown, as_json=as_json)
 
-    parameters: list[inspect.Parameter] = []
+    own += [one for one in openers if get_origin(one.annotation) is Annotated]
+    parameters: dict[str, inspect.Parameter] = {}
     for one in own:
-        group = groups.get(one.name)
-        parameters += (
-            inspect.signature(group, eval_str=True).parameters.values()
-            if group
-            else [one.replace(annotation=hints[one.name])]
+        fields = (
+            inspect.signature(groups[one.name], eval_str=True).parameters if one.name in groups else {one.name: one}
         )
-    last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
-    flat = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters if one.name != "as_json"]
-    vars(run)["__signature__"] = inspect.Signature([*flat, last])
-    run.__annotations__ = {one.name: one.annotation for one in (*flat, last)}
+        parameters |= fields
+    named = inspect.Parameter.KEYWORD_ONLY
+    parameters["as_json"] = inspect.Parameter("as_json", named, default=False, annotation=AsJson)
+    flat = [one.replace(kind=named, annotation=_option(one)) for one in parameters.values()]
+    vars(run)["__signature__"] = inspect.Signature(flat)
+    run.__annotations__ = {one.name: one.annotation for one in flat}
     return run
 
 
+def _option(parameter: inspect.Parameter) -> Any:
+    """The type of a parameter, its sentence and names made an option of typer."""
+    if get_origin(parameter.annotation) is not Annotated:
+        return parameter.annotation
+    kind, *told = get_args(parameter.annotation)
+    if not isinstance(told[-1], str):
+        return parameter.annotation
+    names = told[:-1] or ([f"--{parameter.name.replace('_', '-')}"] if kind is bool else [])
+    return Annotated[kind, typer.Option(*names, help=told[-1])]
+
+
+def group(about: str, /, kind: type[Any] | None = None, **commands: Callable[..., None]) -> typer.Typer:
+    """A group of commands by their names; `_` stands for `-`."""
+    made = typer.Typer(help=about, no_args_is_help=True, cls=kind)
+    for name, command in commands.items():
+        made.command(name.replace("_", "-"))(command)
+    return made
+
+
 def print_shown(shown: Shown, *, as_json: bool) -> None:
-    """Print what a command has to say; leave with 1 where it is not good."""
-    if as_json:
-        print_json(shown.value)
-    elif callable(shown.drawn):
-        shown.drawn()
-    else:
-        say(shown.drawn)
-    if not shown.is_good:
-        raise typer.Exit(1)
-
-
-def say(text: object) -> None:
-    """Print a sentence: one line, however wide the terminal, without colours of its own."""
-    console.print(plain_text(str(text)), markup=False, highlight=False, soft_wrap=True)
+    """Print what a command has to say; leave with its exit code."""
+    print_json(shown.value) if as_json else shown.draw()
+    if shown.exit_code:
+        raise typer.Exit(shown.exit_code)
 
 
 def table(title: str, found: Sequence[Any], *columns: Column, limit: int | None = None) -> Shown:
@@ -123,10 +168,20 @@ def table(title: str, found: Sequence[Any], *columns: Column, limit: int | None 
 
 def print_rows(title: str, found: Iterable[Any], *columns: Column) -> None:
     """Print a table of records by its columns."""
-    pairs = [(one.replace("_", " "), one) if isinstance(one, str) else one for one in columns]
+    pairs = [pair for one in columns for pair in (_named(one) if isinstance(one, str) else [one])]
     headings = [heading for heading, _ in pairs]
-    rows = [[getattr(row, get) if isinstance(get, str) else get(row) for _, get in pairs] for row in found]
-    print_table(title, headings, rows)
+    print_table(title, headings, [[_value(row, get) for _, get in pairs] for row in found])
+
+
+def _named(fields: str) -> list[tuple[str, str | Callable[[Any], object]]]:
+    split = [one.partition("=") for one in fields.split()]
+    return [(heading.replace("_", " "), field or heading) for heading, _, field in split]
+
+
+def _value(row: Any, get: str | Callable[[Any], object]) -> object:
+    if not isinstance(get, str):
+        return get(row)
+    return get.format(row) if "{" in get else row[get] if type(row) is dict else getattr(row, get)
 
 
 def print_fields(record: Any, left_out: frozenset[str]) -> None:
@@ -134,7 +189,7 @@ def print_fields(record: Any, left_out: frozenset[str]) -> None:
     for name in dict(record):
         if name not in left_out:
             value = getattr(record, name)
-            console.print(f"[bold]{name}[/] {marked('–' if value is None else value)}", highlight=False)
+            console.print(f"[bold]{name}[/] {marked('–' if value is None else value)}")
 
 
 def chosen(**verbs: bool) -> str | None:

@@ -14,5 +14,5 @@ def configured() -> Settings:
     """
     settings = load_settings()
     for told in stray_variables():
-        error_console.print(f"[yellow]warning[/] {marked(told)}", highlight=False, soft_wrap=True)
+        error_console.print(f"[yellow]warning[/] {marked(told)}", soft_wrap=True)
     return settings

@@ -193,7 +193,6 @@ def goes_on(run_id: str) -> Iterator[None]:
             f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`, "
             f"end it with `sluice runs --cancel {run_id}`.",
             markup=False,
-            highlight=False,
             soft_wrap=True,
         )
         raise typer.Exit(INTERRUPTED) from error

@@ -1,4 +1,4 @@
-"""The commands at a glance, and how one becomes code: its module is imported only when it is called.
+"""Finds the commands of `commands.toml`, and imports the module of one only when it is called.
 
 So `sluice --help` answers at once, whatever the commands themselves need; and a process can name the folder of
 its metrics before anything that measures is imported.
@@ -12,27 +12,15 @@ import json
 import os
 import platform
 import sys
+import tomllib
+from importlib.resources import files
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from sluice.cli.examples import examples_of
-
 INTERRUPTED = 130
-
-EXIT_CODES = """Exit codes:
-
-- **0** done
-- **1** done, with a bad end: a failed run, check or verification; or an error without a code of its own
-- **2** a wrong argument, file or setting
-- **3** not found
-- **4** forbidden by a rule or for want of a right
-- **5** contradicts what is recorded or running
-- **6** a part does not answer, or not in time
-- **7** full: a queue or a rate has no room, come back later
-- **130** interrupted"""
 
 
 class Entry(NamedTuple):
@@ -43,149 +31,12 @@ class Entry(NamedTuple):
     panel: str
 
 
-_AGENT, _OPERATOR, _PROCESS = "Ask and feed", "Operate", "Run"
-
+_TABLE: dict[str, Any] = tomllib.loads(files("sluice.cli").joinpath("commands.toml").read_text("utf-8"))
 COMMANDS = {
-    "ask": Entry("agent.ask:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
-    "query": Entry("agent.ask:query", "Search the corpus as it is, without the gate.", _AGENT),
-    "show": Entry(
-        "agent.show:show",
-        "Show the text of a document, by its id, URL or path, with the lines that citations name.",
-        _AGENT,
-    ),
-    "ingest": Entry(
-        "agent.ingest:ingest",
-        "Read files or a repository into the corpus, and wait until all of them can be found.",
-        _AGENT,
-    ),
-    "crawl": Entry("agent.ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
-    "memory": Entry(
-        "memory.commands:memory",
-        "Memory: what an agent's iterations taught, in a folder of the project or in the instance.",
-        _AGENT,
-    ),
-    "graph": Entry(
-        "graph.commands:graph", "The graph of what is indexed: ask it, see how it stands, read it anew.", _AGENT
-    ),
-    "runs": Entry("operate.runs:runs", "Show one run, list the latest, or cancel one.", _OPERATOR),
-    "trace": Entry(
-        "operate.trace:trace", "Draw the steps of a run as a waterfall, from the local span store.", _OPERATOR
-    ),
-    "dead": Entry("operate.dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
-    "quarantine": Entry(
-        "operate.quarantine:quarantine",
-        "Quarantine: chunks that the guard blocked when they were ingested; list, show, release, purge.",
-        _OPERATOR,
-    ),
-    "sign": Entry("agent.sign:sign", "Sign a document, so that its origin can be trusted.", _AGENT),
-    "forget": Entry(
-        "operate.forget:forget", "Remove documents with every trace of them, and keep them out.", _OPERATOR
-    ),
-    "flags": Entry(
-        "operate.control:flags",
-        "Feature flags: who decides each, what operators did to one, and switching it at run time.",
-        _OPERATOR,
-    ),
-    "stages": Entry(
-        "operate.control:stages",
-        "Stages: what waits in each, the threads that serve it, which are paused; pause or resume one.",
-        _OPERATOR,
-    ),
-    "hosts": Entry("operate.control:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
-    "snapshot": Entry(
-        "operate.snapshots:snapshot",
-        "List the generations of each corpus, the newest first; verify, roll back or copy them.",
-        _OPERATOR,
-    ),
-    "rebuild": Entry("operate.snapshots:rebuild", "Rebuild the index from the journal and publish it.", _OPERATOR),
-    "reindex": Entry("operate.reindex:reindex_corpus", "Embed a corpus anew with another model, then swap.", _OPERATOR),
-    "freshness": Entry(
-        "operate.freshness:freshness",
-        "Freshness: what is new, changed or gone since the last job, as a plan.",
-        _OPERATOR,
-    ),
-    "gate": Entry("quality.gate:gate", "The gate's decisions, profiles and models.", _OPERATOR),
-    "prompts": Entry(
-        "agent.prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT
-    ),
-    "eval": Entry(
-        "quality.eval:evaluation",
-        "How well it works: retrieval by known answers, the gate's runs, and whether what is served can be trusted.",
-        _OPERATOR,
-    ),
-    "feedback": Entry(
-        "quality.feedback:feedback", "Say what became of an answer: one run's, or in bulk from a file.", _AGENT
-    ),
-    "keys": Entry("operate.upkeep:keys", "API keys: list them, create one, revoke one.", _OPERATOR),
-    "migrate": Entry(
-        "operate.upkeep:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR
-    ),
-    "prune": Entry("operate.upkeep:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
-    "init": Entry(
-        "instance.init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS
-    ),
-    "config": Entry("instance.init:config", "Show each setting, its value, and where that comes from.", _PROCESS),
-    "doctor": Entry("instance.doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
-    "up": Entry("instance.processes:up", "Run every process: broker, workers, reconciler, HTTP interface.", _PROCESS),
-    "worker": Entry("instance.processes:worker", "Run one worker of a stage, or of several.", _PROCESS),
-    "reconcile": Entry("instance.processes:reconcile", "Run the reconciler.", _PROCESS),
-    "api": Entry("instance.processes:api", "Run the HTTP interface.", _PROCESS),
-    "version": Entry("main:version", "Print the version.", _PROCESS),
+    name: Entry(told[0], told[1], panel) for panel, some in _TABLE["commands"].items() for name, told in some.items()
 }
-
-
-FORMER_NAMES = {
-    "evaluate": "eval runs",
-    "review": "eval review",
-    "phase": "eval phase",
-    "replay-decisions": "eval replay",
-    "guard": "eval guard",
-    "redteam": "eval redteam",
-    "eval run": "eval retrieval",
-    "eval report": "gate rollout --report",
-    "gate report": "gate rollout --report",
-    "gate shadow": "gate rollout --shadow",
-    "gate rollback": "gate rollout --rollback",
-    "gate canary start": "gate rollout --canary",
-    "gate canary status": "gate rollout",
-    "gate canary stop": "gate rollout --stop",
-    "gate canary promote": "gate rollout --promote",
-    "gate defences list": "gate defences",
-    "gate defences lift": "gate defences --lift",
-    "dead pause": "dead replays --pause",
-    "dead resume": "dead replays --resume",
-    "dead abort": "dead replays --abort",
-    "quarantine list": "quarantine",
-    "quarantine show": "quarantine",
-    "quarantine release": "quarantine --release",
-    "quarantine purge": "quarantine --purge",
-    "flags list": "flags",
-    "flags history": "flags",
-    "flags on": "flags --on",
-    "flags off": "flags --off",
-    "flags kill": "flags --kill",
-    "flags reset": "flags --reset",
-    "stages list": "stages",
-    "stages pause": "stages --pause",
-    "stages resume": "stages --resume",
-    "snapshot list": "snapshot",
-    "snapshot verify": "snapshot --verify",
-    "snapshot rollback": "snapshot --rollback",
-    "snapshot push": "snapshot --push",
-    "snapshot pull": "snapshot --pull",
-    "cancel": "runs --cancel",
-    "graph neighbours": "graph near",
-    "graph linked": "graph near --by failing-tests",
-    "graph nearest": "graph near --by meaning",
-    "memory prune": "memory review --prune",
-    "memory export": "memory recall",
-    "prompts list": "prompts",
-    "prompts show": "prompts",
-    "keys list": "keys",
-    "keys create": "keys --create",
-    "keys revoke": "keys --revoke",
-}
-"""The first words of commands as they were: scripts, alerts and answers of older runs name them, and no help."""
+FORMER_NAMES: dict[str, str] = _TABLE["former"]
+EXAMPLES: tuple[str, ...] = tuple(_TABLE["help"]["examples"].splitlines())
 
 
 class Ready(NamedTuple):
@@ -249,7 +100,7 @@ class LazyGroup(Group):
                 args = [*present.split(), *args[count:]]
                 break
         name, placeholder, rest = super().resolve_command(ctx, args)
-        return name, load(name) if name in COMMANDS else placeholder, rest
+        return name, load(str(name)) if name in COMMANDS else placeholder, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. An interruption ends with a sentence and not a traceback; a misspelt option is guessed."""
@@ -276,6 +127,12 @@ def load(name: str) -> Any:
     alone = typer.Typer(add_completion=False)
     alone.command(name, cls=Leaf, epilog=examples_of(name))(found)
     return get_command(alone)
+
+
+def examples_of(*command: str) -> str:
+    """The lines below the help of a command (`dead`, `list`) or of a group (`dead`), as Markdown."""
+    found = [example for example in EXAMPLES if example.split()[: len(command)] == [*command]]
+    return "\n\n".join(["Examples:" if len(found) > 1 else "Example:", *(f"`sluice {one}`" for one in found)])
 
 
 def _dress(group: typer.Typer, *name: str) -> None:
@@ -320,7 +177,7 @@ def _make_app() -> typer.Typer:
         name="sluice",
         cls=LazyGroup,
         help="Search-gated retrieval for AI agents.",
-        epilog=EXIT_CODES,
+        epilog=_TABLE["help"]["exit_codes"],
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
     )

@@ -9,33 +9,22 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
 
-console = Console()
-error_console = Console(stderr=True)
+console = Console(highlight=False, soft_wrap=True)
+error_console = Console(stderr=True, highlight=False)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
-Corpus = Annotated[str, typer.Option("--corpus", "-c", help="Name of the corpus.")]
-
-EXIT_CODES = {
-    "invalid_input": 2,
-    "not_found": 3,
-    "forbidden": 4,
-    "policy_refused": 4,
-    "conflict": 5,
-    "unavailable": 6,
-    "overloaded": 7,
-    "error": 1,
-}
+EXIT_CODES = {"invalid_input": 2, "not_found": 3, "forbidden": 4, "policy_refused": 4, "conflict": 5}
+EXIT_CODES |= {"unavailable": 6, "overloaded": 7, "error": 1}
 """By the code of an error, or of the nearest class that it is a kind of."""
 
 INTERRUPTED = 130
@@ -51,11 +40,14 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def print_report(found: Any, print_it: Callable[[Any], None], *, as_json: bool, good: bool = True) -> None:
-    """Print a report, as one JSON value or by `print_it`; leave with 1 where it is not good."""
-    print_json(found) if as_json else print_it(found)
-    if not good:
-        raise typer.Exit(1)
+def say(text: object) -> None:
+    """Print a sentence: one line, however wide the terminal, without colours of its own."""
+    console.print(plain_text(str(text)), markup=False)
+
+
+def warn(text: object) -> None:
+    """Print a sentence to stderr, in the same way."""
+    error_console.print(plain_text(str(text)), markup=False, soft_wrap=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -74,7 +66,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 def print_wide(drawing: RenderableType) -> None:
     """Print what has columns. Into a file or a pipe each row is one line, so that ids can be found and copied."""
     target = console if console.is_terminal else Console(width=_whole_width(drawing))
-    target.print(drawing, markup=False, highlight=False)
+    target.print(drawing, markup=False, highlight=False, soft_wrap=False)
 
 
 def _whole_width(drawing: RenderableType) -> int:
@@ -134,7 +126,7 @@ def fail(error: Exception, *, as_json: bool = False) -> NoReturn:
             told["retry_after_seconds"] = getattr(error, "retry_after_seconds", 1.0)
         print_json(told)
     else:
-        error_console.print(f"[red]error[/] {marked(error)}", highlight=False, soft_wrap=True)
+        error_console.print(f"[red]error[/] {marked(error)}", soft_wrap=True)
     raise typer.Exit(code)
 
 

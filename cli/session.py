@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 from sluice.cli.configured import configured
 from sluice.cli.output import errors_told
-from sluice.contracts.api import ENDED, RunView
+from sluice.contracts.api import ENDED
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.contracts.event import Event
 from sluice.otel.logs import configure as configure_logs
@@ -17,32 +17,51 @@ from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
 from sluice.workers.context import Context
 from sluice.workers.runtime.private_files import make_private
-from sluice.workers.settings import Settings
 
 PATIENCE_SECONDS = 0.5
 """How long to trust that no announcement means no news."""
 
 
 @contextmanager
-def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[Context]:
+def session(*, as_json: bool = False) -> Iterator[Context]:
     """The context of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
         settings = configured()
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _start_telemetry(settings, traced=needs_workers)
+        configure_logs("sluice-cli", quiet(settings.telemetry))
         make_private(settings.data_dir)  # after the log is set up: what it mends must not stand before a JSON answer
         context = Context(settings)
         try:
-            if needs_workers:
-                _require_broker(context)
             yield context
         except Exception as error:
-            if not _is_of_broker(error):
+            # Of the broker's clients, which are imported only where a command needs the broker.
+            if type(error).__module__.partition(".")[0] not in ("redis", "kombu", "amqp"):
                 raise
             raise Unavailable(f"the broker does not answer: {error}") from error
         finally:
             context.close()
             stop_telemetry()
+
+
+def begin_work(context: Context) -> None:
+    """Trace what the command does from here on, as it begins work for the instance's workers.
+
+    Raises:
+        Unavailable: the broker does not answer, so that nothing would be done.
+    """
+    from sluice.workers.broker.transport import BROKER_ERRORS
+
+    settings = context.settings
+    start_telemetry("sluice-cli", quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance)
+    try:
+        context.transport.ping()
+    except (InvalidSetting, *BROKER_ERRORS) as error:
+        raise Unavailable("the broker does not answer; is `sluice up` running?") from error
+
+
+def quiet(telemetry: TelemetrySettings, level: str = "warning") -> TelemetrySettings:
+    """A command's own log is for trouble: what it did, it prints."""
+    return telemetry.model_copy(update={"log_level": level}) if telemetry.log_level == "info" else telemetry
 
 
 def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:
@@ -70,42 +89,3 @@ def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Ev
             if left <= 0:
                 raise TimedOut(f"{run_id} goes on; look again with `sluice runs {run_id}`")
             news.get_message(timeout=min(left, PATIENCE_SECONDS))
-
-
-def wait_for(context: Context, run_id: str, timeout_seconds: float) -> RunView:
-    """The run once it has ended.
-
-    Raises:
-        TimedOut: it did not end in time; it goes on all the same.
-    """
-    for _event in follow(context, run_id, timeout_seconds):
-        pass
-    return context.ledger.run(run_id)
-
-
-def _require_broker(context: Context) -> None:
-    from sluice.workers.broker.transport import BROKER_ERRORS
-
-    try:
-        context.transport.ping()
-    except (InvalidSetting, *BROKER_ERRORS) as error:
-        raise Unavailable("the broker does not answer; is `sluice up` running?") from error
-
-
-def _is_of_broker(error: Exception) -> bool:
-    """Whether it is an error of the broker's clients, which are imported only where a command needs the broker."""
-    return type(error).__module__.partition(".")[0] in ("redis", "kombu", "amqp")
-
-
-def _start_telemetry(settings: Settings, *, traced: bool) -> None:
-    """The log, and for a command that begins work also its trace."""
-    quiet = _quiet(settings.telemetry)
-    if traced:
-        start_telemetry("sluice-cli", quiet, data_dir=settings.data_dir, instance=settings.instance)
-    else:
-        configure_logs("sluice-cli", quiet)
-
-
-def _quiet(telemetry: TelemetrySettings) -> TelemetrySettings:
-    """A command's own log is for trouble: what it did, it prints."""
-    return telemetry.model_copy(update={"log_level": "warning"}) if telemetry.log_level == "info" else telemetry

@@ -1,22 +1,20 @@
-"""Asking: `ask` goes through the gate, `query` straight to the index."""
+"""Asking: `ask` by the gate, `query` straight from the index; then `show`, `prompts` and `feedback`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sluice.cli.agent.answers import (
-    leave_unless_finished,
-    path_in_words,
-    print_paths,
-    print_prompt,
-    print_run,
-    print_trust,
-)
-from sluice.cli.choices import Plan, Strategy
-from sluice.cli.connection import connected, follow, given, wrong
-from sluice.cli.output import AsJson, Corpus, console, error_console, marked, print_json, print_table
+from sluice.cli.agent.answers import path_in_words, print_paths, print_prompt, print_trust, shown_run
+from sluice.cli.choices import FeedbackOutcome, Plan, SignalName, Strategy
+from sluice.cli.command import Corpus, Shown, alone, over_http, print_rows, table
+from sluice.cli.connection import follow, given, wrong
+from sluice.cli.output import console, error_console, marked, plain_text, say
+from sluice_client.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from sluice_client import SluiceClient
@@ -24,13 +22,18 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 15.0
 """What a run may take beyond its deadline to hand over its answer."""
+_LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
+
+Prompt = Annotated[str | None, "Print the messages of this prompt instead; see `sluice prompts`."]
 
 
+@over_http
 def ask(
+    client: SluiceClient,
     question: str,
     corpus: Corpus = "default",
-    profile: Annotated[str, typer.Option(help="The gate's profile; see `sluice gate profiles`.")] = "default",
-    plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
+    profile: Annotated[str, "The gate's profile; see `sluice gate profiles`."] = "default",
+    plan: Annotated[Plan | None, "Override the score (never a veto)."] = None,
     rag: Annotated[
         bool | None,
         typer.Option(
@@ -39,27 +42,24 @@ def ask(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
-    deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
+    seed: Annotated[list[str] | None, "A URL to crawl first. Repeatable."] = None,
+    deadline: Annotated[float, "Seconds until the answer is given with what is there."] = 60.0,
     confidence_floor: Annotated[
-        float | None, typer.Option(help="Cite nothing that answers with a lower probability; 0 cites what is found.")
+        float | None, "Cite nothing that answers with a lower probability; 0 cites what is found."
     ] = None,
-    prompt: Annotated[
-        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts`.")
-    ] = None,
-    why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, and why sources are trusted.")] = False,
-    as_json: AsJson = False,
-) -> None:
+    prompt: Prompt = None,
+    why: Annotated[bool, "Show how the gate decided, and why sources are trusted."] = False,
+    as_json: bool = False,
+) -> Shown:
     """Ask the gate, and wait for the cited answer."""
-    with connected(as_json=as_json) as client:
-        asked = given(plan=choose_plan(plan, rag=rag), confidence_floor=confidence_floor, prompt=prompt)
-        accepted = client.gate(
-            question, corpus, wait=False, profile=profile, seeds=seed or [], deadline_seconds=deadline, **asked
-        )
-        _tell_events(client, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
-        view = client.run(accepted.run_id)
-        print_run(view, as_json=as_json, why=why, show_prompt=prompt is not None)
-        leave_unless_finished(view)
+    asked = given(plan=choose_plan(plan, rag=rag), confidence_floor=confidence_floor, prompt=prompt)
+    asked |= {"profile": profile, "seeds": seed or [], "deadline_seconds": deadline}
+    run_id = client.gate(question, corpus, wait=False, **asked).run_id
+    with error_console.status(f"run {run_id}") as status:
+        for event in follow(client, run_id, deadline + GRACE_SECONDS):
+            if not as_json:
+                status.update(f"{event.kind} · run {run_id}")
+    return shown_run(client.run(run_id), why=why, show_prompt=prompt is not None)
 
 
 def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
@@ -75,81 +75,168 @@ def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
     return plan
 
 
+@over_http
 def query(
+    client: SluiceClient,
     text: str,
     corpus: Corpus = "default",
-    top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many chunks at most.")] = 8,
-    strategy: Annotated[Strategy, typer.Option(help="Which arms find candidates.")] = "hybrid",
-    trust_threshold: Annotated[float, typer.Option(help="Drop what is trusted less, from 0 to 1.")] = 0.0,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens of all chunks together at most.")] = None,
-    diversity: Annotated[
-        float | None, typer.Option(help="0: by relevance alone; 1: by difference from those before alone.")
-    ] = None,
-    neighbours: Annotated[int, typer.Option(help="Chunks before and behind each one, given with it.")] = 0,
-    max_per_domain: Annotated[int | None, typer.Option(help="Results of one host at most; 0 for no cap.")] = None,
-    duplicate_threshold: Annotated[
-        float | None, typer.Option(help="How alike two texts must be to count as one; 0 for never.")
-    ] = None,
-    prompt: Annotated[
-        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts`.")
-    ] = None,
-    rerank: Annotated[bool, typer.Option(help="Ask the reranker, where one is configured.")] = True,
-    confidence_floor: Annotated[
-        float | None, typer.Option(help="Leave out what answers with a lower probability, from 0 to 1.")
-    ] = None,
-    why: Annotated[bool, typer.Option("--why", help="Show how far each source is trusted, and why.")] = False,
-    as_json: AsJson = False,
-) -> None:
+    top_k: Annotated[int, "--top-k", "-k", "How many chunks at most."] = 8,
+    strategy: Annotated[Strategy, "Which arms find candidates."] = "hybrid",
+    trust_threshold: Annotated[float, "Drop what is trusted less, from 0 to 1."] = 0.0,
+    max_tokens: Annotated[int | None, "Tokens of all chunks together at most."] = None,
+    diversity: Annotated[float | None, "0: by relevance alone; 1: by difference from those before alone."] = None,
+    neighbours: Annotated[int, "Chunks before and behind each one, given with it."] = 0,
+    max_per_domain: Annotated[int | None, "Results of one host at most; 0 for no cap."] = None,
+    duplicate_threshold: Annotated[float | None, "How alike two texts must be to count as one; 0 for never."] = None,
+    prompt: Prompt = None,
+    rerank: Annotated[bool, "--rerank/--no-rerank", "Ask the reranker, where one is configured."] = True,
+    confidence_floor: Annotated[float | None, "Leave out what answers with a lower probability, from 0 to 1."] = None,
+    why: Annotated[bool, "Show how far each source is trusted, and why."] = False,
+) -> Shown:
     """Search the corpus as it is, without the gate."""
-    with connected(as_json=as_json) as client:
-        limits = given(
-            max_tokens=max_tokens,
-            diversity=diversity,
-            max_per_domain=max_per_domain,
-            duplicate_threshold=duplicate_threshold,
-            confidence_floor=confidence_floor,
-            prompt=prompt,
-        )
-        found = client.query(
-            text,
-            corpus,
-            top_k=top_k,
-            strategy=strategy,
-            trust_threshold=trust_threshold,
-            neighbours=neighbours,
-            rerank=rerank,
-            **limits,
-        )
-        if as_json:
-            print_json(found)
-        elif found.prompt:
+    limits = given(max_tokens=max_tokens, diversity=diversity, max_per_domain=max_per_domain, prompt=prompt)
+    limits |= given(duplicate_threshold=duplicate_threshold, confidence_floor=confidence_floor)
+    how = {"strategy": strategy, "trust_threshold": trust_threshold, "neighbours": neighbours, "rerank": rerank}
+    found = client.query(text, corpus, top_k=top_k, **how, **limits)
+
+    def draw() -> None:
+        if found.prompt:
             print_prompt(found.prompt)
-        else:
-            _print_chunks(found)
-            if why:
-                print_trust(found.metadata.trust_scores, found.metadata.checks)
+            return
+        _print_chunks(found)
+        if why:
+            print_trust(found.metadata.trust_scores, found.metadata.checks)
 
-
-def _tell_events(client: SluiceClient, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
-    with error_console.status(f"run {run_id}") as status:
-        for event in follow(client, run_id, timeout_seconds):
-            if not quiet:
-                status.update(f"{event.kind} · run {run_id}")
+    return Shown(found, draw)
 
 
 def _print_chunks(found: Retrieval) -> None:
-    rows = [
-        (
-            chunk.rank,
-            f"{chunk.fused_score:.4f}",
-            "" if chunk.confidence is None else f"{chunk.confidence:.0%}",
-            f"{chunk.url or chunk.file_path or chunk.document_id}:{chunk.start_line}-{chunk.end_line}",
-            " ".join(chunk.text.split())[:120],
-        )
-        for chunk in found.chunks
-    ]
+    confidence = ("confidence", lambda one: "" if one.confidence is None else f"{one.confidence:.0%}")
+    place = ("source", lambda one: f"{_place(one)}:{one.start_line}-{one.end_line}")
+    text = ("text", lambda one: " ".join(one.text.split())[:120])
     title = f"{found.generation or 'no generation yet'} · {found.metadata.duration_ms:.1f} ms"
-    print_table(title, ("rank", "score", "confidence", "source", "text"), rows)
+    print_rows(title, found.chunks, "rank", ("score", "{.fused_score:.4f}"), confidence, place, text)
     print_paths((one.rank, path_in_words(one.graph_path) if one.graph_path else None) for one in found.chunks)
     if found.metadata.graph and found.metadata.graph.abstained:
-        console.print(f"[dim]graph: {marked(found.metadata.graph.abstained)}[/]", highlight=False, soft_wrap=True)
+        console.print(f"[dim]graph: {marked(found.metadata.graph.abstained)}[/]")
+
+
+def _place(found: Any) -> str:
+    return str(found.url or found.file_path or found.document_id)
+
+
+@over_http
+def show(
+    client: SluiceClient,
+    document: str,
+    corpus: Corpus = "default",
+    lines: Annotated[str | None, "Only these: 12 or 12-30, as a citation names them."] = None,
+) -> Shown:
+    """Show the text of a document, by its id, URL or path, with the lines that citations name."""
+    named = _LINES.fullmatch("1" if lines is None else lines)
+    if named is None:
+        raise wrong("lines", f"{lines!r} is no line and no range", "such as 12 or 12-30")
+    last = None if lines is None else int(named[2] or named[1])
+    found = client.document_text(document, corpus, int(named[1]), last)
+
+    def draw() -> None:
+        console.print(marked(_place(found)), style="dim")
+        width = len(str(found.end_line))
+        for number, line in enumerate(found.text.split("\n"), start=found.start_line):
+            say(f"{number:>{width}}  {line}")
+        for one in found.left_out or ():
+            console.print(f"lines {one.start_line}-{one.end_line} are in quarantine", style="yellow")
+
+    return Shown(found, draw)
+
+
+@alone
+def prompts(
+    name: Annotated[str | None, typer.Argument(help="Show this one: its system message and its examples.")] = None,
+) -> Shown:
+    """Prompt templates: what `sluice ask --prompt` makes of an answer."""
+    from sluice.trust.prompts.catalogue import template_named, templates
+
+    if name is None:
+        named = templates().items()
+        found = [{**one.model_dump(include={"name", "version", "summary"}), "full_name": full} for full, one in named]
+        return table("prompts", found, "name=full_name summary")
+    template = template_named(name, "name")
+    messages = [("system", template.system)]
+    for example in template.examples:
+        messages += [("user", example.question), ("assistant", example.answer)]
+
+    def draw() -> None:
+        console.print(f"[bold]{template.full_name}[/] · {template.summary}")
+        for role, content in messages:  # `{nonce}` is drawn for each prompt
+            console.print(f"\n[bold]{role}[/]")
+            console.print(plain_text(content), markup=False)
+
+    return Shown(template, draw)
+
+
+@over_http
+def feedback(
+    client: SluiceClient,
+    run_id: Annotated[str | None, typer.Argument(help="The run whose answer it is about.")] = None,
+    outcome: Annotated[FeedbackOutcome, "How the task went."] = "unknown",
+    rating: Annotated[float | None, typer.Option(min=0, max=1, help="From 0 to 1, instead of the outcome.")] = None,
+    signal: Annotated[SignalName, "Who or what says so."] = "task_satisfaction",
+    used: Annotated[list[str] | None, "A chunk of the answer that was used. Repeatable."] = None,
+    note: Annotated[str, "In words."] = "",
+    response: Annotated[Path | None, "File with what the agent made of the answer, at most 32,000 characters."] = None,
+    file: Annotated[Path | None, "Feedback on many runs: a JSON object a line, with run_id and these fields."] = None,
+) -> Shown:
+    """Say what became of an answer: one run's, or in bulk from a file.
+
+    It counts once for each run and signal; the same again changes nothing.
+    """
+    if (run_id is None) == (file is None):
+        raise wrong("run_id", "give either a run or --file", "sluice feedback RUN --outcome success")
+    if file is not None:
+        return _take(client, _read("file", file, errors="replace").splitlines())
+    said = given(rating=rating, response=_read("response", response) if response else None)
+    said |= {"outcome": outcome, "signal": signal, "chunk_ids_used": used or [], "note": note}
+    is_new = _give(client, run_id=run_id, **said)
+    value = {"run_id": run_id, "status": "accepted" if is_new else "repeated"}
+    return Shown(value, f"{'recorded' if is_new else 'was recorded before'}: {run_id}")
+
+
+def _take(client: SluiceClient, lines: list[str]) -> Shown:
+    """Give each line by itself, empty ones aside; a line is taken whole or not at all, and a refused one stops none.
+
+    What the instance does not answer ends it, and the file can be given again: what was taken is then repeated.
+    """
+    taken, refused = {"accepted": 0, "repeated": 0}, []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            taken["accepted" if _give(client, **_fields(line)) else "repeated"] += 1
+        except (NotFound, InvalidInput, Conflict) as error:
+            refused.append({"line": number, "error": str(error)})
+    told = [f"line {one['line']}: {one['error']}" for one in refused]
+    counts = f"{taken['accepted']} accepted, {taken['repeated']} repeated, {len(refused)} refused"
+    return Shown({**taken, "refused": refused}, "\n".join([*told, counts]), exit_code=int(bool(refused)))
+
+
+def _give(client: SluiceClient, **fields: Any) -> bool:
+    """Whether it is new."""
+    return client.feedback(**fields).get("counted") != "before"
+
+
+def _fields(line: str) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = json.loads(line)
+        if not isinstance(fields.get("run_id"), str):
+            raise wrong("run_id", "Field required")
+    except (ValueError, AttributeError) as error:
+        raise wrong("body", f"no JSON object: {error}") from error
+    return fields
+
+
+def _read(option: str, path: Path, errors: str = "strict") -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors=errors)
+    except (OSError, UnicodeDecodeError) as error:
+        raise wrong(option, f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -8,40 +8,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sluice.cli.agent.answers import leave_unless_finished, print_run
+from sluice.cli.agent.answers import print_run
 from sluice.cli.choices import Render
-from sluice.cli.connection import as_record, connected, follow, given, goes_on, wrong
-from sluice.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
+from sluice.cli.command import Corpus, Shown, Timeout, on_disk, over_http
+from sluice.cli.connection import as_record, follow, given, goes_on, wrong
+from sluice.cli.output import checked_corpus, error_console, marked, say, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from sluice.contracts.document import Document
     from sluice.workers.context import Context
+    from sluice_client import SluiceClient
 
 SKIPS_NAMED = 10
 """Skipped paths that are named one by one; a source tree has thousands."""
 
-Timeout = Annotated[float, typer.Option(help="Seconds to wait for the run's end; it goes on in any case.")]
 
-
+@on_disk
 def ingest(
+    context: Context,
     paths: Annotated[list[Path] | None, typer.Argument(help="Files, folders, or a corpus.jsonl in BEIR form.")] = None,
     corpus: Corpus = "default",
-    git: Annotated[
-        str | None, typer.Option(help="A repository instead: a folder or an https:// address. Reads what changed.")
-    ] = None,
-    ref: Annotated[str | None, typer.Option(help="Branch, tag or commit; without it what is checked out.")] = None,
+    git: Annotated[str | None, "A repository instead: a folder or an https:// address. Reads what changed."] = None,
+    ref: Annotated[str | None, "Branch, tag or commit; without it what is checked out."] = None,
     timeout: Timeout = 3_600.0,
-    as_json: AsJson = False,
-) -> None:
+    as_json: bool = False,
+) -> Shown:
     """Read files or a repository into the corpus, and wait until all of them can be found."""
     if git is None and not paths:
         raise typer.BadParameter("name files or folders, or a repository by --git")
@@ -49,25 +49,25 @@ def ingest(
         raise typer.BadParameter("name files or a repository, not both")
     if git is None and ref is not None:
         raise typer.BadParameter("--ref needs --git")
-    with feeding(as_json=as_json) as (context, progress):
+    from sluice.cli.session import begin_work
+
+    begin_work(context)
+    with indexing_progress(quiet=as_json) as progress:
         skipped, corpus = Skipped(progress, quiet=as_json), checked_corpus(corpus)
         if git is not None:
-            run_id = _submit_repository(context, corpus, git, ref, progress, skipped, as_json=as_json)
-            if run_id is None:
-                return
-        else:
-            from sluice.workers.service.read_files import documents_in
+            return _ingest_repository(context, corpus, git, ref, timeout, progress, skipped)
+        from sluice.workers.service.read_files import documents_in
 
-            keys = context.settings.trust.keys
-            documents = documents_in(paths or (), now=datetime.now(UTC), on_skip=skipped, keys=keys)
-            run_id = submit(context, corpus, counted(documents, progress))
-        finish_here(context, run_id, timeout, progress, skipped, as_json=as_json)
+        keys = context.settings.trust.keys
+        documents = documents_in(paths or (), now=datetime.now(UTC), on_skip=skipped, keys=keys)
+        run_id = submit(context, corpus, counted(documents, progress))
+        return wait_here(context, run_id, timeout, progress, skipped)
 
 
-def _submit_repository(
-    context: Context, corpus: str, source: str, ref: str | None, progress: Progress, skipped: Skipped, *, as_json: bool
-) -> str | None:
-    """The run that brings what changed of a repository; None, and told so, where nothing did."""
+def _ingest_repository(
+    context: Context, corpus: str, source: str, ref: str | None, timeout: float, progress: Progress, skipped: Skipped
+) -> Shown:
+    """Bring what changed of a repository; where nothing did, no run is begun."""
     from sluice.workers.service.repositories import open_repository, read_repository
 
     with open_repository(context, source, ref) as opened:
@@ -75,65 +75,44 @@ def _submit_repository(
         documents = counted(reading.documents, progress)
         first = next(documents, None)
         sha = reading.commit.sha
-        told = f"{reading.repository} at {sha[:12]} ({reading.commit.branch or 'no branch'}): "
+        told = f"{reading.repository} at {sha[:12]} ({reading.commit.branch or 'no branch'}): {reading.unchanged} files"
         if first is None and not reading.removed:
-            progress.stop()
-            if as_json:
-                print_json({"status": "up_to_date", "commit": sha})
-            else:
-                told += f"{reading.unchanged} files, nothing has changed"
-                console.print(told, markup=False, highlight=False, soft_wrap=True)
-            return None
-
-        def found() -> Iterator[Document]:
-            if first is not None:
-                yield first
-                yield from documents
-
-        run_id = submit(context, corpus, found(), reading.removed)
-    if not as_json:
-        told += f"{reading.unchanged} files unchanged, {len(reading.removed)} removed"
-        progress.console.print(told, markup=False, highlight=False, soft_wrap=True)
-    return run_id
+            return Shown({"status": "up_to_date", "commit": sha}, f"{told}, nothing has changed")
+        found = chain([first], documents) if first is not None else ()
+        run_id = submit(context, corpus, found, reading.removed)
+    if not progress.disable:
+        warn(f"{told} unchanged, {len(reading.removed)} removed")
+    return wait_here(context, run_id, timeout, progress, skipped)
 
 
+@over_http
 def crawl(
+    client: SluiceClient,
     urls: Annotated[list[str], typer.Argument(help="Pages to crawl.")],
     corpus: Corpus = "default",
     pages: Annotated[int | None, typer.Option(min=1, help="Pages in all; the settings' ceiling holds.")] = None,
     depth: Annotated[int | None, typer.Option(min=0, max=5, help="Links deep; the settings' ceiling holds.")] = None,
-    render: Annotated[Render | None, typer.Option(help="Whether a browser shows the pages.")] = None,
-    screenshot: Annotated[bool, typer.Option(help="Keep a picture of each page as a blob.")] = False,
+    render: Annotated[Render | None, "Whether a browser shows the pages."] = None,
+    screenshot: Annotated[bool, "--screenshot/--no-screenshot", "Keep a picture of each page as a blob."] = False,
     explained: Annotated[
-        bool, typer.Option("--explain", help="Ask for one page, print each decision about it, and record nothing.")
+        bool, "--explain", "Ask for one page, print each decision about it, and record nothing."
     ] = False,
     timeout: Timeout = 600.0,
-    as_json: AsJson = False,
-) -> None:
+    as_json: bool = False,
+) -> Shown:
     """Crawl pages into the corpus, and wait until they can be found."""
     if explained:
-        _explain(checked_corpus(corpus), urls, render, screenshot=screenshot, as_json=as_json)
-        return
-    with connected(as_json=as_json) as client:
-        accepted = client.add_documents(
-            [{"url": url} for url in urls],
-            corpus,
-            limits=given(max_pages=pages, max_depth=depth),
-            **given(render=render, screenshot=screenshot or None),
-        )
-        with indexing_progress(quiet=as_json) as progress:
-            events = follow(client, accepted.run_id, timeout)
-            finish(events, lambda: client.run(accepted.run_id), progress, as_json=as_json)
+        from sluice.cli.agent.crawl_explain import explain
+        from sluice.cli.session import session
 
-
-def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
-    from sluice.cli.operate.crawl_explain import explain
-    from sluice.cli.session import session
-
-    with session(as_json=as_json) as context:
         if len(urls) != 1:
             raise wrong("urls", f"{len(urls)} pages", "one page with --explain")
-        explain(context, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
+        with session(as_json=as_json) as context:
+            return explain(context, checked_corpus(corpus), urls[0], render, screenshot=screenshot)
+    limits, how = given(max_pages=pages, max_depth=depth), given(render=render, screenshot=screenshot or None)
+    run_id = client.add_documents([{"url": url} for url in urls], corpus, limits=limits, **how).run_id
+    with indexing_progress(quiet=as_json) as progress:
+        return finish(follow(client, run_id, timeout), lambda: client.run(run_id), progress)
 
 
 class Skipped:
@@ -156,15 +135,6 @@ class Skipped:
             return ""
         told = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
         return f"; {self._reasons.total()} files skipped ({told})"
-
-
-@contextmanager
-def feeding(*, as_json: bool) -> Iterator[tuple[Context, Progress]]:
-    """The opened instance, whose workers have to run, and the display of what is read into it."""
-    from sluice.cli.session import session
-
-    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
-        yield context, progress
 
 
 def indexing_progress(*, quiet: bool) -> Progress:
@@ -199,31 +169,20 @@ def submit(context: Context, corpus: str, documents: Iterable[Document], removed
         return Service(context).ingest(corpus, documents, removed).run_id
 
 
-def finish_here(
-    context: Context,
-    run_id: str,
-    timeout_seconds: float,
-    progress: Progress,
-    skipped: Skipped | None = None,
-    *,
-    as_json: bool,
-) -> None:
+def wait_here(
+    context: Context, run_id: str, timeout_seconds: float, progress: Progress, skipped: Skipped | None = None
+) -> Shown:
     """As `finish`, of a run of the opened instance."""
     from sluice.cli.session import follow
 
     with goes_on(run_id):
         events = follow(context, run_id, timeout_seconds)
-        finish(events, lambda: as_record(context.ledger.run(run_id)), progress, skipped, as_json=as_json)
+        return finish(events, lambda: as_record(context.ledger.run(run_id)), progress, skipped)
 
 
 def finish(
-    events: Iterable[Any],
-    view_of_run: Callable[[], Any],
-    progress: Progress,
-    skipped: Skipped | None = None,
-    *,
-    as_json: bool,
-) -> None:
+    events: Iterable[Any], view_of_run: Callable[[], Any], progress: Progress, skipped: Skipped | None = None
+) -> Shown:
     """Wait for the last of a run's events, and tell how it went."""
     task = progress.add_task("indexing", total=None)
     expected = documents = chunks = 0
@@ -241,9 +200,10 @@ def finish(
         progress.update(task, total=expected or None, completed=documents)
     view = view_of_run()
     progress.update(task, completed=expected, total=expected)
-    progress.stop()
-    if not as_json:
-        told = f"{documents} documents, {chunks} chunks in corpus {view.corpus}"
-        console.print(told + (skipped.summary() if skipped else ""), markup=False, highlight=False, soft_wrap=True)
-    print_run(view, as_json=as_json)
-    leave_unless_finished(view)
+
+    def draw() -> None:
+        left_out = skipped.summary() if skipped else ""
+        say(f"{documents} documents, {chunks} chunks in corpus {view.corpus}{left_out}")
+        print_run(view)
+
+    return Shown(view, draw, exit_code=int(view.status != "finished"))

@@ -1,20 +1,62 @@
-"""`sluice doctor`: is everything there that an instance needs?"""
+"""`sluice doctor`: is everything there that an instance needs? One function a check: it measures and names a remedy.
+
+A check changes nothing that `sluice up` would not do anyway (folders, the ledger's tables, the model's graph).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
-import typer
+from sluice.cli.command import Shown, alone
+from sluice.cli.output import console, error_console, marked
+from sluice.contracts.errors import InvalidSetting, NotInstalled, SluiceError, Unavailable
+from sluice.index.disk.layout import list_corpora
+from sluice.index.qdrant.server import require_url
+from sluice.workers.runtime.private_files import is_shared, open_to_others
+from sluice.workers.settings import Settings, load_settings, stray_variables
 
-from sluice.cli.instance.checks import Check, checks_of, python_version
-from sluice.cli.output import AsJson, console, error_console, marked, print_json
-from sluice.contracts.errors import InvalidSetting
-from sluice.workers.settings import load_settings, stray_variables
+State = Literal["ok", "warn", "fail"]
 
-_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+LEAST_PYTHON = (3, 11)
+FAIL_BELOW_BYTES = 200_000_000
+"""Free disk below which a run may not end: a model's graph alone takes 90 MB."""
+WARN_BELOW_BYTES = 2_000_000_000
+"""Free disk that lasts for some hundred thousand chunks with their vectors and three generations."""
+CONNECT_SECONDS = 2.0
 
 
-def doctor(as_json: AsJson = False) -> None:
+class Found(NamedTuple):
+    """What a check found: the state, in words, and what to do about it."""
+
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found of one subject."""
+
+    name: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+ok, warn, fail = partial(Found, "ok"), partial(Found, "warn"), partial(Found, "fail")
+
+
+@alone
+def doctor(as_json: bool = False) -> Shown:
     """Check what this instance needs, and say what would help."""
     found = []
     with error_console.status("checking"):
@@ -22,15 +64,23 @@ def doctor(as_json: AsJson = False) -> None:
             found.append(check)
             if not as_json:
                 _print(check)
-    well = all(check.state != "fail" for check in found)
-    if as_json:
-        print_json({"ok": well, "checks": found})
-    if not well:
-        raise typer.Exit(1)
+    is_well = all(check.state != "fail" for check in found)
+    return Shown({"ok": is_well, "checks": found}, lambda: None, exit_code=int(not is_well))
+
+
+def _print(check: Check) -> None:
+    colour = {"ok": "green", "warn": "yellow", "fail": "red"}[check.state]
+    console.print(f"[{colour}]{check.state:4}[/] [bold]{check.name:15}[/] {marked(check.detail)}")
+    if check.remedy:
+        console.print(f"     {'':15} → {marked(check.remedy)}")
 
 
 def _all_checks() -> Iterator[Check]:
-    yield python_version()
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < LEAST_PYTHON:
+        yield Check("python", "fail", version, f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer")
+    else:
+        yield Check("python", "ok", version)
     try:
         settings = load_settings()
     except InvalidSetting as error:
@@ -42,10 +92,255 @@ def _all_checks() -> Iterator[Check]:
     yield from checks_of(settings)
 
 
-def _print(check: Check) -> None:
-    colour = _COLOURS[check.state]
-    console.print(
-        f"[{colour}]{check.state:4}[/] [bold]{check.name:15}[/] {marked(check.detail)}", highlight=False, soft_wrap=True
+def checks_of(settings: Settings) -> Iterator[Check]:
+    """Every check of an instance, as it is done. The slow ones (model, browser) come last."""
+    checks: tuple[Callable[[Settings], Found], ...] = (
+        *(_data_dir, _broker, _ledger, _index, _blobs, _http_port, _search, _crawl, _otlp, _graph_server, _cypher),
+        *(_user_namespaces, _embedding, _chromium),
     )
-    if check.remedy:
-        console.print(f"     {'':15} → {marked(check.remedy)}", highlight=False, soft_wrap=True)
+    for check in checks:
+        try:
+            found = check(settings)
+        except SluiceError as error:
+            found = fail(str(error), _remedy(error))
+        except OSError as error:
+            found = fail(str(error))
+        yield Check(check.__name__.removeprefix("_"), *found)
+
+
+def _remedy(error: SluiceError) -> str:
+    return getattr(error, "remedy", "") or getattr(error, "lifted_by", "")
+
+
+def _data_dir(settings: Settings) -> Found:
+    folder = settings.data_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=folder) as probe:
+            probe.write(b"x")
+            probe.flush()
+    except OSError as error:
+        return fail(str(error), "make it writable, or set SLUICE_DATA_DIR")
+    free = shutil.disk_usage(folder).free
+    told = f"{folder}, {free / 1e9:.1f} GB free"
+    if free < WARN_BELOW_BYTES:
+        state: State = "fail" if free < FAIL_BELOW_BYTES else "warn"
+        return Found(state, told, "make room, or set SLUICE_DATA_DIR")
+    if is_shared(folder):
+        return warn(f"{told}, and it is no folder of Sluice's own", "set SLUICE_DATA_DIR to one")
+    if (found := next(open_to_others(folder), None)) is not None:
+        return warn(f"{told}; other users may read {found}", "`sluice up` mends it when it starts")
+    return ok(f"{told}, readable for this user alone")
+
+
+def _broker(settings: Settings) -> Found:
+    from sluice.workers.broker.embedded import broker_command
+    from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+
+    try:
+        transport = Transport(settings)
+    except InvalidSetting:
+        return ok(f"embedded, starts with `sluice up`: {broker_command(settings)[0]}")
+    try:
+        told = f"answers within {transport.ping():.1f} ms"
+    except BROKER_ERRORS as error:
+        if not settings.broker_url:
+            return ok("embedded, does not run now; starts with `sluice up`")
+        return fail(f"{_place(settings.broker_url)}: {error}", "start it, or mend SLUICE_BROKER_URL")
+    finally:
+        transport.close()
+    return ok(f"{_place(settings.broker_location)} {told}")
+
+
+def _index(settings: Settings) -> Found:
+    if settings.index.engine == "qdrant":
+        require_url(settings.qdrant)
+        return ok(f"Qdrant at {_place(str(settings.qdrant.url))}")
+    return ok(f"{len(list_corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
+
+
+def _ledger(settings: Settings) -> Found:
+    from sqlalchemy import make_url
+
+    from sluice.ledger.ledger import Ledger
+
+    with Ledger(settings.ledger_location) as ledger:
+        count = ledger.open_count()
+    shown = make_url(settings.ledger_location).render_as_string(hide_password=True)
+    return ok(f"{shown}, {count} open events")
+
+
+def _blobs(settings: Settings) -> Found:
+    from sluice.ledger.ledger import Ledger
+    from sluice.workers.runtime.blob_collection import BlobCollector
+    from sluice.workers.runtime.blob_store import BlobStore
+
+    with Ledger(settings.ledger_location) as ledger:
+        found = BlobCollector(BlobStore(settings.data_dir / "blobs"), ledger).measure()
+    told = (
+        f"{found.referenced + found.young:,} kept ({_megabytes(found.referenced_bytes + found.young_bytes)}, of which "
+        f"{_megabytes(found.young_bytes)} go in a day), {found.collectable:,} collectable "
+        f"({_megabytes(found.collectable_bytes)}): the reconciler removes them"
+    )
+    return ok(told)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _http_port(settings: Settings) -> Found:
+    address = f"{settings.http_host}:{settings.http_port}"
+    family = socket.AF_INET6 if ":" in settings.http_host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.http_host, settings.http_port))
+        except OSError as error:
+            if _is_sluice(settings):
+                return ok(f"{address}: an instance runs")
+            return fail(f"{address}: {error.strerror}", "stop what uses it, or set SLUICE_HTTP_PORT")
+    return ok(f"{address} is free")
+
+
+def _is_sluice(settings: Settings) -> bool:
+    import httpx
+
+    try:
+        answer = httpx.get(
+            f"http://{settings.http_host}:{settings.http_port}/healthz", timeout=CONNECT_SECONDS, trust_env=False
+        )
+        return "checks" in answer.json()
+    except (httpx.HTTPError, ValueError, TypeError):
+        return False
+
+
+def _search(settings: Settings) -> Found:
+    from sluice.ingest.http.fetch import Fetcher
+    from sluice.ingest.search.build import build_providers
+    from sluice.workers.wiring.observers import utc_now
+
+    search = settings.search
+    if not search.enabled:
+        return warn("off: the gate cannot search the web", "search.enabled = true and search.providers")
+    if not search.providers:
+        return fail("on, without a provider", "name some in search.providers")
+    nowhere = "http://127.0.0.1:1"  # building opens no connection, so no proxy is needed
+    fetcher = Fetcher(nowhere, user_agent=settings.crawl.agent)
+    build_providers(search, fetcher=fetcher, proxy_url=nowhere, clock=utc_now)
+    return ok(", then ".join(search.providers))
+
+
+def _crawl(settings: Settings) -> Found:
+    crawl, egress = settings.crawl, settings.egress
+    if not crawl.enabled:
+        return warn("off: the gate cannot fetch pages", "crawl.enabled = true and crawl.contact")
+    if egress.policy == "deny":
+        return fail("on, while egress.policy denies all", 'egress.policy = "open" or "listed"')
+    if egress.policy == "listed" and not egress.allow_domains and not egress.allow:
+        return fail("on, while nothing is listed", "name domains in egress.allow_domains")
+    if not crawl.contact:
+        remedy = "set crawl.contact to a web or mail address: sites block crawlers that name no owner"
+        return warn(f"as {crawl.agent}, without a contact", remedy)
+    return ok(f"as {crawl.agent}")
+
+
+def _otlp(settings: Settings) -> Found:
+    endpoint = settings.telemetry.otlp_endpoint
+    if not endpoint:
+        return ok("not set: spans stay in the local store")
+    place = urlsplit(endpoint)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        remedy = "start the collector; until then spans are kept in the local store only"
+        return fail(f"{_place(endpoint)}: {error}", remedy)
+    return ok(f"{_place(endpoint)} takes connections")
+
+
+def _graph_server(settings: Settings) -> Found:
+    from sluice.workers.wiring.graph.graphs import build_graph_server
+
+    server = build_graph_server(settings.graph, settings.egress)
+    if server is None:
+        return ok("none: the graph is in files of its own")
+    try:
+        server.ping()
+    finally:
+        server.close()
+    return ok(f"{server.place} answers")
+
+
+def _cypher(settings: Settings) -> Found:
+    """Whether a question in Cypher can be locked up here, and by what."""
+    if not (settings.graph.enabled and settings.graph.cypher):
+        return ok("off")
+    from sluice.graph.cypher.engine_file import FILE
+    from sluice.graph.cypher.run import find_layers
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / FILE).touch()  # the only thing that a question may read
+        try:
+            found = find_layers(Path(folder))
+        except (Unavailable, NotInstalled) as error:
+            remedy = "graph.cypher = false, where nothing is asked in Cypher; all else goes on"
+            return warn(f"questions in Cypher are refused: {error}", remedy)
+    return ok(f"a question runs behind {', '.join(found['layers'])}")
+
+
+def _user_namespaces(settings: Settings) -> Found:
+    forbidding = {
+        "kernel/unprivileged_userns_clone": "0",
+        "kernel/apparmor_restrict_unprivileged_userns": "1",
+        "user/max_user_namespaces": "0",
+    }
+    found = [name for name, value in forbidding.items() if _kernel_setting(name) == value]
+    if found:
+        names = ", ".join(name.replace("/", ".") for name in found)
+        return warn(f"restricted by {names}", "allow them: the browser's sandbox uses them")
+    return ok("allowed")
+
+
+def _kernel_setting(name: str) -> str | None:
+    try:
+        return (Path("/proc/sys") / name).read_text().strip()
+    except OSError:
+        return None
+
+
+def _embedding(settings: Settings) -> Found:
+    from sluice.ingest.embed.minilm import ensure_model
+
+    if settings.embed.provider == "openai":
+        if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:
+            return fail("openai, without a key", "set SLUICE_EMBED__OPENAI_API_KEY")
+        return ok(f"openai, {settings.embed.openai_model}")
+    chosen = [settings.embed, *(settings.embed.changed_by(one) for one in settings.embed.corpora.values())]
+    precisions = dict.fromkeys(one.precision for one in chosen if one.provider == "local")
+    folders = [str(ensure_model(settings.model_dir, precision)) for precision in precisions]
+    return ok(", ".join(folders))
+
+
+def _chromium(settings: Settings) -> Found:
+    from sluice.workers.wiring.crawler import NO_BROWSER, private_folders
+
+    if settings.crawl.render == "never":
+        return ok("not needed: crawl.render is never")
+    state: State = "fail" if settings.crawl.enabled else "warn"
+    if NO_BROWSER is not None:
+        return Found(state, NO_BROWSER.problem, NO_BROWSER.remedy)
+    from sluice.ingest.browser.browser import Browser
+
+    browser = Browser(settings.crawl, hidden=private_folders(settings))
+    try:
+        return ok(f"{browser.assert_sandboxed()}, sandboxed")
+    except SluiceError as error:
+        return Found(state, str(error), _remedy(error))
+    finally:
+        browser.close()
+
+
+def _place(url: str) -> str:
+    """Host and port of a URL, without the user and password that may stand before them."""
+    return urlsplit(url).netloc.rpartition("@")[2]

@@ -11,9 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from sluice.cli.output import AsJson, console, errors_told, marked, print_json, print_table
+from sluice.cli.command import Shown, alone, table
 from sluice.contracts.errors import Conflict
 from sluice.otel.redact import redact
 from sluice.workers.places import CONFIG_FILE, CONFIG_VARIABLE, DATA_FOLDER, config_file
@@ -21,23 +19,18 @@ from sluice.workers.setting_names import names_of, origins
 from sluice.workers.settings import Settings, load_settings
 
 
+@alone
 def init(
-    path: Annotated[
-        Path | None, typer.Option(help="Where to; by default SLUICE_CONFIG, else sluice.toml in this folder.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-    as_json: AsJson = False,
-) -> None:
+    path: Annotated[Path | None, "Where to; by default SLUICE_CONFIG, else sluice.toml in this folder."] = None,
+    force: Annotated[bool, "Replace a file that is there."] = False,
+) -> Shown:
     """Write a sluice.toml with every setting, its default and its reason."""
-    with errors_told(as_json=as_json):
-        target = path or Path(os.environ.get(CONFIG_VARIABLE, CONFIG_FILE))
-        _write(target, settings_for(target.absolute().parent), replace=force)
-        count = len(names_of(Settings))
-        if as_json:
-            print_json({"path": str(target.absolute()), "settings": count})
-        else:
-            console.print(f"wrote {marked(target)} with {count} settings, all at their defaults")
-            console.print(f"its data will be in {marked(target.absolute().parent / DATA_FOLDER)}")
+    target = path or Path(os.environ.get(CONFIG_VARIABLE, CONFIG_FILE))
+    folder = target.absolute().parent
+    _write(target, settings_for(folder), replace=force)
+    count = len(names_of(Settings))
+    told = f"wrote {target} with {count} settings, all at their defaults\nits data will be in {folder / DATA_FOLDER}"
+    return Shown({"path": str(target.absolute()), "settings": count}, told)
 
 
 def commented_settings() -> str:
@@ -71,27 +64,21 @@ def _write(target: Path, text: str, *, replace: bool) -> None:
         Path(partial).unlink(missing_ok=True)
 
 
-def config(
-    changed: Annotated[bool, typer.Option("--changed", help="Only what is not at its default.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@alone
+def config(changed: Annotated[bool, "Only what is not at its default."] = False) -> Shown:
     """Show each setting, its value, and where that comes from.
 
     A variable counts before the file, the file before the default. Keys and passwords are masked.
     """
-    with errors_told(as_json=as_json):
-        settings, path = load_settings(), config_file()
-        file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-        origin = origins(Settings, file, os.environ)
-        rows = [
-            (name, redact(value, name), str(path) if origin.get(name) == "file" else origin.get(name, "default"))
-            for name, value in _values(settings)
-            if name in origin or not changed
-        ]
-        if as_json:
-            print_json([{"setting": name, "value": value, "from": source} for name, value, source in rows])
-        else:
-            print_table("settings", ("setting", "value", "from"), rows)
+    settings, path = load_settings(), config_file()
+    file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    origin = {name: str(path) if one == "file" else one for name, one in origins(Settings, file, os.environ).items()}
+    rows = [
+        {"setting": name, "value": redact(value, name), "from": origin.get(name, "default")}
+        for name, value in _values(settings)
+        if name in origin or not changed
+    ]
+    return table("settings", rows, "setting value from")
 
 
 def _values(settings: Settings) -> Iterator[tuple[str, object]]:

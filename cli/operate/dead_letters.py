@@ -29,45 +29,35 @@ from sluice.cli.command import (
     Yes,
     ask_first,
     chosen,
+    group,
     moment,
     needed,
     over_http,
     print_fields,
     print_rows,
-    say,
     table,
 )
 from sluice.cli.connection import given, wrong
-from sluice.cli.output import console, marked, print_table
+from sluice.cli.output import console, marked, print_table, say
 from sluice_client.errors import Conflict
 
 if TYPE_CHECKING:
     from sluice_client import SluiceClient
     from sluice_client.models import DeadLetterView, ReplayPlan, ReplayView
 
-dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)
-
 DRAWN_BELOW = frozenset({"position", "payload", "stack", "payload_history", "actions"})
 _MESSAGE: Column = ("message", lambda letter: letter.message[:70])
-_LETTERS: tuple[Column, ...] = ("id", "stage", "kind", "reason", "fingerprint", "status", ("replays", "replay_count"))
-_GROUPS: tuple[Column, ...] = ("fingerprint", "count", "stage", "kinds", "reasons", "first_seen", "last_seen")
+_LETTERS = "id stage kind reason fingerprint status replays=replay_count last_seen"
+_GROUPS = "fingerprint count stage kinds reasons first_seen last_seen example=example_id"
 _REPLAYS: tuple[Column, ...] = (
-    "id",
-    "status",
-    ("begun", "created_at"),
-    ("by", "operator"),
-    "total",
-    ("back", "replayed"),
-    "open",
-    "succeeded",
-    "parked_again",
+    "id status begun=created_at by=operator total back=replayed open succeeded parked_again",
     ("left out", lambda view: _counted(view.skips)),
     ("why", lambda view: view.why or view.note),
 )
 
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="The letter.")]
 OneOrMany = Annotated[str | None, typer.Argument(help="One letter. Without it, those that the options name.")]
-EveryOne = Annotated[bool, typer.Option("--all", help="Every parked letter.")]
+EveryOne = Annotated[bool, "--all", "Every parked letter."]
 When = Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen since: 2h, or a date.")]
 
 
@@ -75,11 +65,11 @@ When = Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", he
 class Selection:
     """The options that say which dead letters are meant: those that fit all of them."""
 
-    stage: Annotated[Stage | None, typer.Option(help="Only of this stage.")] = None
-    reason: Annotated[DeadLetterReason | None, typer.Option(help="Only parked for this reason.")] = None
-    kind: Annotated[str | None, typer.Option(help="Only events of this kind.")] = None
-    fingerprint: Annotated[str | None, typer.Option(help="Only with this fingerprint.")] = None
-    run: Annotated[str | None, typer.Option(help="Only of this run.")] = None
+    stage: Annotated[Stage | None, "Only of this stage."] = None
+    reason: Annotated[DeadLetterReason | None, "Only parked for this reason."] = None
+    kind: Annotated[str | None, "Only events of this kind."] = None
+    fingerprint: Annotated[str | None, "Only with this fingerprint."] = None
+    run: Annotated[str | None, "Only of this run."] = None
     corpora: Corpora = None
     since: When = None
     until: Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen before that.")] = None
@@ -90,25 +80,22 @@ class Selection:
         return given(**{"run_id" if name == "run" else name: value for name, value in facts.items()})
 
 
-@dead.command("list")
 @over_http
 def list_dead(
     client: SluiceClient,
     selection: Selection,
-    status: Annotated[Literal[DeadLetterStatus, "any"], typer.Option(help="Only of this status.")] = "parked",
-    each: Annotated[bool, typer.Option("--each", help="One by one, not by fingerprint.")] = False,
+    status: Annotated[Literal[DeadLetterStatus, "any"], "Only of this status."] = "parked",
+    each: Annotated[bool, "One by one, not by fingerprint."] = False,
     limit: Limit = 100,
     before: Before = None,
 ) -> Shown:
     """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
     page = given(limit=limit, before=before, status=status, **selection.filters())
     if each or selection.fingerprint:
-        return table("dead letters", client.dead_letters(**page), *_LETTERS, "last_seen", _MESSAGE, limit=limit)
-    example = ("example", "example_id")
-    return table("dead letters", client.dead_letter_groups(**page), *_GROUPS, example, _MESSAGE, limit=limit)
+        return table("dead letters", client.dead_letters(**page), _LETTERS, _MESSAGE, limit=limit)
+    return table("dead letters", client.dead_letter_groups(**page), _GROUPS, _MESSAGE, limit=limit)
 
 
-@dead.command("show")
 @over_http
 def show_dead(client: SluiceClient, letter_id: LetterId) -> Shown:
     """Show one dead letter in full: envelope, error, stack, past payloads, operator actions."""
@@ -116,30 +103,32 @@ def show_dead(client: SluiceClient, letter_id: LetterId) -> Shown:
     return Shown(letter, lambda: _print_letter(letter))
 
 
-@dead.command("edit")
 @over_http
 def edit_dead(
     client: SluiceClient,
     letter_id: LetterId,
-    file: Annotated[str | None, typer.Option(help="Take the payload from this file; - for standard input.")] = None,
+    file: Annotated[str | None, "Take the payload from this file; - for standard input."] = None,
     note: Note = "",
 ) -> Shown:
     """Put another payload in place, in $EDITOR or from a file; the old one is kept. Replay it afterwards."""
-    payload = _in_editor(client.dead_letter(letter_id)) if file is None else _read(file)
+    payload = (
+        _in_editor(client.dead_letter(letter_id))
+        if file is None
+        else (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes())
+    )
     edited = client.edit_dead_letter(letter_id, payload, note)
     return Shown(edited, f"{letter_id} is edited: sluice dead replay {letter_id}")
 
 
-@dead.command("replay")
 @over_http
 def replay_dead(
     client: SluiceClient,
     selection: Selection,
     letter_id: OneOrMany = None,
     everything: EveryOne = False,
-    rate: Annotated[float, typer.Option(help="Letters per second.")] = 10.0,
+    rate: Annotated[float, "Letters per second."] = 10.0,
     dry_run: DryRun = False,
-    force: Annotated[bool, typer.Option(help="Although replayed three times, or its run was cancelled.")] = False,
+    force: Annotated[bool, "--force/--no-force", "Although replayed three times, or its run was cancelled."] = False,
     note: Note = "",
 ) -> Shown:
     """Replay one event, or many at a rate (see `sluice dead replays`)."""
@@ -155,13 +144,12 @@ def replay_dead(
     return Shown(view, f"{told}\nfollow it with: sluice dead replays {view.id}")
 
 
-@dead.command("purge")
 @over_http
 def purge_dead(
     client: SluiceClient,
     selection: Selection,
     letter_id: OneOrMany = None,
-    status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
+    status: Annotated[DeadLetterStatus, "Only of this status."] = "parked",
     everything: EveryOne = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -186,16 +174,15 @@ def purge_dead(
     return Shown({"matching": matching, "purged": purged}, f"{purged} of {matching} purged")
 
 
-@dead.command("replays")
 @over_http
 def replays(
     client: SluiceClient,
     replay_id: Annotated[str | None, typer.Argument(help="One bulk replay; without it, the latest.")] = None,
-    pause: Annotated[bool, typer.Option("--pause", help="Pause it; what it brought back goes on.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with it.")] = False,
-    abort: Annotated[bool, typer.Option("--abort", help="End it for good; the rest stays parked.")] = False,
+    pause: Annotated[bool, "Pause it; what it brought back goes on."] = False,
+    resume: Annotated[bool, "Go on with it."] = False,
+    abort: Annotated[bool, "End it for good; the rest stays parked."] = False,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 50,
-    before: Annotated[str | None, typer.Option(help="Only those begun before this one.")] = None,
+    before: Annotated[str | None, "Only those begun before this one."] = None,
     note: Note = "",
 ) -> Shown:
     """Show one bulk replay and how far it is, list the latest, or pause, resume and abort one."""
@@ -209,7 +196,7 @@ def replays(
 
     def draw() -> None:
         print_rows("bulk replays", [view], *_REPLAYS)
-        print_rows("operator actions", actions, *ACTIONS)
+        print_rows("operator actions", actions, ACTIONS)
 
     return Shown({**dict(view), "actions": actions}, draw)
 
@@ -259,17 +246,28 @@ def _read(file: str) -> bytes:
 def _print_letter(letter: DeadLetterView) -> None:
     print_fields(letter, DRAWN_BELOW)
     for title, text in (("stack", letter.stack), (f"payload ({letter.payload.encoding})", letter.payload.text)):
-        console.print(f"[bold]{title}[/]\n{marked(text)}", highlight=False)
+        console.print(f"[bold]{title}[/]\n{marked(text)}")
     past = [(one.at, one.operator, one.sha256, one.payload.text[:200]) for one in letter.payload_history]
     print_table("past payloads", ("replaced", "operator", "sha256", "payload"), past)
-    print_rows("operator actions", letter.actions, *ACTIONS)
+    print_rows("operator actions", letter.actions, ACTIONS)
 
 
 def _print_plan(plan: ReplayPlan) -> None:
     left_out = ("left out", lambda group: _counted(group.skips))
-    print_rows("what it would do", plan.groups, "fingerprint", ("back to work", "replayable"), left_out)
+    print_rows("what it would do", plan.groups, "fingerprint back_to_work=replayable", left_out)
     say(f"{plan.replayable} of {plan.total} letters would go back to work")
 
 
 def _counted(skips: Mapping[str, int]) -> str:
     return ", ".join(f"{how_many} {reason}" for reason, how_many in skips.items())
+
+
+dead = group(
+    "Dead letters: events that could not be handled.",
+    list=list_dead,
+    show=show_dead,
+    edit=edit_dead,
+    replay=replay_dead,
+    purge=purge_dead,
+    replays=replays,
+)

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from sluice.cli.command import Corpus, Shown, on_disk
 from sluice.cli.connection import goes_on
-from sluice.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from sluice.cli.session import session, wait_for
+from sluice.cli.output import checked_corpus, print_table, say
+from sluice.cli.session import begin_work, follow
 from sluice.contracts.errors import InvalidInput, TimedOut
 from sluice.ingest.freshness.refresh_plan import Counts, record_command
 from sluice.workers.context import Context
@@ -30,48 +31,46 @@ from sluice.workers.service.plan_command import PLAN_VARIABLE, run_with_plan
 _STDERR = 2
 
 
+@on_disk
 def freshness(
+    context: Context,
     corpus: Corpus = "default",
-    prior: Annotated[
-        Path | None, typer.Option("--prior", help="Manifest to compare with; by default that of the last job.")
-    ] = None,
-    current: Annotated[
-        Path | None, typer.Option("--current", help="Manifest in place of the corpus as it is served; needs --prior.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder of the files; by default freshness/CORPUS of the data directory."),
-    ] = None,
+    prior: Annotated[Path | None, "Manifest to compare with; by default that of the last job."] = None,
+    current: Annotated[Path | None, "Manifest in place of the corpus as it is served; needs --prior."] = None,
+    out: Annotated[Path | None, "Folder of the files; by default freshness/CORPUS of the data directory."] = None,
     command: Annotated[
         str | None,
-        typer.Option(
-            "--exec",
-            help=f"Command that gets a plan that is not empty: its path is the last argument, and in {PLAN_VARIABLE}. "
-            "Its exit code becomes ours, and only after 0 the next job compares with this one.",
-        ),
+        "--exec",
+        f"Command that gets a plan that is not empty: its path is the last argument, and in {PLAN_VARIABLE}. "
+        "Its exit code becomes ours, and only after 0 the next job compares with this one.",
     ] = None,
     ask_again: Annotated[
-        bool, typer.Option("--recheck", help="First ask the sites again for the pages that are due; needs `sluice up`.")
+        bool, "--recheck", "First ask the sites again for the pages that are due; needs `sluice up`."
     ] = False,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that rechecking may take, and the command.")
-    ] = 3_600.0,
-    as_json: AsJson = False,
-) -> None:
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that rechecking may take, and the command.")] = 3_600.0,
+    as_json: bool = False,
+) -> Shown:
     """Freshness: what is new, changed or gone since the last job, as a plan."""
-    with session(as_json=as_json, needs_workers=ask_again) as context:
-        if current is not None and prior is None:
-            raise InvalidInput("prior", "is missing", "two manifests are compared: give --prior and --current")
-        found = _asked_again(context, checked_corpus(corpus), timeout) if ask_again else None
-        files = FreshnessFiles.below(out) if out else files_of(context, checked_corpus(corpus))
-        with files.locked():
-            told = _planned(context, corpus, files, prior, current)
-            exit_code = _carried_out(command, told["counts"], files, timeout, as_json=as_json)
-            if exit_code in (None, 0) and current is None and prior is None:
-                files.current.replace(files.last)
-        _tell(told, files, found, exit_code, as_json=as_json)
-        if exit_code:
-            raise typer.Exit(exit_code)
+    if current is not None and prior is None:
+        raise InvalidInput("prior", "is missing", "two manifests are compared: give --prior and --current")
+    found = _asked_again(context, checked_corpus(corpus), timeout) if ask_again else None
+    files = FreshnessFiles.below(out) if out else files_of(context, checked_corpus(corpus))
+    with files.locked():
+        told = _planned(context, corpus, files, prior, current)
+        exit_code = _carried_out(command, told["counts"], files, timeout, as_json=as_json)
+        if exit_code in (None, 0) and current is None and prior is None:
+            files.current.replace(files.last)
+    value = {
+        "corpus": told["corpus"],
+        "corpus_hash": told["corpus_hash"],
+        **told["counts"]._asdict(),
+        "plan": str(files.plan),
+        "prior": str(told["prior"]) if told["prior"] else None,
+        "ledger": str(files.decisions),
+        "exit_code": exit_code,
+        "recheck": asdict(found) if found else None,
+    }
+    return Shown(value, lambda: _print(value, told["counts"], found), exit_code or 0)
 
 
 def _planned(
@@ -96,7 +95,6 @@ def _carried_out(
     if command is None or not counts.planned:
         return None
     output = _STDERR if as_json else None  # stdout is the one JSON value's
-    exit_code = None
     try:
         exit_code = run_with_plan(command, files.plan, timeout_seconds, stdout=output)
     except TimedOut:
@@ -108,40 +106,25 @@ def _carried_out(
 
 def _asked_again(context: Context, corpus: str, timeout_seconds: float) -> Rechecked | None:
     """What asking for the pages that are due has found; None where none is due."""
+    begin_work(context)
     run_id = recheck(context, corpus)
     if run_id is None:
         return None
     with goes_on(run_id):
-        wait_for(context, run_id, timeout_seconds)
+        for _event in follow(context, run_id, timeout_seconds):
+            pass
     return rechecked(context.ledger, run_id)
 
 
-def _tell(
-    told: dict[str, Any], files: FreshnessFiles, found: Rechecked | None, exit_code: int | None, *, as_json: bool
-) -> None:
-    counts: Counts = told["counts"]
-    if as_json:
-        print_json(
-            {
-                "corpus": told["corpus"],
-                "corpus_hash": told["corpus_hash"],
-                **counts._asdict(),
-                "plan": str(files.plan),
-                "prior": str(told["prior"]) if told["prior"] else None,
-                "ledger": str(files.decisions),
-                "exit_code": exit_code,
-                "recheck": asdict(found) if found else None,
-            }
-        )
-        return
+def _print(value: dict[str, Any], counts: Counts, found: Rechecked | None) -> None:
     if found is not None:
-        told_of = f"{found.asked} pages asked for, {found.unchanged} as they were, {found.read} read, "
-        console.print(f"{told_of}{found.withdrawn} gone, {found.tokens:,} tokens embedded", highlight=False)
+        told = f"{found.asked} pages asked for, {found.unchanged} as they were, {found.read} read, "
+        say(f"{told}{found.withdrawn} gone, {found.tokens:,} tokens embedded")
     print_table("freshness", Counts._fields, [counts])
-    if told["corpus_hash"]:
-        console.print(f"corpus hash: {told['corpus_hash']}, as it was published", highlight=False, soft_wrap=True)
-    console.print(f"plan: {marked(files.plan)}", highlight=False, soft_wrap=True)
-    if told["prior"] is None:
-        console.print("There was no earlier job: the next one compares with this.", highlight=False, soft_wrap=True)
-    if exit_code is not None:
-        console.print(f"the command ended with {exit_code}", highlight=False)
+    if value["corpus_hash"]:
+        say(f"corpus hash: {value['corpus_hash']}, as it was published")
+    say(f"plan: {value['plan']}")
+    if value["prior"] is None:
+        say("There was no earlier job: the next one compares with this.")
+    if value["exit_code"] is not None:
+        say(f"the command ended with {value['exit_code']}")

@@ -1,4 +1,4 @@
-"""`sluice keys`, `sluice migrate`, `sluice prune`: who may use the interface, and the upkeep of the ledger itself."""
+"""`sluice keys` and `sign`: who may use the interface, whose word counts; `migrate`, `prune`: the ledger's upkeep."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from sluice.cli.command import DryRun, Shown, chosen, needed, on_disk, print_shown, say, table
+from sluice.cli.command import DryRun, Shown, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.configured import configured
-from sluice.cli.output import AsJson, errors_told, print_table
+from sluice.cli.output import print_table, say
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.disk.locks import lock_file
 from sluice.ledger.database import Database
@@ -22,9 +23,12 @@ from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.install import install
 from sluice.ledger.schema.migrate import Migration, look
 from sluice.ledger.schema.migrate import migrate as carry_out
+from sluice.trust.signature import SIGNATURE_SUFFIX, make_key
+from sluice.trust.signature import sign as sign_document
 from sluice.workers.context import Context
 from sluice.workers.runtime.private_files import make_private
 from sluice.workers.service.api_keys import ROLES, ApiKeys, Role
+from sluice.workers.service.submissions import usable_url
 from sluice.workers.settings import Settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
@@ -35,12 +39,10 @@ _AGE = re.compile(r"(\d{1,6})([dhm])")
 def keys(
     context: Context,
     name: Annotated[str | None, typer.Argument(help="What a new key is for; or the id of one to revoke.")] = None,
-    create: Annotated[bool, typer.Option("--create", help="Make a key: shown this once, kept as a hash.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="It is refused within two seconds.")] = False,
-    role: Annotated[str, typer.Option(help=f"Of a new key: one of {', '.join(ROLES)}.")] = "agent",
-    corpus: Annotated[
-        list[str] | None, typer.Option("--corpus", "-c", help="What a new key may touch. Repeatable; none: all.")
-    ] = None,
+    create: Annotated[bool, "Make a key: shown this once, kept as a hash."] = False,
+    revoke: Annotated[bool, "It is refused within two seconds."] = False,
+    role: Annotated[str, f"Of a new key: one of {', '.join(ROLES)}."] = "agent",
+    corpus: Annotated[list[str] | None, "--corpus", "-c", "What a new key may touch. Repeatable; none: all."] = None,
 ) -> Shown:
     """API keys: list them, create one, revoke one."""
     known, action = ApiKeys(context.ledger), chosen(create=create, revoke=revoke)
@@ -50,57 +52,58 @@ def keys(
     if action == "revoke":
         changed = known.revoke(needed("NAME", name, action))
         return Shown({"id": name, "revoked": changed}, f"{name} {'is revoked' if changed else 'was revoked before'}")
-    names = ("id", "name", "role", "corpora", "created_at", "revoked_at")
-    found = [{field: getattr(key, field) for field in names} for key in known.list()]
-    return table("keys", found, *((field.removesuffix("_at"), lambda key, field=field: key[field]) for field in names))
+    fields = ("id", "name", "role", "corpora", "created_at", "revoked_at")
+    found = [{field: getattr(key, field) for field in fields} for key in known.list()]
+    return table("keys", found, "id name role corpora created=created_at revoked=revoked_at")
 
 
-def migrate(dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Bring an older ledger to this version; a copy is taken first."""
-    with errors_told(as_json=as_json):
-        settings = configured()
-        with closing(Database(settings.ledger_location)) as database:
-            if dry_run:
-                done = look(database)
-            else:
-                with _at_rest(settings):
-                    done = carry_out(database, datetime.now(UTC))
-        facts = asdict(done) | {"is_due": done.is_due, "dry_run": dry_run}
-        print_shown(Shown(facts, _told(done, dry_run=dry_run)), as_json=as_json)
+@alone
+def sign(
+    file: Annotated[Path | None, typer.Argument(help="What to sign: the very bytes that will be handed in.")] = None,
+    key: Annotated[Path, "The private key: Ed25519, PKCS #8 in PEM."] = Path("sluice-key.pem"),
+    key_id: Annotated[str | None, "The key's name in trust.keys. Default: its file's name without the ending."] = None,
+    source: Annotated[
+        str | None, "The url or file_path under which it will be submitted; none for a file that is ingested."
+    ] = None,
+    new_key: Annotated[bool, "Make the key; prints the line for sluice.toml."] = False,
+    as_json: bool = False,
+) -> Shown:
+    """Sign a document, so that its origin can be trusted.
 
-
-def prune(
-    before: Annotated[str, typer.Option(help="The age of what goes: 30d, 12h or 90m since it ended.")],
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
-    """Remove runs that ended long ago from the ledger."""
-    with errors_told(as_json=as_json):
-        moment = datetime.now(UTC) - age(before)
-        with closing(Database(configured().ledger_location)) as database:
-            with database.installing() as connection:
-                install(connection)
-            pruning = Pruning(database)
-            found = pruning.count(moment) if dry_run else pruning.prune(moment, getpass.getuser())
-        facts = asdict(found)
-
-        def draw() -> None:
-            say(f"what ended before {moment:%Y-%m-%d %H:%M} UTC {'would go' if dry_run else 'is gone'}:")
-            print_table("rows", ("of", "rows"), facts.items())
-
-        print_shown(Shown(facts | {"before": moment, "dry_run": dry_run}, draw), as_json=as_json)
-
-
-def age(given: str) -> timedelta:
-    """The length of time that an argument such as `30d` means.
-
-    Raises:
-        InvalidInput: it means none.
+    Writes FILE.sig, which `sluice ingest FILE` reads; a submission carries its content as `signature`.
     """
-    match = _AGE.fullmatch(given)
-    if match is None:
-        raise InvalidInput("before", f"{given!r} is no age", "a number of days, hours or minutes: 30d, 12h, 90m")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+    name = key_id or key.stem
+    if new_key:
+        public = make_key(key)
+        told = f'wrote {key}; in sluice.toml, under [trust]:\nkeys = {{ "{name}" = "{public}" }}'
+        made = Shown({"key": str(key), "key_id": name, "public_key": public}, told)
+        if file is None:
+            return made
+        print_shown(made, as_json=as_json)
+    if file is None:
+        raise InvalidInput("file", "nothing to sign", "name a file, or make a key with --new-key")
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InvalidInput("file", f"{file} cannot be read: {error.strerror or error}") from error
+    claimed = usable_url("source", source) if source and "://" in source else source
+    signature, _ = sign_document(key, name, content, claimed)
+    target = file.with_name(file.name + SIGNATURE_SUFFIX)
+    target.write_text(signature.model_dump_json() + "\n", encoding="utf-8")
+    return Shown({"file": str(target), "signature": signature}, f"wrote {target}")
+
+
+@alone
+def migrate(dry_run: DryRun = False) -> Shown:
+    """Bring an older ledger to this version; a copy is taken first."""
+    settings = configured()
+    with closing(Database(settings.ledger_location)) as database:
+        if dry_run:
+            done = look(database)
+        else:
+            with _at_rest(settings):
+                done = carry_out(database, datetime.now(UTC))
+    return Shown(asdict(done) | {"is_due": done.is_due, "dry_run": dry_run}, _migrated(done, dry_run=dry_run))
 
 
 @contextmanager
@@ -116,7 +119,7 @@ def _at_rest(settings: Settings) -> Iterator[None]:
         yield
 
 
-def _told(migration: Migration, *, dry_run: bool) -> str:
+def _migrated(migration: Migration, *, dry_run: bool) -> str:
     if migration.found is None:
         return f"the ledger is new: it begins with schema version {migration.wanted}"
     if not migration.is_due:
@@ -124,3 +127,34 @@ def _told(migration: Migration, *, dry_run: bool) -> str:
     if dry_run:
         return f"the ledger would go from schema version {migration.found} to {migration.wanted}, after a copy"
     return f"the ledger went from schema version {migration.found} to {migration.wanted}; as it was: {migration.copy}"
+
+
+@alone
+def prune(
+    before: Annotated[str, "The age of what goes: 30d, 12h or 90m since it ended."], dry_run: DryRun = False
+) -> Shown:
+    """Remove runs that ended long ago from the ledger."""
+    moment = datetime.now(UTC) - age(before)
+    with closing(Database(configured().ledger_location)) as database:
+        with database.installing() as connection:
+            install(connection)
+        pruning = Pruning(database)
+        found = asdict(pruning.count(moment) if dry_run else pruning.prune(moment, getpass.getuser()))
+
+    def draw() -> None:
+        say(f"what ended before {moment:%Y-%m-%d %H:%M} UTC {'would go' if dry_run else 'is gone'}:")
+        print_table("rows", ("of", "rows"), found.items())
+
+    return Shown(found | {"before": moment, "dry_run": dry_run}, draw)
+
+
+def age(given: str) -> timedelta:
+    """The length of time that an argument such as `30d` means.
+
+    Raises:
+        InvalidInput: it means none.
+    """
+    match = _AGE.fullmatch(given)
+    if match is None:
+        raise InvalidInput("before", f"{given!r} is no age", "a number of days, hours or minutes: 30d, 12h, 90m")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -7,36 +7,29 @@ says that it has room.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from sluice.cli.agent.ingest import indexing_progress
+from sluice.cli.command import Shown, alone, group
 from sluice.cli.configured import configured
 from sluice.cli.main import Group
-from sluice.cli.output import (
-    AsJson,
-    checked_corpus,
-    console,
-    error_console,
-    errors_told,
-    marked,
-    print_json,
-    print_report,
-    print_table,
-)
-from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, judge_responses, own_url, server_version
+from sluice.cli.output import checked_corpus, print_table, say, warn
+from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, connect, judge_responses, server_version
 from sluice.cli.quality.runs import phase, replay, review, runs
 from sluice.cli.quality.trust import guard, redteam
+from sluice.cli.session import quiet
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
 from sluice.evaluation.ragas.environment import FOLDER, install
 from sluice.evaluation.report import write_report
+from sluice.evaluation.retrieval import tables
 from sluice.evaluation.retrieval.ask import Answered, ask_all
 from sluice.evaluation.retrieval.cases import (
     Case,
@@ -46,31 +39,17 @@ from sluice.evaluation.retrieval.cases import (
     read_questions,
     sample_cases,
 )
-from sluice.evaluation.retrieval.compare import MAX_DROP, Comparison, compare
+from sluice.evaluation.retrieval.compare import MAX_DROP, compare
 from sluice.evaluation.retrieval.fit_fusion import fit_lexical_weight
 from sluice.evaluation.retrieval.measures import require_library
-from sluice.evaluation.retrieval.report import (
-    Report,
-    Subject,
-    cache_hit_rate,
-    list_unknown,
-    make_report,
-    read_retrieval_report,
-)
+from sluice.evaluation.retrieval.report import Subject, cache_hit_rate, list_unknown, make_report, read_retrieval_report
 from sluice.evaluation.retrieval.submit import Submitted, submit_documents
-from sluice.evaluation.retrieval.tables import (
-    comparison_table,
-    fit_table,
-    metrics_table,
-    misses_table,
-    write_fit,
-    write_notes,
-    write_verdict,
-)
 from sluice.otel.logs import configure
-from sluice.workers.settings import Settings
 from sluice_client import SluiceClient
 from sluice_client.errors import Forbidden
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 REPORT = Path("reports/retrieval-metrics.json")
 
@@ -84,13 +63,6 @@ class RunUnlessNamed(Group):
         return super().parse_args(ctx, args if is_named else ["retrieval", *args])
 
 
-evaluation = typer.Typer(
-    cls=RunUnlessNamed,
-    help="How well it works: retrieval by known answers, the gate's runs, and whether what is served can be trusted.",
-    no_args_is_help=True,
-)
-
-
 class _Questions(NamedTuple):
     """What is asked of which corpus; `collection` is the folder that the corpus comes from, if it does."""
 
@@ -100,115 +72,100 @@ class _Questions(NamedTuple):
     collection: Path | None
 
 
-@evaluation.command("retrieval")
+@alone
 def retrieval(
     path: Annotated[Path, typer.Argument(help="A file of cases, or the folder of a collection in BEIR form.")],
-    corpus: Annotated[
-        str | None, typer.Option("--corpus", "-c", help="Default: `default`; for a folder, `eval-` and its name.")
-    ] = None,
-    strategy: Annotated[
-        list[Strategy] | None, typer.Option(help="Repeatable. Without it: bm25, vector, hybrid.")
-    ] = None,
-    ingest: Annotated[bool, typer.Option(help="Hand the folder's corpus in first, and wait until it is found.")] = True,
+    corpus: Annotated[str | None, "--corpus", "-c", "Default: `default`; for a folder, `eval-` and its name."] = None,
+    strategy: Annotated[list[Strategy] | None, "Repeatable. Without it: bm25, vector, hybrid."] = None,
+    ingest: Annotated[
+        bool, "--ingest/--no-ingest", "Hand the folder's corpus in first, and wait until it is found."
+    ] = True,
     questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many, always the same ones.")] = None,
     at_once: Annotated[int, typer.Option(min=1, max=32, help="Questions under way at the same time.")] = 4,
-    output: Annotated[Path, typer.Option("--output", "-o", "--report-json", help="Where the report goes.")] = REPORT,
+    output: Annotated[Path, "--output", "-o", "--report-json", "Where the report goes."] = REPORT,
     responses: Annotated[
-        Path | None,
-        typer.Option(help='Answers to judge, {"id" or "query": …, "response": …} a line. Needs the flag ragas.'),
+        Path | None, 'Answers to judge, {"id" or "query": …, "response": …} a line. Needs the flag ragas.'
     ] = None,
-    generate: Annotated[
-        bool, typer.Option("--generate", help="Have judge.model answer, and judge that. Needs the flag ragas.")
-    ] = False,
-    misses: Annotated[bool, typer.Option("--misses", help="Print the questions that were missed.")] = False,
-    fit_fusion: Annotated[
-        bool, typer.Option("--fit-fusion", help="Find query.lexical_weight for the corpus's model by these questions.")
-    ] = False,
+    generate: Annotated[bool, "Have judge.model answer, and judge that. Needs the flag ragas."] = False,
+    misses: Annotated[bool, "Print the questions that were missed."] = False,
+    fit_fusion: Annotated[bool, "Find query.lexical_weight for the corpus's model by these questions."] = False,
     url: Url = None,
     api_key: ApiKey = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait until the corpus can be found.")] = 3_600.0,
-    as_json: AsJson = False,
-) -> None:
+    timeout: Annotated[float, "Seconds to wait until the corpus can be found."] = 3_600.0,
+    as_json: bool = False,
+) -> Shown:
     """Ask every question by each strategy; print the measures and write the report. `retrieval` may be left out."""
-    with errors_told(as_json=as_json):
-        require_library()
-        if fit_fusion and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
-            raise InvalidInput("strategy", "--fit-fusion needs the answers by bm25, vector and hybrid", "leave it out")
-        asked = _questions(path, corpus, questions)
-        settings = configured()
-        _log_quietly(settings)
-        with SluiceClient(url or own_url(settings), api_key) as client, _progress(quiet=as_json) as progress:
-            answered_by = server_version(client)
-            fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
-            _require_content(client, asked)
-            answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit_fusion)
-            hit_rate = _cache_hit_rate(client)
-            judged = judge_responses(client, asked.corpus, answers, responses, generate=generate)
-        subject = Subject(
-            source=str(path),
-            corpus=asked.corpus,
-            sluice_version=version("sluice"),
-            server_version=answered_by,
-            at_once=at_once,
-        )
-        facts = {"unjudged_count": asked.unjudged_count, "fed": fed, "cache_hit_rate": hit_rate, **judged}
-        report = make_report(subject, asked.cases, answers, datetime.now(UTC), **facts)
-        write_report(report, output)
-        for unknown in list_unknown(report):
-            error_console.print(f"[dim]{marked(unknown)}[/]", highlight=False, soft_wrap=True)
-        fit = fit_lexical_weight(answers) if fit_fusion else None
-        if as_json:
-            fitted = {"fit": fit.model_dump(mode="json")} if fit else {}
-            print_json({"report": str(output), **_summary(report, with_misses=misses), **fitted})
-            return
-        print_table(*metrics_table(report))
-        for note in write_notes(report):
-            console.print(f"[yellow]note[/] {marked(note)}", highlight=False, soft_wrap=True)
+    require_library()
+    if fit_fusion and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
+        raise InvalidInput("strategy", "--fit-fusion needs the answers by bm25, vector and hybrid", "leave it out")
+    asked = _questions(path, corpus, questions)
+    # A try that is repeated is not logged; its last failure becomes the error.
+    configure("sluice-cli", quiet(configured().telemetry, "error"))
+    with connect(url, api_key) as client, indexing_progress(quiet=as_json) as progress:
+        answered_by = server_version(client)
+        fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
+        _require_content(client, asked)
+        answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit_fusion)
+        hit_rate = _cache_hit_rate(client)
+        judged = judge_responses(client, asked.corpus, answers, responses, generate=generate)
+    subject = Subject(
+        source=str(path),
+        corpus=asked.corpus,
+        sluice_version=version("sluice"),
+        server_version=answered_by,
+        at_once=at_once,
+    )
+    facts = {"unjudged_count": asked.unjudged_count, "fed": fed, "cache_hit_rate": hit_rate, **judged}
+    report = make_report(subject, asked.cases, answers, datetime.now(UTC), **facts)
+    write_report(report, output)
+    for unknown in list_unknown(report):
+        warn(unknown)
+    fit = fit_lexical_weight(answers) if fit_fusion else None
+    once_a_question = {"values"} if misses else {"values", "misses"}
+    summary = report.model_dump(mode="json", exclude={"strategies": {"__all__": once_a_question}})
+    fitted = {"fit": fit.model_dump(mode="json")} if fit else {}
+    value = {"report": str(output), **summary, **fitted}
+
+    def draw() -> None:
+        print_table(*tables.metrics_table(report))
+        for note in tables.write_notes(report):
+            say(f"note {note}")
         for name, part in report.strategies.items() if misses else ():
-            print_table(*misses_table(name, part.misses))
+            print_table(*tables.misses_table(name, part.misses))
         if fit:
-            print_table(*fit_table(fit))
-            for line in write_fit(fit):
-                console.print(marked(line), highlight=False, soft_wrap=True)
-        console.print(f"report: {marked(output)}", highlight=False, soft_wrap=True)
+            print_table(*tables.fit_table(fit))
+            for line in tables.write_fit(fit):
+                say(line)
+        say(f"report: {output}")
+
+    return Shown(value, draw)
 
 
-@evaluation.command("compare")
+@alone
 def compare_reports(
     before: Annotated[Path, typer.Argument(help="The report to compare with.")],
     after: Annotated[Path, typer.Argument(help="The report of the same questions now.")],
     max_drop: Annotated[
         float, typer.Option(min=0, max=1, help="Relative drop of nDCG@10, MRR@10 or recall@10 that fails.")
     ] = MAX_DROP,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Compare two reports of the same questions; leave with 1 when a headline measure dropped too far."""
-    with errors_told(as_json=as_json):
-        found = compare(read_retrieval_report(before), read_retrieval_report(after), max_drop)
-        told = {**found.model_dump(mode="json"), "ok": not found.drops} if as_json else found
-        print_report(told, _print_comparison, as_json=as_json, good=not found.drops)
+    found = compare(read_retrieval_report(before), read_retrieval_report(after), max_drop)
+
+    def draw() -> None:
+        print_table(*tables.comparison_table(found))
+        say(tables.write_verdict(found))
+
+    value = {**found.model_dump(mode="json"), "ok": not found.drops}
+    return Shown(value, draw, exit_code=int(bool(found.drops)))
 
 
-def _print_comparison(found: Comparison) -> None:
-    print_table(*comparison_table(found))
-    console.print(marked(write_verdict(found)), highlight=False, soft_wrap=True)
-
-
-evaluation.command("runs")(runs)
-evaluation.command("replay")(replay)
-evaluation.command("review")(review)
-evaluation.command("phase")(phase)
-evaluation.command("guard")(guard)
-evaluation.command("redteam")(redteam)
-
-
-@evaluation.command("install-ragas")
-def install_ragas(as_json: AsJson = False) -> None:
+@alone
+def install_ragas() -> Shown:
     """Install the `ragas` package into an environment of its own: some 700 MB, a few minutes."""
-    with errors_told(as_json=as_json):
-        folder = configured().data_dir / FOLDER
-        install(folder)
-        print_json({"installed": str(folder)}) if as_json else console.print(f"installed in {marked(folder)}")
+    folder = configured().data_dir / FOLDER
+    install(folder)
+    return Shown({"installed": str(folder)}, f"installed in {folder}")
 
 
 def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
@@ -228,12 +185,6 @@ def _cache_hit_rate(client: SluiceClient) -> float | None:
         return cache_hit_rate(client.metrics())
     except Forbidden:
         return None
-
-
-def _log_quietly(settings: Settings) -> None:
-    """Log to stderr. A try that is repeated is not logged; its last failure becomes the error."""
-    level = settings.telemetry.log_level
-    configure("sluice-cli", settings.telemetry.model_copy(update={"log_level": "error" if level == "info" else level}))
 
 
 def _require_content(client: SluiceClient, asked: _Questions) -> None:
@@ -267,28 +218,19 @@ def _answers(
     chosen, search = list(dict.fromkeys(strategies)), LiveServer(client).search
     asking = ask_all(asked.cases, chosen, asked.corpus, search, at_once=at_once, with_scores=with_scores)
     with closing(asking):
-        return list(_counted(asking, len(asked.cases) * len(chosen), progress))
+        return list(progress.track(asking, len(asked.cases) * len(chosen), description="asking"))
 
 
-def _counted(answers: Iterable[Answered], total: int, progress: Progress) -> Iterator[Answered]:
-    task = progress.add_task("asking", total=total)
-    for answer in answers:
-        yield answer
-        progress.advance(task)
-
-
-def _progress(*, quiet: bool) -> Progress:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=error_console, disable=quiet)
-
-
-def _summary(report: Report, *, with_misses: bool) -> dict[str, Any]:
-    """The report without what is there once a question."""
-    left_out = {"values"} if with_misses else {"values", "misses"}
-    return report.model_dump(mode="json", exclude={"strategies": {"__all__": left_out}})
+evaluation = group(
+    "How well it works: retrieval by known answers, the gate's runs, and whether what is served can be trusted.",
+    kind=RunUnlessNamed,
+    retrieval=retrieval,
+    compare=compare_reports,
+    runs=runs,
+    replay=replay,
+    review=review,
+    phase=phase,
+    guard=guard,
+    redteam=redteam,
+    install_ragas=install_ragas,
+)

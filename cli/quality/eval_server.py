@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import BaseModel
 
+from sluice.cli.connection import whereabouts
 from sluice.cli.session import session
 from sluice.contracts.api import RunAccepted, RunView, SubmittedDocument
 from sluice.contracts.errors import InvalidInput, InvalidSetting, Overloaded
@@ -18,24 +19,22 @@ from sluice.evaluation.retrieval.ask import Answered
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.retrieval.report import headline_strategy
 from sluice.workers.context import Context
-from sluice.workers.settings import Settings
 from sluice_client import SluiceClient
 from sluice_client import errors as client_errors
 
 PROMPT = "rag"
 """The template by which answers are generated."""
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)
-Url = Annotated[str | None, typer.Option(help="The server; by default the one that the settings describe.")]
+Url = Annotated[str | None, "The server; by default the one that the settings describe."]
 ApiKey = Annotated[
     str | None, typer.Option(envvar="SLUICE_API_KEY", help="Better set as a variable.", show_default=False)
 ]
 SomeModel = TypeVar("SomeModel", bound=BaseModel)
 
 
-def own_url(settings: Settings) -> str:
-    """Where the server that the settings describe answers."""
-    host = "127.0.0.1" if settings.http_host in EVERYWHERE else settings.http_host
-    return f"http://[{host}]:{settings.http_port}" if ":" in host else f"http://{host}:{settings.http_port}"
+def connect(url: str | None, api_key: str | None) -> SluiceClient:
+    """The client of the server at `url`, or of the instance here."""
+    where, own_key = (url, None) if url else whereabouts()
+    return SluiceClient(where, api_key or own_key)
 
 
 def server_version(client: SluiceClient) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from sluice.cli.choices import DefenceName
-from sluice.cli.command import Column, Note, Shown, chosen, needed, on_disk, over_http, print_rows, say, table
+from sluice.cli.command import Note, Shown, chosen, group, needed, on_disk, over_http, print_rows, table
 from sluice.cli.connection import given, wrong
-from sluice.cli.output import console, marked
+from sluice.cli.output import console, marked, say
 from sluice.cli.quality.training import calibrate, train
 from sluice_client.errors import NotFound
 
@@ -20,16 +20,10 @@ if TYPE_CHECKING:
     from sluice_client import SluiceClient
     from sluice_client.models import Decision, DefenceView, Rollout
 
-gate = typer.Typer(help="The gate's decisions, profiles and models.", no_args_is_help=True)
-gate.command("train")(train)
-gate.command("calibrate")(calibrate)
-
 ACTIVE = frozenset({"shadow", "canary", "promoted"})
 """The states in which a model has a part in decisions."""
-_STEPS: tuple[Column, ...] = ("at", "status", "share", ("verdict", lambda one: one.verdict or "-"), ("by", "operator"))
 
 
-@gate.command("explain")
 @over_http
 def explain_decision(client: SluiceClient, run_id: Annotated[str, typer.Argument(metavar="RUN")]) -> Shown:
     """Recompute a recorded decision, and compare it bit for bit with the record."""
@@ -42,17 +36,15 @@ def explain_decision(client: SluiceClient, run_id: Annotated[str, typer.Argument
         told = "[green]identical, bit for bit[/]" if found.identical else "[red]differs from the recorded decision[/]"
         console.print(told)
 
-    return Shown(found, draw, is_good=found.identical)
+    return Shown(found, draw, exit_code=int(not found.identical))
 
 
-@gate.command("profiles")
 @over_http
 def list_profiles(client: SluiceClient) -> Shown:
     """List the profiles: name, version, hash, thresholds."""
-    return table("profiles", client.profiles(), "name", "version", "config_hash", "search", "full_loop", "skip")
+    return table("profiles", client.profiles(), "name version config_hash search full_loop skip")
 
 
-@gate.command("models")
 @on_disk
 def models(context: Context) -> Shown:
     """List the learned gates: what they were fitted on, their thresholds, and whether they can be used here."""
@@ -60,8 +52,8 @@ def models(context: Context) -> Shown:
 
     settings = context.settings
     found = [_facts(folder, settings.embed) for folder in list_models(settings.data_dir).values()]
-    names = ("version", "sha256", "trained_at", "sources", "search_below", "full_loop_below", "usable")
-    return table("learned gates", found, *((name, lambda one, name=name: one[name]) for name in names))
+    columns = "version sha256 trained_at sources search_below full_loop_below usable"
+    return table("learned gates", found, columns)
 
 
 def _facts(folder: Path, embed: Any) -> dict[str, Any]:
@@ -85,15 +77,12 @@ def _facts(folder: Path, embed: Any) -> dict[str, Any]:
     return told | {"sha256": model.sha256[:12], **model.thresholds.model_dump(), "usable": usable}
 
 
-@gate.command("defences")
 @over_http
 def defences(
     client: SluiceClient,
     name: Annotated[DefenceName | None, typer.Argument(help="The one to lift.")] = None,
-    lift: Annotated[bool, typer.Option("--lift", help="End its step back before it heals; its windows begin anew.")] = (
-        False
-    ),
-    profile: Annotated[str | None, typer.Option(help="Of this profile alone.")] = None,
+    lift: Annotated[bool, "End its step back before it heals; its windows begin anew."] = False,
+    profile: Annotated[str | None, "Of this profile alone."] = None,
     note: Note = "",
 ) -> Shown:
     """The gate's steps back: which stand, since when and why, what the latest window showed; and ending one."""
@@ -101,16 +90,10 @@ def defences(
         found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, note=note)
     else:
         found = [one for one in client.defences() if name in (None, one.name) and profile in (None, one.profile)]
-    return table(
-        "defences",
-        found,
-        ("defence", "name"),
-        "profile",
-        ("steps back to", _step),
-        ("since", lambda one: one.stands and one.stands.since),
-        ("why", lambda one: one.stands and one.stands.why),
-        ("latest window", lambda one: one.windows[-1] if one.windows else None),
-    )
+    since = ("since", lambda one: one.stands and one.stands.since)
+    why = ("why", lambda one: one.stands and one.stands.why)
+    latest = ("latest window", lambda one: one.windows[-1] if one.windows else None)
+    return table("defences", found, "defence=name profile", ("steps back to", _step), since, why, latest)
 
 
 def _step(one: DefenceView) -> str | None:
@@ -120,20 +103,19 @@ def _step(one: DefenceView) -> str | None:
     return f"{one.stands.step.replace('_', ' ')}{before}"
 
 
-@gate.command("rollout")
 @over_http
 def rollout(
     client: SluiceClient,
     version: Annotated[str | None, typer.Argument(help="The model; the active one where it is left out.")] = None,
-    shadow: Annotated[bool, typer.Option("--shadow", help="Record its plans beside the gate's.")] = False,
-    canary: Annotated[bool, typer.Option("--canary", help="Let it decide for a share, by stages.")] = False,
-    promote: Annotated[bool, typer.Option("--promote", help="Let it decide every run, without a verdict.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End its part: the profile's weights decide again.")] = False,
-    rollback: Annotated[bool, typer.Option("--rollback", help="End the part of whatever model is active.")] = False,
-    report: Annotated[bool, typer.Option("--report", help="The arms side by side, and the verdict.")] = (False),
-    stages: Annotated[str, typer.Option(help="The shares in percent that a canary goes through.")] = "10,50,100",
-    unit: Annotated[Literal["session", "run"], typer.Option(help="What a canary draws.")] = "session",
-    markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown into this file too.")] = None,
+    shadow: Annotated[bool, "Record its plans beside the gate's."] = False,
+    canary: Annotated[bool, "Let it decide for a share, by stages."] = False,
+    promote: Annotated[bool, "Let it decide every run, without a verdict."] = False,
+    stop: Annotated[bool, "End its part: the profile's weights decide again."] = False,
+    rollback: Annotated[bool, "End the part of whatever model is active."] = False,
+    report: Annotated[bool, "The arms side by side, and the verdict."] = False,
+    stages: Annotated[str, "The shares in percent that a canary goes through."] = "10,50,100",
+    unit: Annotated[Literal["session", "run"], "What a canary draws."] = "session",
+    markdown: Annotated[Path | None, "Write the report as Markdown into this file too."] = None,
     note: Note = "",
 ) -> Shown:
     """Try a learned model in the gate: beside it, for a share of the runs, for all; see how it does, end its part."""
@@ -195,4 +177,17 @@ def _print_rollout(client: SluiceClient, found: Rollout) -> None:
     say(f"model {found.model_version} is {found.status} at {found.share:.0%} of the units")
     for share, runs in zip(found.stages, found.expected_runs, strict=False):
         say(f"  {share:.0%} takes at most {runs:,} gate runs")
-    print_rows("steps", found.history, *_STEPS, "why")
+    verdict = ("verdict", lambda one: one.verdict or "-")
+    print_rows("steps", found.history, "at status share", verdict, "by=operator why")
+
+
+gate = group(
+    "The gate's decisions, profiles and models.",
+    train=train,
+    calibrate=calibrate,
+    explain=explain_decision,
+    profiles=list_profiles,
+    models=models,
+    defences=defences,
+    rollout=rollout,
+)

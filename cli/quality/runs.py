@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sluice.cli.command import Shown, moment, on_disk, over_http, print_rows, say
+from sluice.cli.command import Shown, moment, on_disk, over_http, print_rows
 from sluice.cli.connection import wrong
-from sluice.cli.output import error_console, print_table
+from sluice.cli.output import print_table, say, warn
 
 if TYPE_CHECKING:
     from sluice.evaluation.decision_replay import DecisionReplay
@@ -29,18 +29,16 @@ Month = Annotated[datetime, typer.Option(parser=moment, metavar="WHEN", help="Si
 def runs(
     client: SluiceClient,
     since: Since = None,
-    profile: Annotated[str | None, typer.Option(help="Of one profile alone.")] = None,
-    by: Annotated[Literal["plan", "profile", "model"], typer.Option(help="What a row is of.")] = "plan",
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="First make what is known of each run again from its events.")
-    ] = False,
+    profile: Annotated[str | None, "Of one profile alone."] = None,
+    by: Annotated[Literal["plan", "profile", "model"], "What a row is of."] = "plan",
+    rebuild: Annotated[bool, "First make what is known of each run again from its events."] = False,
 ) -> Shown:
     """How the runs did: satisfaction, freshness gain, cost and latency, by plan.
 
     Intervals are of 95 %. Without --since, of the last seven days.
     """
     if rebuild:
-        error_console.print(f"{client.rebuild_evaluation().runs:,} runs made again from their events", highlight=False)
+        warn(f"{client.rebuild_evaluation().runs:,} runs made again from their events")
     found = client.evaluation(since=since, by=by, profile=profile)
     return Shown(found, lambda: _print_runs(found))
 
@@ -92,10 +90,10 @@ def _seconds(milliseconds: float | None) -> str:
 @on_disk
 def replay(
     context: Context,
-    profile: Annotated[str, typer.Option(help="The configuration to try: a profile, NAME.vN, or a file.")],
+    profile: Annotated[str, "The configuration to try: a profile, NAME.vN, or a file."],
     since: Month = "30d",  # type: ignore[assignment]
-    corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="Only of this corpus.")] = None,
-    of_profile: Annotated[str | None, typer.Option(help="Only what this profile decided.")] = None,
+    corpus: Annotated[str | None, "--corpus", "-c", "Only of this corpus."] = None,
+    of_profile: Annotated[str | None, "Only what this profile decided."] = None,
 ) -> Shown:
     """Compute recorded decisions again by another configuration of the gate."""
     from sluice.workers.service.learning.replay_decisions import replay_decisions
@@ -124,13 +122,9 @@ def _print_replay(found: DecisionReplay) -> None:
 def review(
     context: Context,
     since: Month = "90d",  # type: ignore[assignment]
-    report: Annotated[list[Path] | None, typer.Option(help="A report of `sluice eval retrieval`. Repeatable.")] = None,
-    redteam: Annotated[
-        list[Path] | None, typer.Option(help="A result of `sluice eval redteam --json`. Repeatable.")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for review.md and review.json.")] = Path(
-        "reports/review"
-    ),
+    report: Annotated[list[Path] | None, "A report of `sluice eval retrieval`. Repeatable."] = None,
+    redteam: Annotated[list[Path] | None, "A result of `sluice eval redteam --json`. Repeatable."] = None,
+    output: Annotated[Path, "--output", "-o", "The folder for review.md and review.json."] = Path("reports/review"),
 ) -> Shown:
     """Write the review packet: weights, rerankers, cost per task, alerts, red-team results."""
     from sluice.evaluation import review as packets
@@ -152,11 +146,9 @@ def phase(
         typer.Option(parser=moment, metavar="WHEN", help="Phases 1 and 4: runs before that are the baseline."),
     ] = None,
     cap_usd: Annotated[float | None, typer.Option(min=0, help="Phase 4: USD per successful task.")] = None,
-    model: Annotated[str | None, typer.Option(help="Phase 3: the version of the learned gate.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Phase 3: a report of `sluice eval retrieval` without reranker.")
-    ] = None,
-    reranked: Annotated[Path | None, typer.Option(help="Phase 3: one with it.")] = None,
+    model: Annotated[str | None, "Phase 3: the version of the learned gate."] = None,
+    report: Annotated[Path | None, "Phase 3: a report of `sluice eval retrieval` without reranker."] = None,
+    reranked: Annotated[Path | None, "Phase 3: one with it."] = None,
 ) -> Shown:
     """Check whether a phase of the rollout is over.
 
@@ -182,6 +174,8 @@ def phase(
         return phases.costs(context, now, cap_usd, baseline_until)
 
     found = check()
-    columns = (("criterion", "name"), "outcome", "measured", "needed")
+    columns = "criterion=name outcome measured needed"
     value = {**found.model_dump(mode="json"), "over": found.is_over}
-    return Shown(value, lambda: print_rows(f"phase {found.phase}", found.checks, *columns), is_good=found.is_over)
+    return Shown(
+        value, lambda: print_rows(f"phase {found.phase}", found.checks, columns), exit_code=int(not found.is_over)
+    )

@@ -6,12 +6,12 @@ import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sluice.cli.output import AsJson, console, marked, print_json, print_table
-from sluice.cli.session import session
+from sluice.cli.command import Shown, on_disk
+from sluice.cli.output import print_table, say
 from sluice.contracts.errors import InvalidInput, InvalidSetting
 from sluice.evaluation.learned_gate import (
     METADATA,
@@ -30,47 +30,71 @@ from sluice.gate.learned.model import Costs, GateModel, Thresholds
 from sluice.workers.context import Context
 
 DAY_SECONDS = 86_400.0
-Data = Annotated[
-    list[Path] | None,
-    typer.Option("--data", exists=True, file_okay=False, help="A collection in BEIR form, or a folder of several."),
-]
+FEWEST_RUNS = 50
+"""Judged runs below which they say too little of thresholds, and the collections of the training speak alone."""
+
+CostFullLoop = Annotated[float | None, "Of a full loop for nothing; by default four searches."]
+CostMiss = Annotated[float, "Of an answer that is missed."]
+SinceDays = Annotated[float, typer.Option(min=0, help="Runs decided in so many days.")]
 
 
+@on_disk
 def train(
-    data: Data = None,
-    version: Annotated[str | None, typer.Option("--version", help="Name of the model; by default the date.")] = None,
-    since_days: Annotated[float, typer.Option("--since-days", min=0, help="Runs decided in so many days.")] = 90.0,
-    profile: Annotated[str, typer.Option("--profile", help="The profile that it is compared with.")] = "default",
-    pseudo_runs: Annotated[
-        float, typer.Option("--pseudo-runs", min=1, help="As how many runs the collections weigh while there are none.")
-    ] = 1_000.0,
-    questions: Annotated[int, typer.Option("--questions", min=1, help="Questions of a collection at most.")] = 500,
-    cost_outside: Annotated[float, typer.Option("--cost-outside", help="Of a search for nothing.")] = 1.0,
-    cost_full_loop: Annotated[
-        float | None, typer.Option("--cost-full-loop", help="Of a full loop for nothing; by default four searches.")
+    context: Context,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option("--data", exists=True, file_okay=False, help="A collection in BEIR form, or a folder of several."),
     ] = None,
-    cost_miss: Annotated[float, typer.Option("--cost-miss", help="Of an answer that is missed.")] = 1.0,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the model's folder.")] = None,
-    as_json: AsJson = False,
-) -> None:
+    version: Annotated[str | None, "Name of the model; by default the date."] = None,
+    since_days: SinceDays = 90.0,
+    profile: Annotated[str, "The profile that it is compared with."] = "default",
+    pseudo_runs: Annotated[
+        float, typer.Option(min=1, help="As how many runs the collections weigh while there are none.")
+    ] = 1_000.0,
+    questions: Annotated[int, typer.Option(min=1, help="Questions of a collection at most.")] = 500,
+    cost_outside: Annotated[float, "Of a search for nothing."] = 1.0,
+    cost_full_loop: CostFullLoop = None,
+    cost_miss: CostMiss = 1.0,
+    out: Annotated[Path | None, "Folder of the model's folder."] = None,
+) -> Shown:
     """Fit a learned gate, measure it on what it has not seen, and write its files. It decides nothing by that.
 
     Needs the extra `fit`. The collections are embedded on this machine: minutes the first time.
     """
-    with session(as_json=as_json) as context:
-        from sluice.workers.training.training import suggest_version
+    from sluice.gate.profile import choose_profile
+    from sluice.ingest.embed.embed import fingerprint_of_corpus
+    from sluice.workers.training.examples import examples_of_cases, examples_of_runs
+    from sluice.workers.training.fit import load_fitting
+    from sluice.workers.training.prior_sets import list_collections, prior_cases
+    from sluice.workers.training.training import Training, recorded_runs, suggest_version
 
-        known = list_models(context.settings.data_dir)
-        name = version or suggest_version(datetime.now(UTC), list(known))
-        folder = (out or own_models_dir(context.settings.data_dir)) / name
-        costs = stated_costs(cost_outside, cost_full_loop, cost_miss)
-        files = _model_files(context, name, list(data or ()), since_days, profile, pseudo_runs, questions, costs)
-        write_model(folder, files)
-        if as_json:
-            print_json({"version": name, "folder": str(folder)})
-        else:
-            console.print(files["report.md"].decode(), markup=False, highlight=False)
-            console.print(f"written to {marked(str(folder))}; nothing uses it yet", soft_wrap=True)
+    settings = context.settings
+    name = version or suggest_version(datetime.now(UTC), list(list_models(settings.data_dir)))
+    folder = (out or own_models_dir(settings.data_dir)) / name
+    costs = stated_costs(cost_outside, cost_full_loop, cost_miss)
+    load_fitting("linear_model")  # before the minutes of embedding
+    if data and settings.embed.uses_endpoint:
+        problem = "collections are embedded on this machine, as nothing would bound what an endpoint costs"
+        raise InvalidSetting("embed.provider", problem, "train on recorded runs alone, without --data")
+    compared = choose_profile(context.profiles, profile)
+    folders = list_collections(data or [])
+    fingerprint = fingerprint_of_corpus(settings.embed, "default")
+    prior = list(prior_cases(folders, context.embedder, settings, compared, questions))
+    runs = recorded_runs(context.ledger, fingerprint, time.time() - since_days * DAY_SECONDS)
+    training = Training(
+        version=name,
+        fingerprint=fingerprint,
+        profile=compared,
+        prior=examples_of_cases(prior, compared),
+        runs=examples_of_runs(runs, compared),
+        folders=folders,
+        pseudo_runs=pseudo_runs,
+        costs=costs,
+    )
+    files = dict(training.files())
+    write_model(folder, files)
+    told = f"{files['report.md'].decode()}\nwritten to {folder}; nothing uses it yet"
+    return Shown({"version": name, "folder": str(folder)}, told)
 
 
 def stated_costs(outside: float, full_loop: float | None, miss: float) -> Costs:
@@ -85,84 +109,41 @@ def stated_costs(outside: float, full_loop: float | None, miss: float) -> Costs:
     return Costs(outside=outside, full_loop=4 * outside if full_loop is None else full_loop, miss=miss)
 
 
-def _model_files(
-    context: Context,
-    name: str,
-    data: list[Path],
-    since_days: float,
-    profile_name: str,
-    pseudo_runs: float,
-    questions: int,
-    costs: Costs,
-) -> dict[str, bytes]:
-    from sluice.gate.profile import choose_profile
-    from sluice.ingest.embed.embed import fingerprint_of_corpus
-    from sluice.workers.training.examples import examples_of_cases, examples_of_runs
-    from sluice.workers.training.fit import load_fitting
-    from sluice.workers.training.prior_sets import list_collections, prior_cases
-    from sluice.workers.training.training import Training, recorded_runs
-
-    load_fitting("linear_model")  # before the minutes of embedding
-    settings = context.settings
-    if data and settings.embed.uses_endpoint:
-        raise InvalidSetting(
-            "embed.provider",
-            "collections are embedded on this machine, as nothing would bound what an endpoint costs",
-            "train on recorded runs alone, without --data",
-        )
-    profile = choose_profile(context.profiles, profile_name)
-    folders = list_collections(data)
-    fingerprint = fingerprint_of_corpus(settings.embed, "default")
-    prior = list(prior_cases(folders, context.embedder, settings, profile, questions))
-    runs = recorded_runs(context.ledger, fingerprint, time.time() - since_days * DAY_SECONDS)
-    training = Training(
-        version=name,
-        fingerprint=fingerprint,
-        profile=profile,
-        prior=examples_of_cases(prior, profile),
-        runs=examples_of_runs(runs, profile),
-        folders=folders,
-        pseudo_runs=pseudo_runs,
-        costs=costs,
-    )
-    return dict(training.files())
-
-
-FEWEST_RUNS = 50
-"""Judged runs below which they say too little of thresholds, and the collections of the training speak alone."""
-
-
+@on_disk
 def calibrate(
-    cost_outside: Annotated[float, typer.Option("--cost-outside", help="Of a search where the corpus answers.")],
-    cost_miss: Annotated[float, typer.Option("--cost-miss", help="Of an answer that is missed.")],
-    cost_full_loop: Annotated[
-        float | None, typer.Option("--cost-full-loop", help="Of a full loop for nothing; by default four searches.")
-    ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Version; by default the latest.")] = None,
-    since_days: Annotated[float, typer.Option("--since-days", min=0, help="Runs decided in so many days.")] = 90.0,
-    write: Annotated[
-        str | None, typer.Option("--write", help="Write the model with these thresholds under this new version.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    context: Context,
+    cost_outside: Annotated[float, "Of a search where the corpus answers."],
+    cost_miss: CostMiss,
+    cost_full_loop: CostFullLoop = None,
+    model: Annotated[str | None, "Version; by default the latest."] = None,
+    since_days: SinceDays = 90.0,
+    write: Annotated[str | None, "Write the model with these thresholds under this new version."] = None,
+) -> Shown:
     """Propose thresholds for stated costs of error, with the confusion table at them. Nothing is applied."""
     costs = stated_costs(cost_outside, cost_full_loop, cost_miss)
-    with session(as_json=as_json) as context:
-        data_dir = context.settings.data_dir
-        folder = find_model(model or _latest(context), data_dir)
-        present = GateModel.from_bytes((folder / MODEL).read_bytes())
-        proposed = Thresholds.of_costs(costs)
-        said = _unseen(folder) | _runs(context, present, since_days)
-        if write is not None:
-            _write(present, folder, write, costs, proposed, own_models_dir(data_dir))
-        if as_json:
-            print_json(_facts(present, costs, proposed, said))
-        else:
-            _print(present, costs, proposed, said)
+    data_dir = context.settings.data_dir
+    folder = find_model(model or _latest(data_dir), data_dir)
+    present = GateModel.from_bytes((folder / MODEL).read_bytes())
+    proposed = Thresholds.of_costs(costs)
+    said = _unseen(folder) | _runs(context, present, since_days)
+    if write is not None:
+        _write(present, folder, write, costs, proposed, own_models_dir(data_dir))
+    both = {source: _both(cases, present, proposed) for source, cases in said.items()}
+    value = {
+        "model": present.version,
+        "costs": costs,
+        "present": present.thresholds,
+        "proposed": proposed,
+        "applied": False,
+        "sources": {
+            source: {name: vars_of(one, costs) for name, one in confusions} for source, confusions in both.items()
+        },
+    }
+    return Shown(value, lambda: _print(present, costs, proposed, both))
 
 
-def _latest(context: Context) -> str:
-    known = list_models(context.settings.data_dir)
+def _latest(data_dir: Path) -> str:
+    known = list_models(data_dir)
     if not known:
         raise InvalidInput("--model", "there is no model", "train one: sluice gate train")
     return list(known)[-1]
@@ -190,47 +171,32 @@ def _runs(context: Context, model: GateModel, since_days: float) -> dict[str, li
     return {f"recorded runs of {since_days:g} days": count_said(cases)}
 
 
-def _facts(present: GateModel, costs: Costs, proposed: Thresholds, said: dict[str, list[Said]]) -> dict[str, Any]:
-    return {
-        "model": present.version,
-        "costs": costs,
-        "present": present.thresholds,
-        "proposed": proposed,
-        "applied": False,
-        "sources": {
-            source: {name: vars_of(found, costs) for name, found in _both(cases, present, proposed)}
-            for source, cases in said.items()
-        },
-    }
-
-
 def vars_of(found: Confusion, costs: Costs) -> dict[str, float]:
     """The shares of a confusion table, and its mean cost."""
     shares = {name: round(getattr(found, name), 4) for name in Confusion.__dataclass_fields__}
     return {**shares, "mean_cost": round(_cost(found, costs), 4)}
 
 
-def _print(present: GateModel, costs: Costs, proposed: Thresholds, said: dict[str, list[Said]]) -> None:
-    console.print(
-        f"model {marked(present.version)}: search below {proposed.search_below:.3f}, full loop below "
+def _print(
+    present: GateModel, costs: Costs, proposed: Thresholds, both: dict[str, list[tuple[str, Confusion]]]
+) -> None:
+    say(
+        f"model {present.version}: search below {proposed.search_below:.3f}, full loop below "
         f"{proposed.full_loop_below:.3f} (now {present.thresholds.search_below:.3f} and "
         f"{present.thresholds.full_loop_below:.3f}). A search for nothing costs {costs.outside:g}, a full loop "
-        f"{costs.full_loop:g}, a missed answer {costs.miss:g}.",
-        highlight=False,
-        soft_wrap=True,
+        f"{costs.full_loop:g}, a missed answer {costs.miss:g}."
     )
-    for source, cases in said.items():
-        columns = ("thresholds", "corpus", "retrieve", "search", "full loop", "mean cost")
+    for source, confusions in both.items():
         rows = []
-        for name, found in _both(cases, present, proposed):
+        for name, found in confusions:
             for corpus in ("covered", "missing"):
                 shares = (getattr(found, f"{corpus}_{plan}") for plan in ("retrieve", "search", "full_loop"))
                 cost = f"{_cost(found, costs):.3f}" if corpus == "covered" else ""
                 rows.append((name, corpus, *(f"{share:.1%}" for share in shares), cost))
-        print_table(source, columns, rows)
-    if not said:
-        console.print("no case to count: the model's folder lacks unseen.json, and too few runs were judged")
-    console.print("nothing is applied: --write VERSION writes a model with these thresholds, for a canary to try")
+        print_table(source, ("thresholds", "corpus", "retrieve", "search", "full loop", "mean cost"), rows)
+    if not both:
+        say("no case to count: the model's folder lacks unseen.json, and too few runs were judged")
+    say("nothing is applied: --write VERSION writes a model with these thresholds, for a canary to try")
 
 
 def _both(cases: list[Said], present: GateModel, proposed: Thresholds) -> list[tuple[str, Confusion]]:

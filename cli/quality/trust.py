@@ -12,15 +12,16 @@ from typing import Annotated
 import typer
 
 from sluice.cli.agent.answers import describe_check
-from sluice.cli.configured import configured
-from sluice.cli.output import AsJson, Corpus, console, error_console, errors_told, marked, print_report, print_table
-from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, own_url, server_version
-from sluice.cli.session import session
+from sluice.cli.command import Corpus, Shown, alone, on_disk, print_rows
+from sluice.cli.output import console, error_console, marked
+from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, connect, server_version
+from sluice.cli.session import begin_work
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import Filters, Query
 from sluice.evaluation.retrieval.submit import submit_documents
 from sluice.trust.gates import GuardReport, summarise, write_evidence
 from sluice.trust.redteam import SHIPPED, Attack, Outcome, RedTeamReport, outcome_of, read_attacks, summarise_attacks
+from sluice.workers.context import Context
 from sluice.workers.service.quarantine import judge_questions, judge_runs
 from sluice_client import SluiceClient
 from sluice_client import errors as client_errors
@@ -29,33 +30,30 @@ _SCRATCH = "redteam-"
 _PASSAGES = 20
 
 
+@on_disk
 def guard(
+    context: Context,
     corpus: Corpus = "default",
-    questions: Annotated[
-        Path | None, typer.Option(help="Ask these now: one a line, as text or as JSON with `query` or `text`.")
-    ] = None,
+    questions: Annotated[Path | None, "Ask these now: one a line, as text or as JSON with `query` or `text`."] = None,
     runs: Annotated[int, typer.Option(min=1, max=10_000, help="Look at so many of the latest finished runs.")] = 100,
-    evidence: Annotated[
-        Path | None, typer.Option(help="Write what was served, and its trust: reports/evidence-trust.jsonl.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    evidence: Annotated[Path | None, "Write what was served, and its trust: reports/evidence-trust.jsonl."] = None,
+) -> Shown:
     """Check source trust and poisoning of what is served, for CI.
 
     Leaves with 1 where a gate failed. Every text is inspected again by the rules of today, and trusted by the lists of
     today. Without --questions it looks at the answers of recent runs.
     """
-    with session(as_json=as_json, needs_workers=questions is not None) as context:
-        if questions is not None:
-            judged = list(judge_questions(context, corpus, read_questions(questions)))
-        else:
-            judged = list(judge_runs(context, corpus, runs))
-        if not judged:
-            raise NotFound(f"no finished run of corpus {corpus!r} has an answer with passages; give --questions FILE")
-        report = summarise(corpus, judged)
-        if evidence is not None:
-            write_evidence(judged, evidence)
-        print_report(report, lambda _: _print_gates(report, evidence), as_json=as_json, good=report.good)
+    if questions is not None:
+        begin_work(context)
+        judged = list(judge_questions(context, corpus, read_questions(questions)))
+    else:
+        judged = list(judge_runs(context, corpus, runs))
+    if not judged:
+        raise NotFound(f"no finished run of corpus {corpus!r} has an answer with passages; give --questions FILE")
+    report = summarise(corpus, judged)
+    if evidence is not None:
+        write_evidence(judged, evidence)
+    return Shown(report, lambda: _print_gates(report, evidence), exit_code=int(not report.good))
 
 
 def read_questions(path: Path) -> list[str]:
@@ -88,59 +86,46 @@ def _question(line: str, where: str) -> str:
 
 
 def _print_gates(report: GuardReport, evidence: Path | None) -> None:
-    rows = [
-        (one.id, one.severity, one.passed, one.failed, f"{one.mean:.3f}", f"{one.worst:.3g}", _lowest(one.minimum))
-        for one in report.gates
-    ]
-    columns = ("gate", "severity", "passed", "failed", "mean", "worst", "lowest chunk")
-    print_table(f"{report.retrievals} retrievals of {report.corpus}", columns, rows)
+    lowest = ("lowest chunk", lambda one: "-" if one.minimum is None else f"{one.minimum:.3f}")
+    counts, figures = "gate=id severity passed failed", (("mean", "{.mean:.3f}"), ("worst", "{.worst:.3g}"), lowest)
+    print_rows(f"{report.retrievals} retrievals of {report.corpus}", report.gates, counts, *figures)
     for one in report.failures:
         for check in one.checks:
             if not check.passed:
-                console.print(
-                    f"[red]failed[/] {describe_check(check)} · {marked(one.run_id or '')} {marked(one.query[:120])}",
-                    highlight=False,
-                    soft_wrap=True,
-                )
+                asked = f"{marked(one.run_id or '')} {marked(one.query[:120])}"
+                console.print(f"[red]failed[/] {describe_check(check)} · {asked}")
     if evidence is not None:
-        console.print(f"evidence: {marked(evidence)}", highlight=False)
+        console.print(f"evidence: {marked(evidence)}")
 
 
-def _lowest(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
+@alone
 def redteam(
-    corpus: Annotated[
-        str | None, typer.Option("--corpus", "-c", help="A scratch corpus, its name begins with `redteam-`.")
-    ] = None,
+    corpus: Annotated[str | None, "--corpus", "-c", "A scratch corpus, its name begins with `redteam-`."] = None,
     attacks: Annotated[
         Path, typer.Option(help="A file of `python -m bench.redteam`, which makes more of each.", show_default=False)
     ] = SHIPPED,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the attacks in the scratch corpus.")] = False,
+    keep: Annotated[bool, "Leave the attacks in the scratch corpus."] = False,
     url: Url = None,
     api_key: ApiKey = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait until the attacks are ingested.")] = 900.0,
-    as_json: AsJson = False,
-) -> None:
+    timeout: Annotated[float, "Seconds to wait until the attacks are ingested."] = 900.0,
+) -> Shown:
     """Attack a running instance with commands to its readers' models, and print what came through.
 
     Leaves with 1 where an overt or hidden command came back unmarked. Requests that only a model of language can tell
     from honest ones are reported, and change no exit code. What was handed in is removed afterwards.
     """
-    with errors_told(as_json=as_json):
-        name = corpus or f"{_SCRATCH}{secrets.token_hex(4)}"
-        if not name.startswith(_SCRATCH):
-            raise InvalidInput("corpus", f"{name!r} may hold more than attacks", f"a name that begins with {_SCRATCH}")
-        sent = read_attacks(attacks)
-        with SluiceClient(url or own_url(configured()), api_key) as client:
-            try:
-                report = summarise_attacks(name, list(_asked(client, name, sent, timeout)))
-            finally:
-                if not keep:
-                    _remove(client, name, sent)
-        told = {**report.model_dump(mode="json"), "good": report.good} if as_json else report
-        print_report(told, _print_attacks, as_json=as_json, good=report.good)
+    name = corpus or f"{_SCRATCH}{secrets.token_hex(4)}"
+    if not name.startswith(_SCRATCH):
+        raise InvalidInput("corpus", f"{name!r} may hold more than attacks", f"a name that begins with {_SCRATCH}")
+    sent = read_attacks(attacks)
+    with connect(url, api_key) as client:
+        try:
+            report = summarise_attacks(name, list(_asked(client, name, sent, timeout)))
+        finally:
+            if not keep:
+                _remove(client, name, sent)
+    value = {**report.model_dump(mode="json"), "good": report.good}
+    return Shown(value, lambda: _print_attacks(report), exit_code=int(not report.good))
 
 
 def _asked(
@@ -157,8 +142,7 @@ def _asked(
         timeout_seconds=timeout_seconds,
     )
     error_console.print(
-        f"{submitted.document_count} attacks handed in to {marked(corpus)}, {submitted.missing_count} refused",
-        highlight=False,
+        f"{submitted.document_count} attacks handed in to {marked(corpus)}, {submitted.missing_count} refused"
     )
     for attack in sent:
         filters = Filters(metadata={"redteam": attack.id})
@@ -181,12 +165,8 @@ def _remove(client: SluiceClient, corpus: str, attacks: Sequence[Attack]) -> Non
 
 
 def _print_attacks(report: RedTeamReport) -> None:
-    columns = ("channel", "kind", "sent", "kept out", "warned", "unmarked")
-    rows = [
-        (one.channel, "overt" if one.is_overt else "covert", one.sent, one.kept_out, one.warned, one.unmarked)
-        for one in report.channels
-    ]
-    print_table("What became of the attacks", columns, [tuple(map(str, row)) for row in rows])
+    kind = ("kind", lambda one: "overt" if one.is_overt else "covert")
+    print_rows("What became of the attacks", report.channels, "channel", kind, "sent kept_out warned unmarked")
     for one in report.channels:
         for example in one.examples if one.is_overt else ():
-            console.print(f"[red]unmarked[/] {marked(one.channel)}: {marked(example)}", highlight=False, soft_wrap=True)
+            console.print(f"[red]unmarked[/] {marked(one.channel)}: {marked(example)}")

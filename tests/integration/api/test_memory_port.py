@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import httpx2
 import pytest
 from starlette.testclient import TestClient
 
+from sluice.cli.agent.opened_memory import InstanceMemory
 from sluice.cli.connection import Connection
-from sluice.cli.memory.instance_memory import InstanceMemory
 from sluice.contracts.errors import NotFound
 from sluice.contracts.memory.api import IterationContext, LearningPatch
 from sluice.contracts.memory.learning import LearningState
@@ -29,7 +30,9 @@ def over(http: TestClient) -> MemoryPort:
         answer = http.request(request.method, str(request.url), content=request.content, headers=headers)
         return httpx2.Response(answer.status_code, content=answer.content)
 
-    return InstanceMemory(Connection("http://127.0.0.1", transport=httpx2.MockTransport(carry)), PROJECT)
+    return cast(
+        MemoryPort, InstanceMemory(Connection("http://127.0.0.1", transport=httpx2.MockTransport(carry)), PROJECT)
+    )
 
 
 @pytest.fixture(params=["folder", "over HTTP", "opened here"])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.cli.instance.checks import checks_of
+from sluice.cli.instance.doctor import checks_of
 from sluice.contracts.errors import Conflict, InvalidSetting
 from sluice.contracts.event import Event
 from sluice.contracts.ids import new_run_id

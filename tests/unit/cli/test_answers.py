@@ -47,7 +47,7 @@ def view(context: str) -> RunView:
 
 
 def test_the_answer_comes_first_with_its_sources_once(capsys: pytest.CaptureFixture[str]) -> None:
-    print_run(view(CONTEXT), as_json=False)
+    print_run(view(CONTEXT))
     told = capsys.readouterr().out
     assert told.startswith(CONTEXT)
     assert told.count("(91% match)") == 1
@@ -59,12 +59,12 @@ def test_an_answer_without_retrieval_says_that_nothing_was_looked_up(capsys: pyt
     of = view("")
     assert of.answer is not None
     skipped = of.answer.model_copy(update={"plan": Plan.SKIP, "citations": (), "chunks": ()})
-    print_run(of.model_copy(update={"answer": skipped}), as_json=False)
+    print_run(of.model_copy(update={"answer": skipped}))
     assert capsys.readouterr().out.startswith("nothing was looked up for this\n")
 
 
 def test_why_adds_the_table_of_the_decision_behind_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    print_run(view(CONTEXT), as_json=False, why=True)
+    print_run(view(CONTEXT), why=True)
     told = capsys.readouterr().out
     assert told.startswith(CONTEXT)
     assert told.index("features") > told.index("run_1 finished")
@@ -77,7 +77,7 @@ def test_why_shows_each_source_s_trust_with_its_factors_and_the_gates(capsys: py
     shown = view(CONTEXT)
     assert shown.answer is not None
     answer = shown.answer.model_copy(update={"trust_scores": scores, "checks": checks})
-    print_run(shown.model_copy(update={"answer": answer}), as_json=False, why=True)
+    print_run(shown.model_copy(update={"answer": answer}), why=True)
     told = capsys.readouterr().out
     row = next(line for line in told.splitlines() if "chunk_1" in line)
     assert [word for word in row.split() if word not in "│|"] == [
@@ -88,7 +88,7 @@ def test_why_shows_each_source_s_trust_with_its_factors_and_the_gates(capsys: py
 
 
 def test_without_an_answer_the_vetoes_say_why(capsys: pytest.CaptureFixture[str]) -> None:
-    print_run(view(""), as_json=False)
+    print_run(view(""))
     told = capsys.readouterr().out
     assert "nothing in corpus default answers this" in told
     decision = body("GateDecided")
@@ -99,14 +99,14 @@ def test_an_answer_of_low_confidence_states_its_limits(capsys: pytest.CaptureFix
     shown = view(CONTEXT)
     assert shown.answer is not None
     limited = shown.answer.model_copy(update={"limits": "Confidence 41 %: perhaps not the answer."})
-    print_run(shown.model_copy(update={"answer": limited}), as_json=False)
+    print_run(shown.model_copy(update={"answer": limited}))
     assert "\nConfidence 41 %: perhaps not the answer.\n" in capsys.readouterr().out
 
 
 def test_a_citation_that_is_stale_is_marked_with_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     stale = body("AnswerStale")
     assert isinstance(stale, AnswerStale)
-    print_run(view(CONTEXT).model_copy(update={"stale": stale.citations}), as_json=False)
+    print_run(view(CONTEXT).model_copy(update={"stale": stale.citations}))
     told = capsys.readouterr().out
     assert "stale [1] changed since 2026-01-02 03:04 UTC: http://example.com/a" in told
     assert "stale [2] gone since 2026-01-02 03:04 UTC: doc_2" in told

@@ -8,8 +8,8 @@ import pytest
 
 from sluice.cli import choices, connection
 from sluice.cli.agent.ask import choose_plan
-from sluice.cli.operate import control
-from sluice.cli.operate.reindex import choose_model
+from sluice.cli.operate import running
+from sluice.cli.operate.generations import choose_model
 from sluice.contracts import api, event, ingest, outcome, retrieval
 from sluice.contracts.errors import InvalidInput as Refused
 from sluice.contracts.learning import control as control_contracts
@@ -43,7 +43,7 @@ def test_what_an_option_may_say_is_what_the_server_knows(name: str, of: tuple[st
 
 def test_every_flag_is_listed_with_its_variable_and_hosts_with_their_days() -> None:
     assert choices.FLAG_VARIABLES == feature_variables.VARIABLES
-    assert control.MOST_DAYS == MOST_DAYS
+    assert running.MOST_DAYS == MOST_DAYS
     assert connection.ENDED == api.ENDED
 
 

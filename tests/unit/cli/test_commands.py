@@ -20,7 +20,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from sluice.cli import connection
-from sluice.cli.instance.checks import checks_of
+from sluice.cli.instance.doctor import checks_of
 from sluice.cli.instance.init import settings_for
 from sluice.cli.main import COMMANDS, app
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text

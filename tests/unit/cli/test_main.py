@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from sluice.cli.examples import EXAMPLES
-from sluice.cli.main import COMMANDS, FORMER_NAMES, app, load
+from sluice.cli.main import COMMANDS, EXAMPLES, FORMER_NAMES, app, load
 
 
 def sluice(*arguments: str) -> Result:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from sluice.cli.agent.opened_memory import opened
 from sluice.cli.main import app
-from sluice.cli.memory.opened import opened
 from tests.support.memory.instance import claude_stream
 from tests.support.repository import IMPORT_PATH
 

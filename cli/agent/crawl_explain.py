@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import typer
-
-from sluice.cli.output import console, marked, print_json
+from sluice.cli.command import Shown
+from sluice.cli.output import console, marked
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.ingest import CrawlDirected, Render
 from sluice.ingest.crawl.crawled_page import CrawledPage, Note
 from sluice.ingest.crawl.crawler import UnchangedPage
 from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.extract.extract import extract
-from sluice.ingest.settings import CrawlSettings
 from sluice.ingest.url import normalise_url
 from sluice.workers.context import Context
 
@@ -19,30 +17,29 @@ LINKS_SHOWN = 20
 """Links and traps that are printed one by one; `--json` has all."""
 
 
-def explain(context: Context, corpus: str, url: str, render: Render | None, *, screenshot: bool, as_json: bool) -> None:
-    """Print how `url` would be crawled. Its links are listed and not followed.
-
-    Raises:
-        typer.Exit: with 1, where the page cannot be had.
-    """
+def explain(context: Context, corpus: str, url: str, render: Render | None, *, screenshot: bool) -> Shown:
+    """How `url` would be crawled; exit code 1 where it cannot be had. Its links are listed and not followed."""
     decisions: list[tuple[str, str]] = []
 
     def note(about: str, what: str) -> None:
         decisions.append((about, what))
 
     _note_withdrawn(context, corpus, url, note)
-    page, ended = _crawled(
-        context, corpus, _directive(context.settings.crawl, url, render, screenshot), note_to=decisions
+    # Two pages and one level, so that its links are ranked as a run would rank them.
+    directed = CrawlDirected(
+        url=url,
+        max_depth=1,
+        page_allowance=2,
+        byte_allowance=context.settings.crawl.run_bytes,
+        render=render or context.settings.crawl.render,
+        screenshot=screenshot,
     )
+    page, ended = _crawled(context, corpus, directed, note)
     if page is not None:
         note("page", _described(page))
-    if as_json:
-        rows = [{"about": about, "what": what} for about, what in decisions]
-        print_json({"url": url, "ended": ended or "crawled", "decisions": rows})
-    else:
-        _print(decisions)
-    if ended:
-        raise typer.Exit(1)
+    rows = [{"about": about, "what": what} for about, what in decisions]
+    value = {"url": url, "ended": ended or "crawled", "decisions": rows}
+    return Shown(value, lambda: _print(decisions), exit_code=int(bool(ended)))
 
 
 def _note_withdrawn(context: Context, corpus: str, url: str, note: Note) -> None:
@@ -53,38 +50,22 @@ def _note_withdrawn(context: Context, corpus: str, url: str, note: Note) -> None
         note("memory", f"withdrawn from the index at {known.withdrawn_at:%Y-%m-%d %H:%M} UTC: {why}")
 
 
-def _directive(settings: CrawlSettings, url: str, render: Render | None, screenshot: bool) -> CrawlDirected:
-    # Two pages and one level, so that its links are ranked as a run would rank them.
-    return CrawlDirected(
-        url=url,
-        max_depth=1,
-        page_allowance=2,
-        byte_allowance=settings.run_bytes,
-        render=render or settings.render,
-        screenshot=screenshot,
-    )
-
-
 def _crawled(
-    context: Context, corpus: str, directed: CrawlDirected, note_to: list[tuple[str, str]]
+    context: Context, corpus: str, directed: CrawlDirected, note: Note
 ) -> tuple[CrawledPage | UnchangedPage | None, str]:
     """The page, or None and why there is none."""
     meter, ended = BudgetMeter(directed.allowance), ""
     page: CrawledPage | UnchangedPage | None = None
     try:
-        page = context.crawler.crawl(
-            directed, meter, corpus=corpus, run_id="explain", note=lambda about, what: note_to.append((about, what))
-        )
+        page = context.crawler.crawl(directed, meter, corpus=corpus, run_id="explain", note=note)
     except SluiceError as error:
         ended = error.code
-        note_to.append(("ended", f"{error.code}: {error}"))
-    if meter.egress is not None:
-        report = meter.egress
-        passed = f"{report.requests} requests to {', '.join(report.hosts) or 'no host'}, {report.bytes_in} bytes in"
-        note_to.append(("egress", passed))
-        for refusal, count in report.refusals:
-            told = f"{refusal.host}:{refusal.port} refused by rule {refusal.rule}, {count} times: {refusal.detail}"
-            note_to.append(("egress", told))
+        note("ended", f"{error.code}: {error}")
+    if (report := meter.egress) is not None:
+        asked = f"{report.requests} requests to {', '.join(report.hosts) or 'no host'}"
+        note("egress", f"{asked}, {report.bytes_in} bytes in")
+        for one, count in report.refusals:
+            note("egress", f"{one.host}:{one.port} refused by rule {one.rule}, {count} times: {one.detail}")
     return page, ended
 
 
@@ -107,7 +88,7 @@ def _print(decisions: list[tuple[str, str]]) -> None:
         shown[about] = shown.get(about, 0) + 1
         if about in ("link", "trap") and shown[about] > LINKS_SHOWN:
             continue
-        console.print(f"[bold]{about:<{width}}[/]  {marked(what)}", highlight=False, soft_wrap=True)
+        console.print(f"[bold]{about:<{width}}[/]  {marked(what)}")
     for about, count in shown.items():
         if about in ("link", "trap") and count > LINKS_SHOWN:
             console.print(f"[dim]and {count - LINKS_SHOWN} more: {about}[/]")

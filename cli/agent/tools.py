@@ -11,58 +11,62 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.agent.ingest import Timeout, counted, feeding, finish_here, submit
+from sluice.cli.agent.ingest import counted, indexing_progress, submit, wait_here
+from sluice.cli.command import Corpus, Shown, Timeout, on_disk
 from sluice.cli.connection import wrong
-from sluice.cli.output import AsJson, Corpus, checked_corpus, error_console
+from sluice.cli.output import checked_corpus, warn
 from sluice_client.errors import Unavailable
 
 if TYPE_CHECKING:
     from sluice.contracts.errors import SluiceError
     from sluice.graph.tools.ask import ToolServer
+    from sluice.workers.context import Context
 
 MOST_CONFIGURATION_BYTES = 1_000_000
 ANSWER_SECONDS = 30.0
 """That each server has: longer than a cold start of one that is run by a package manager."""
 
 
+@on_disk
 def tools(
+    context: Context,
     configurations: Annotated[
         list[Path] | None, typer.Argument(help="Configurations of MCP clients, like .mcp.json.", show_default=False)
     ] = None,
-    command: Annotated[
-        list[str] | None, typer.Option(help="A server's command, which is run; may be given more than once.")
-    ] = None,
-    url: Annotated[list[str] | None, typer.Option(help="A server's address (streamable HTTP).")] = None,
-    name: Annotated[str | None, typer.Option(help="The server's name, where one command or address is given.")] = None,
-    run: Annotated[bool, typer.Option("--run", help="Run the commands that the configurations name, too.")] = False,
+    command: Annotated[list[str] | None, "A server's command, which is run; may be given more than once."] = None,
+    url: Annotated[list[str] | None, "A server's address (streamable HTTP)."] = None,
+    name: Annotated[str | None, "The server's name, where one command or address is given."] = None,
+    run: Annotated[bool, "Run the commands that the configurations name, too."] = False,
     corpus: Corpus = "default",
     timeout: Timeout = 600.0,
-    as_json: AsJson = False,
-) -> None:
+    as_json: bool = False,
+) -> Shown:
     """Ask MCP servers for their tools, and read them into the corpus: one document a server, mcp/NAME.json.
 
     A command of a configuration is run with `--run` alone. An address on this machine needs `mcp=HOST:PORT` in
     `egress.allow`. None of the tools is called.
     """
-    with feeding(as_json=as_json) as (context, progress):
-        from sluice.workers.service.graph.tools import tool_documents
+    from sluice.cli.session import begin_work
+    from sluice.workers.service.graph.tools import tool_documents
 
-        servers = [*_given(command or [], url or [], name), *_configured(configurations or [], run=run)]
-        if not servers:
-            raise wrong("tools", "no server to ask", "name a configuration, a --command or a --url")
-        failures: list[SluiceError] = []
+    begin_work(context)
+    servers = [*_given(command or [], url or [], name), *_configured(configurations or [], run=run)]
+    if not servers:
+        raise wrong("tools", "no server to ask", "name a configuration, a --command or a --url")
+    failures: list[SluiceError] = []
 
-        def on_failure(server: ToolServer, error: SluiceError) -> None:
-            failures.append(error)
-            _tell(f"not asked: {error}")
+    def on_failure(server: ToolServer, error: SluiceError) -> None:
+        failures.append(error)
+        warn(f"not asked: {error}")
 
+    with indexing_progress(quiet=as_json) as progress:
         now = datetime.now(UTC)
         found = tool_documents(context, servers, timeout_seconds=ANSWER_SECONDS, now=now, on_failure=on_failure)
         documents = list(counted(found, progress))
         if not documents:
             raise failures[0] if len(failures) == 1 else Unavailable(f"none of {len(servers)} servers listed its tools")
         run_id = submit(context, checked_corpus(corpus), documents)
-        finish_here(context, run_id, timeout, progress, as_json=as_json)
+        return wait_here(context, run_id, timeout, progress)
 
 
 def _given(commands: list[str], urls: list[str], name: str | None) -> Iterator[ToolServer]:
@@ -94,10 +98,6 @@ def _configured(paths: list[Path], *, run: bool) -> Iterator[ToolServer]:
             raise wrong(str(path), f"cannot be read: {type(error).__name__}") from error
         for server in read_configuration(text, str(path), os.environ):
             if server.url is None and not run:
-                _tell(f"{server.name}: its command is not run without --run")
+                warn(f"{server.name}: its command is not run without --run")
             else:
                 yield server
-
-
-def _tell(text: str) -> None:
-    error_console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,198 @@
+"""`sluice graph`: questions to the graph of what is indexed, what is near in it, how it stands, and reading it anew."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sluice.cli.agent.answers import path_in_words
+from sluice.cli.agent.tools import tools
+from sluice.cli.command import Corpus, Shown, Timeout, group, over_http, print_rows, table
+from sluice.cli.connection import wait_for, wrong
+from sluice.cli.output import console, print_table
+
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
+    from sluice_client.models import CypherResult, GraphProof, GraphStatus
+
+MOST_TESTS = 20
+"""That are printed."""
+
+Nearness = Literal["edges", "failing-tests", "tests", "meaning"]
+
+
+@over_http
+def query(
+    client: SluiceClient,
+    cypher: Annotated[str | None, typer.Argument(help="The question; instead of it --file.")] = None,
+    corpus: Corpus = "default",
+    file: Annotated[str | None, "A file with the question; - for standard input."] = None,
+    parameter: Annotated[
+        list[str] | None, "--param", "-p", "name=value for $name; JSON, or else a text. Repeatable."
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows at most.")] = 100,
+    timeout: Annotated[float, "Seconds that it may take, up to 30."] = 5.0,
+    server: Annotated[bool, "Ask the Neo4j or Memgraph of graph.url."] = False,
+) -> Shown:
+    """Ask in Cypher, which only reads: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
+    how = {"parameters": dict(map(_parameter, parameter or ())), "limit": limit, "server": server}
+    found = client.graph_query(_question(cypher, file), corpus, timeout_seconds=timeout, **how)
+    return Shown(found, lambda: _print_rows(found))
+
+
+def _question(cypher: str | None, file: str | None) -> str:
+    if (cypher is None) is (file is None):
+        raise wrong("query", "give the question or --file", "--file - reads standard input")
+    if cypher is not None:
+        return cypher
+    try:
+        return sys.stdin.read() if file == "-" else Path(str(file)).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise wrong("file", f"cannot be read: {error}", "a text in UTF-8, or - for standard input") from error
+
+
+def _parameter(told: str) -> tuple[str, Any]:
+    name, equals, value = told.partition("=")
+    if not (equals and name):
+        raise wrong("param", f"{told!r} is no name=value", "--param name=Cart")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _print_rows(found: CypherResult) -> None:
+    if found.rows:
+        print_table("", found.columns, [[_cell(value) for value in row] for row in found.rows])
+    count = f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}"
+    behind = f" · {found.behind} changes behind" if found.behind else ""
+    _dim(f"{count} · {found.generation} · {found.duration_ms:.1f} ms{behind}")
+    if found.is_cut:
+        _dim("there are more rows; raise --limit")
+
+
+def _cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
+def _dim(text: str) -> None:
+    console.print(text, style="dim", markup=False)
+
+
+@over_http
+def near(
+    client: SluiceClient,
+    what: Annotated[
+        str,
+        typer.Argument(help="A symbol, a module, a path, label and key (Symbol:python:shop.cart.Cart); or a question."),
+    ],
+    by: Annotated[
+        Nearness,
+        "edges: its neighbours, the surest first. failing-tests, tests: what is linked to the tests that "
+        "touch it, and by which path. meaning: documents near a question, by the Neo4j or Memgraph of graph.url.",
+    ] = "edges",
+    corpus: Corpus = "default",
+    direction: Annotated[Literal["out", "in"] | None, "Only edges that leave it, or arrive; by edges."] = None,
+    edge: Annotated[list[str] | None, "Only edges of this type, such as REFERS_TO; by edges. Repeatable."] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-k", min=1, help="So many at most: 50 by edges, else 10.")
+    ] = None,
+) -> Shown:
+    """Show what is near: the neighbours of a node, what its tests lead to, or documents that mean what is said."""
+    if by != "edges" and (direction or edge):
+        raise wrong("edge" if edge else "direction", f"says nothing by {by}", "--by edges")
+    found: Any
+    match by:
+        case "edges":
+            found = client.graph_neighbours(what, corpus, direction=direction, edges=edge or (), limit=limit or 50)
+            return Shown(found, lambda: _print_neighbours(found))
+        case "meaning":
+            found = client.graph_nearest(what, corpus, top_k=limit or 10)
+            return Shown(found, lambda: _print_nearest(found))
+    found = client.graph_linked(what, corpus, failing=by == "failing-tests", top_k=limit or 10)
+    return Shown(found, lambda: _print_linked(found, by.replace("-", " ")))
+
+
+def _print_neighbours(found: Any) -> None:
+    neighbour = ("neighbour", lambda one: one.node.path or one.node.id)
+    edge = ("edge", lambda one: f"-{one.edge}->" if one.direction == "out" else f"<-{one.edge}-")
+    lines = ("lines", lambda one: one.lines[:10])
+    candidates = ("candidates", lambda one: f"1 of {one.candidates}" if one.candidates > 1 else "")
+    title = f"{found.node.path or found.node.id} · {found.generation}"
+    print_rows(title, found.neighbours, neighbour, edge, "by=origin", lines, candidates, "detail")
+    if found.total > len(found.neighbours):
+        _dim(f"{found.total} in all; raise --limit")
+
+
+def _print_linked(found: Any, kind: str) -> None:
+    print_rows(f"{kind} that touch {found.module}", found.tests[:MOST_TESTS], "test=id")
+    if len(found.tests) > MOST_TESTS:
+        _dim(f"{len(found.tests)} in all; --json lists them")
+    path = ("by", lambda one: path_in_words(one.path))
+    document = ("document", "{.document.name}")
+    print_rows(f"documents · {found.generation}", found.documents, document, ("score", "{.score:.3f}"), path)
+
+
+def _print_nearest(found: Any) -> None:
+    document = ("document", lambda one: one.path or one.url or one.document_id)
+    print_rows("documents", found.documents, document, ("cosine", "{.score:.3f}"))
+    print_rows("linked to them", found.linked, document, "shared_names=shared names")
+
+
+@over_http
+def status(
+    client: SluiceClient, corpus: Annotated[str | None, "--corpus", "-c", "Of this corpus alone; else of all."] = None
+) -> Shown:
+    """Show what each graph holds, what is published of it, and how far that is behind."""
+    found = [client.graph_status(corpus)] if corpus else client.graphs()
+    digest = ("hash", "{.graph_sha256:.16}")
+    columns = ("corpus documents edges published=generation", ("behind", _behind), "Cypher=cypher_version", digest)
+    drawn = table("graphs", found, *columns, "problem").drawn
+    return Shown([{**dict(one), "behind": _behind(one)} for one in found], drawn)
+
+
+def _behind(one: GraphStatus) -> int:
+    """Changes that are not published yet."""
+    return max(0, one.version - one.published_version)
+
+
+@over_http
+def rebuild(
+    client: SluiceClient,
+    corpus: Corpus = "default",
+    proven: Annotated[bool, "--prove", "Change nothing: read it anew beside the one that grew, and compare."] = False,
+    timeout: Timeout = 3_600,
+) -> Shown:
+    """Read every document into the graph anew. With `--prove`, exit code 1 where the graph that grew is another."""
+    if proven:
+        return _proof(client.prove_graph(corpus, patience_seconds=timeout))
+    view = wait_for(client, client.rebuild_graph(corpus).run_id, timeout)
+    stands = client.graph_status(corpus)
+    told = f"{corpus}: {stands.documents} documents, {stands.edges} edges, {stands.graph_sha256[:16]}"
+    value = {"run_id": view.run_id, "status": view.status, "graph": stands}
+    return Shown(value, f"{told} · {view.run_id} {view.status}", exit_code=int(view.status != "finished"))
+
+
+def _proof(proof: GraphProof) -> Shown:
+    is_equal = proof.grown_sha256 == proof.rebuilt_sha256
+    told = f"{proof.corpus}: {proof.documents} documents, {proof.edges} edges: the graph that grew is "
+    if is_equal:
+        told += f"the same ({proof.grown_sha256[:16]})"
+    else:
+        told += f"another: {proof.grown_sha256[:16]} grown, {proof.rebuilt_sha256[:16]} read anew; "
+        told += ", ".join(proof.differing or ())
+    return Shown({**dict(proof), "is_equal": is_equal}, told, exit_code=int(not is_equal))
+
+
+graph = group(
+    "The graph of what is indexed: ask it, see how it stands, read it anew.",
+    query=query,
+    near=near,
+    status=status,
+    rebuild=rebuild,
+    tools=tools,
+)

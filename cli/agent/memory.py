@@ -1,0 +1,329 @@
+"""`sluice memory`: what an agent remembers of a feature, in a folder of the project or in the instance."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from sluice.cli.agent.opened_memory import HERE, InstanceMemory, Project, opened
+from sluice.cli.command import Shown, group, opening, print_rows, table
+from sluice.cli.output import INTERRUPTED, plain_text, print_table, say, warn
+from sluice.contracts.errors import InvalidInput, Unavailable, first_problem
+from sluice.contracts.memory.api import (
+    IterationContext,
+    LearningPatch,
+    LearningRequest,
+    Learnings,
+    MemoryProof,
+    StreamFormat,
+)
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.contracts.memory.model import ModelTier
+from sluice.contracts.memory.port import MemoryPort
+from sluice.memory.extraction.raw_output import RawIterationOutput, collect
+
+Feature = Annotated[str, "--feature", "-f", "The feature that is worked on."]
+TaskId = Annotated[int | None, typer.Option(min=0, help="The task, where it is not about the whole feature.")]
+
+
+def of_memory(command: Callable[..., Shown | None]) -> Callable[..., None]:
+    """The command with `--json` and the options that say which memory; its first parameter is that memory."""
+    return opening(opened, command)
+
+
+# -- what agents hand in
+
+
+@of_memory
+def record(
+    memory: MemoryPort,
+    feature: Feature,
+    file: Annotated[
+        Path | None, typer.Argument(help="A file with the agent's output; else it is read from standard input.")
+    ] = None,
+    project: Project = HERE,
+    format: Annotated[StreamFormat, "What the output is written in; auto looks at it."] = "auto",
+    iteration: Annotated[int | None, typer.Option(min=1, help="Its number; counted on without one.")] = None,
+    task_id: Annotated[int | None, typer.Option(min=0, help="The task that it worked on.")] = None,
+    task_title: Annotated[str | None, "What the task is called."] = None,
+    discipline: Annotated[str | None, "Such as backend, frontend, devops."] = None,
+    session: Annotated[str | None, "The agent's session, where the output names none."] = None,
+    tier: Annotated[ModelTier | None, "The model's role in the loop."] = None,
+    cwd: Annotated[
+        str | None, "The folder that absolute paths are resolved against, where the output names none."
+    ] = None,
+    tee: Annotated[bool, "--tee/--no-tee", "Pass what is read on to standard output as it comes."] = False,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds after which reading ends, and the iteration as a time-out.")
+    ] = None,
+) -> Shown:
+    """Remember an iteration of an agent: what it tried, what failed, what it decided and touched.
+
+    Standard input is read line by line until it ends, until the agent says that it is done, or until `--timeout`. An
+    agent that is killed is remembered as far as it came. The same output again adds nothing.
+    """
+    context = IterationContext(
+        iteration_number=iteration,
+        task_id=task_id,
+        task_title=task_title,
+        discipline=discipline,
+        session_id=session,
+        model_tier=tier,
+        working_directory=cwd or (str(Path(project).resolve()) if Path(project).is_dir() else None),
+    )
+    data, is_whole = (_read(file), True) if file is not None else (None, True)
+    if data is None:
+        output = PassedOnOutput() if tee else RawIterationOutput()
+        is_whole = _collected(output, timeout)
+        data, context = output.text(), output.context(context)
+    accepted = memory.record(feature, data, format=format, context=context)
+    one = accepted.record
+    known = "" if accepted.is_new else " (was recorded before)"
+    told = f"iteration {one.iteration_number} of {one.feature} in {memory.where}{known}: {one.outcome.value}: "
+    told += f"{len(one.errors)} errors, {len(one.decisions)} decisions, {len(one.files_touched)} files"
+    told += "; it brought about what the ones before it did" if accepted.stagnating else ""
+    exit_code = 0 if is_whole else INTERRUPTED
+    if tee:  # standard output is the agent's
+        warn(told)
+        raise typer.Exit(exit_code)
+    return Shown(accepted, told, exit_code)
+
+
+def _collected(output: RawIterationOutput, timeout_seconds: float | None) -> bool:
+    """Read standard input into `output`; False where that was interrupted, as Ctrl-C does to the agent too."""
+    if sys.stdin.isatty():
+        raise InvalidInput("file", "there is no output to read", "name a file, or pipe the agent into this command")
+    try:
+        collect(sys.stdin.fileno(), deadline_seconds=timeout_seconds, output=output)
+    except KeyboardInterrupt:
+        output.close()
+        return False
+    return True
+
+
+def _read(path: Path) -> str | list[Any]:
+    """The text of a file; of a conversation's folder, as OpenHands keeps it, its events."""
+    try:
+        if path.is_dir():
+            return [json.loads(one.read_text()) for one in sorted(path.glob("events/event-*.json"))]
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        raise InvalidInput("file", f"{path} cannot be read: {error}", "name a file, or OpenHands' folder") from error
+
+
+class PassedOnOutput(RawIterationOutput):
+    """An agent's output that goes on to standard output as it comes. Its reader may go away: collecting goes on."""
+
+    _is_read = True
+
+    def feed(self, chunk: bytes | str) -> None:
+        """More of the output."""
+        if self._is_read:
+            try:
+                sys.stdout.buffer.write(chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk)
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:
+                self._is_read = False
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at its end
+        super().feed(chunk)
+
+
+@of_memory
+def learn(
+    memory: MemoryPort,
+    text: Annotated[str, typer.Argument(help="What was learned, as an observation.")],
+    feature: Feature,
+    reason: Annotated[str, "What it was learned from."],
+    source: Annotated[LearningSource, "Whose word it is."] = LearningSource.HUMAN,
+    iteration: Annotated[int, typer.Option(min=0, help="The iteration that it is of; 0 for none.")] = 0,
+    task_id: TaskId = None,
+) -> Shown:
+    """Add a learning. One that says the same as an earlier one is counted there; an opposite is kept beside it."""
+    about = {"source": source, "iteration": iteration, "task_id": task_id}
+    place = {"project": memory.project_path, "feature": feature}
+    request = _checked(LearningRequest, **place, text=text, reason=reason, **about)
+    result = memory.learn(feature, request.text, request.reason, source, iteration, task_id)
+    told = f"{result.verdict}{f' {result.learning.id}' if result.learning else ''}"
+    told += f": {result.why}" if result.why else ""
+    if (other := result.other) is not None:
+        told += f"\ncontradicts {other.id}: {other.text}\ndecide: sluice memory review {other.id} --keep-over …"
+    return Shown(result, told)
+
+
+# -- what people say of it
+
+
+@of_memory
+def review(
+    memory: MemoryPort,
+    feature: Feature,
+    learning_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The learning to change; without one all are listed.")
+    ] = None,
+    text: Annotated[str | None, "Say it so."] = None,
+    reason: Annotated[str | None, "What it was learned from."] = None,
+    task_id: TaskId = None,
+    reviewed: Annotated[bool, "--reviewed/--no-reviewed", "Somebody has looked at it. It need not be true."] = False,
+    rejected: Annotated[bool | None, "--reject/--restore", "Offer it no more, or again; nothing is deleted."] = None,
+    keep_over: Annotated[str | None, "Of two that contradict each other keep this one, and reject that one."] = None,
+    undo: Annotated[
+        str | None, typer.Option(metavar="ENTRY", help="A text was counted as saying the same, and does not.")
+    ] = None,
+    prune: Annotated[bool, "Put aside those found by rule, seen once, reviewed by nobody, long ago."] = False,
+    source: Annotated[LearningSource, "--as", "Who says so."] = LearningSource.HUMAN,
+    note: Annotated[str, "In words, for the journal."] = "",
+) -> Shown:
+    """List the learnings of a feature, or change one: nothing is replaced in bulk, and nothing is lost."""
+    if prune and learning_id is not None:
+        raise InvalidInput("prune", f"names no learning, and {learning_id} is one", "--reject puts one aside")
+    if undo is not None:
+        memory.undo(feature, undo)
+    if prune:
+        return _learnings(list(memory.prune(feature)), title="pruned")
+    if learning_id is None:
+        found = memory.learnings(feature, task_id=task_id, state=None)
+        return Shown(found, lambda: _print_learnings(found))
+    said = {"text": text, "reason": reason, "task_id": task_id, "rejected": rejected, "keep_over": keep_over}
+    changes = _checked(LearningPatch, **said, reviewed=reviewed or None, source=source, note=note)
+    changed = memory.patch(feature, learning_id, changes)
+    return Shown(changed, _learnings([changed]).drawn)
+
+
+def _learnings(learnings: Sequence[FeatureLearning], title: str = "learnings") -> Shown:
+    source, state = ("source", "{.source.value}"), ("state", _state_of)
+    return table(title, learnings, "id", source, "iteration", ("seen", "hit_count"), state, "text", ("why", "reason"))
+
+
+def _state_of(learning: FeatureLearning) -> str:
+    return f"{learning.state.value}, reviewed" if learning.reviewed else learning.state.value
+
+
+def _print_learnings(found: Learnings) -> None:
+    _learnings(found.learnings).draw()
+    texts = {one.id: one.text for one in found.learnings}
+    for one, other in found.conflicts:
+        say(f"{one} {texts.get(one, '')!r} contradicts {other} {texts.get(other, '')!r}")
+
+
+def _checked(kind: type[Any], **fields: object) -> Any:
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error
+
+
+# -- what is remembered
+
+
+@of_memory
+def recall(
+    memory: MemoryPort,
+    feature: Feature,
+    query: Annotated[
+        str | None, typer.Argument(help="What is asked; without it the whole journal, a JSON object a line.")
+    ] = None,
+    top_k: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 8,
+    task_id: TaskId = None,
+) -> Shown | None:
+    """What memory holds on a question, of this feature alone, the best first."""
+    if query is None:
+        for line in memory.export(feature):
+            sys.stdout.write(line + "\n")
+        return None
+    found = memory.recall(feature, query, top_k, task_id)
+
+    def draw() -> None:
+        score = ("score", "{.score:.3f}")
+        print_rows(f"recalled by {found.searched}", found.results, "id", "kind", "iteration", score, "text")
+        if found.behind:
+            warn(f"the index lacks {found.behind} entries")
+
+    return Shown(found, draw)
+
+
+@of_memory
+def prompt(
+    memory: MemoryPort,
+    feature: Feature,
+    iteration: Annotated[
+        int | None, typer.Option(min=1, help="The iteration that is to begin; counted on else.")
+    ] = None,
+    session: Annotated[str | None, "The agent's session."] = None,
+    task_id: TaskId = None,
+    query: Annotated[str, "What it is about: the task, in words."] = "",
+    max_tokens: Annotated[int | None, typer.Option(min=50, max=20_000, help="Its length at most.")] = None,
+) -> Shown:
+    """A block for the next iteration's prompt: its last errors first, then what was learned, as observations.
+
+    What it says is written into the journal, so that an agent that only repeats it has learned nothing new.
+    """
+    limits = {"task_id": task_id, "query": query, "max_tokens": max_tokens}
+    block = memory.prompt(feature, iteration_number=iteration, session_id=session, **limits)  # type: ignore[arg-type]
+    return Shown(block, lambda: block.text and sys.stdout.write(plain_text(block.text) + "\n"))
+
+
+@of_memory
+def status(memory: MemoryPort) -> Shown:
+    """How memory fares: index and embedder, counts, how far the index is behind, and what is damaged."""
+    found = memory.status()
+    rows = [(name, getattr(found, name)) for name in type(found).model_fields]
+    title = f"memory of {memory.project_path} in {memory.where}"
+    return Shown(found, lambda: print_table(title, ("what", "is"), rows))
+
+
+@of_memory
+def rebuild(
+    memory: MemoryPort,
+    feature: Annotated[str | None, "--feature", "-f", "Of this feature alone; else of all."] = None,
+    proven: Annotated[bool, "--prove", "Compare journals, memory and index, id by id."] = False,
+    orphans: Annotated[bool, "--drop-orphans", "Remove collections of this project that have no journal."] = False,
+    timeout: Annotated[float, "Seconds to wait for the instance's runs."] = 600.0,
+) -> Shown:
+    """Bring the index up to what the journals say. With `--prove`, exit code 1 where the two differ."""
+    if orphans:
+        memory.drop_orphans()
+    runs = [one.run_id for one in memory.rebuild(feature)]
+    if runs:
+        _wait(memory, runs, timeout)
+    proofs = [memory.prove(one) for one in ([feature] if feature else memory.features())] if proven else []
+    value = {"runs": runs, "proofs": [{**one.model_dump(), "is_equal": one.is_equal} for one in proofs]}
+    if not proven:
+        return Shown(value, f"the index has what the journals say ({len(runs)} runs)")
+    last = (("is", _verdict), ("state", "{.state_sha256:.16}"))
+    drawn = table("proof", proofs, "feature", "entries", "documents", "indexed", "withheld", *last).drawn
+    return Shown(value, drawn, exit_code=int(not all(one.is_equal for one in proofs)))
+
+
+def _wait(memory: MemoryPort, runs: list[str], timeout_seconds: float) -> None:
+    from sluice.cli.connection import wait_for
+
+    if not isinstance(memory, InstanceMemory):
+        raise Unavailable(f"{len(runs)} runs wait for the instance's workers: start it with `sluice up`")
+    for run_id in runs:
+        wait_for(memory.client, run_id, timeout_seconds)
+
+
+def _verdict(proof: MemoryProof) -> str:
+    if proof.is_equal:
+        return "equal"
+    told = (*proof.differences, *proof.problems)
+    return f"{len(proof.missing)} missing, {len(proof.surplus)} too much" + "".join(f"; {one}" for one in told)
+
+
+memory = group(
+    "Memory: what an agent's iterations taught, in a folder of the project or in the instance.",
+    record=record,
+    recall=recall,
+    learn=learn,
+    review=review,
+    prompt=prompt,
+    status=status,
+    rebuild=rebuild,
+)

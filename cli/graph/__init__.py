@@ -1,1 +1,0 @@
-"""`sluice graph`: the graph of what is indexed."""

@@ -1,0 +1,304 @@
+"""What is served of a corpus: `sluice snapshot`, `rebuild` from the journal, and `reindex` with another model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sluice.cli.command import Corpus, Shown, chosen, on_disk, table
+from sluice.cli.output import checked_corpus, error_console
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, InvalidSetting, NotFound, Unavailable
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generation_names, list_generations, read_current_name, rollback
+from sluice.index.generations.publish import verify as verify_generation
+from sluice.index.journal.records import Vectors
+from sluice.index.local.reindex import Plan, Reindexed
+from sluice.index.local.reindex import reindex as reindex_corpus
+from sluice.index.local.write_policy import WritePolicy
+from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.index.remote.snapshots import Transfer
+from sluice.index.remote.snapshots import pull as pull_snapshot
+from sluice.index.remote.snapshots import push as push_snapshot
+from sluice.ingest.embed.embed import fingerprint_of_corpus
+from sluice.ingest.embed.minilm import FINGERPRINTS
+from sluice.ingest.settings import EmbedSettings
+from sluice.otel import metrics
+from sluice.workers.context import Context
+
+_PROBE = "which way does this point"
+"""Embedded once before anything is built: it shows that the model answers, and how wide its vectors are."""
+
+
+@on_disk
+def snapshot(
+    context: Context,
+    generation: Annotated[str | None, typer.Argument(help="One generation; without it, every one.")] = None,
+    verify: Annotated[bool, "Hash every file again; exit with 1 where one is not what was published."] = False,
+    roll_back: Annotated[
+        bool, "--rollback", "Serve this one, by default the one before; until something new comes."
+    ] = False,
+    push: Annotated[bool, "Copy it to the object store; only new files travel."] = False,
+    pull: Annotated[bool, "Load it from there, verified, and serve it."] = False,
+    corpus: Annotated[str | None, "--corpus", "-c", "Only this corpus; without it, every one, or `default`."] = None,
+    store: Annotated[str | None, "URL; without it, the setting index.object_store_url."] = None,
+    as_json: bool = False,
+) -> Shown:
+    """List the generations of each corpus, the newest first; verify, roll back or copy them."""
+    root, action = context.settings.index_root, chosen(verify=verify, rollback=roll_back, push=push, pull=pull)
+    if action == "verify":
+        return _verify(context, _wanted(context, corpus, generation), quiet=as_json)
+    if action is None:
+        return _list(context, corpus, generation)
+    name = checked_corpus(corpus or "default")
+    if action == "pull":
+        keep = context.settings.index.keep_generations
+        return _moved("pulled", name, pull_snapshot(root, name, _store(context, store), generation, keep))
+    _corpora(context, name)
+    if action == "push":
+        return _moved("pushed", name, push_snapshot(root, name, _store(context, store), generation))
+    layout = CorpusLayout(root, name)
+    left = read_current_name(layout)
+    now = rollback(root, name, generation or _one_before(layout, left))
+    told = f"{name}: {left} → {now.name}, {now.chunk_count} chunks"
+    return Shown({"corpus": name, "left": left, "current": now}, told)
+
+
+def _list(context: Context, corpus: str | None, generation: str | None) -> Shown:
+    names = ("name", "is_current", "journal_offset", "document_count", "chunk_count", "size_bytes", "created_at")
+    found = [
+        {"corpus": name, **{field: getattr(one, field) for field in (*names, "problem")}}
+        for name in _corpora(context, corpus)
+        for one in list_generations(context.settings.index_root, name)
+        if generation in (None, one.name)
+    ]
+    mark = ("", lambda one: "current" if one["is_current"] else "")
+    size = ("MB", lambda one: f"{one['size_bytes'] / 1e6:.1f}")
+    counts, last = "documents=document_count chunks=chunk_count", "offset=journal_offset created=created_at problem"
+    return table("generations", found, "corpus generation=name", mark, counts, size, last)
+
+
+def _verify(context: Context, wanted: list[tuple[str, str]], *, quiet: bool) -> Shown:
+    with Progress(console=error_console, disable=quiet, transient=True) as progress:
+        found = [_verdict(context, *one) for one in progress.track(wanted, description="hashing")]
+    state = ("state", lambda one: "ok" if one["ok"] else "corrupted")
+    shown = table("verified", found, "corpus generation", state, "problem")
+    return shown._replace(exit_code=int(not all(one["ok"] for one in found)))
+
+
+def _verdict(context: Context, corpus: str, generation: str) -> dict[str, Any]:
+    is_good, problem = True, ""
+    try:
+        verify_generation(context.settings.index_root, corpus, generation)
+    except (Corrupted, NotFound) as error:
+        is_good, problem = False, str(error)
+        if generation not in list_generation_names(CorpusLayout(context.settings.index_root, corpus)):
+            is_good, problem = True, "made way for newer ones meanwhile"
+    return {"corpus": corpus, "generation": generation, "ok": is_good, "problem": problem}
+
+
+def _wanted(context: Context, corpus: str | None, generation: str | None) -> list[tuple[str, str]]:
+    wanted = [
+        (name, one)
+        for name in _corpora(context, corpus)
+        for one in list_generation_names(CorpusLayout(context.settings.index_root, name))
+        if generation in (None, one)
+    ]
+    if generation and not wanted:
+        raise NotFound(f"no generation {generation}; see `sluice snapshot`")
+    return wanted
+
+
+def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
+    """The corpus that is wanted, or every one.
+
+    Raises:
+        NotFound: there is no such corpus.
+    """
+    if wanted is None:
+        return context.readers.names()
+    if checked_corpus(wanted) not in context.readers.names():
+        raise NotFound(f"no corpus {wanted!r}; there are: {', '.join(context.readers.names()) or 'none yet'}")
+    return (wanted,)
+
+
+def _store(context: Context, url: str | None) -> ObjectStore:
+    url = url or context.settings.index.object_store_url
+    if url is None:
+        raise InvalidSetting("index.object_store_url", "not set", "give --store URL, like s3://bucket/prefix")
+    return open_store(url, context.settings.object_store)
+
+
+def _moved(what: str, corpus: str, moved: Transfer) -> Shown:
+    travelled = f"{moved.files_moved} files, {moved.bytes_moved:,} bytes travelled"
+    there = f"{moved.files_present} files, {moved.bytes_present:,} bytes were there already"
+    return Shown({"corpus": corpus, **asdict(moved)}, f"{corpus}: {what} {moved.generation}: {travelled}; {there}")
+
+
+def _one_before(layout: CorpusLayout, current: str | None) -> str:
+    newest_first = list_generation_names(layout)
+    older = newest_first[newest_first.index(current) + 1 :] if current in newest_first else newest_first
+    if not older:
+        raise NotFound(f"corpus {layout.corpus} has no generation before {current or 'the first'}")
+    return older[0]
+
+
+@on_disk
+def rebuild(
+    context: Context,
+    corpus: Corpus = "default",
+    prove: Annotated[bool, "Exit with 1 unless the set of chunks is the one it was before."] = False,
+) -> Shown:
+    """Rebuild the index from the journal and publish it.
+
+    The old generation serves until then.
+    """
+    _corpora(context, corpus)
+    try:
+        with context.writers.writing(corpus) as writer:
+            done = writer.rebuild()
+    except Unavailable as error:
+        raise Unavailable(f"{error}; stop the index workers (or `sluice up`) first") from error
+    facts = {"corpus": corpus, "generation": done.generation.name, "is_proven": done.is_proven}
+    verdict = "the same chunks as before" if done.is_proven else "NOT the same chunks as before"
+    told = f"{corpus}: {done.generation.name}, {done.generation.chunk_count} chunks, {verdict} "
+    told += f"({done.hash_before[:16]} → {done.hash_after[:16]})"
+    hashes = {"hash_before": done.hash_before, "hash_after": done.hash_after}
+    return Shown({**facts, **hashes}, told, exit_code=int(prove and not done.is_proven))
+
+
+@on_disk
+def reindex(
+    context: Context,
+    model: Annotated[str | None, "fp32 or int8 (the local model), openai (the endpoint), or a fingerprint."] = None,
+    model_version: Annotated[str | None, "The same as --model."] = None,
+    corpus: Corpus = "default",
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds that index workers may take to hand the corpus over.")
+    ] = 60.0,
+    keep_old: Annotated[bool, "Keep the corpus as it was, and say where."] = False,
+    as_json: bool = False,
+) -> Shown:
+    """Embed a corpus anew with another model, then swap.
+
+    The corpus answers and takes in documents meanwhile.
+
+    Interrupted at any moment, the old vectors or the new ones serve, whole, and the same call goes on.
+    """
+    asked = choose_model(model, model_version)
+    if context.settings.index.engine != "local":
+        problem = f"{context.settings.index.engine} keeps its vectors where they cannot be swapped"
+        raise InvalidSetting("index.engine", problem, "ingest into another corpus instead")
+    _corpora(context, corpus)
+    wanted = _model(context, corpus, asked)
+    embedding = _Embedding(context, wanted[0])
+    policy = WritePolicy(keep_generations=context.settings.index.keep_generations)
+    with _progress(quiet=as_json) as on_progress:
+        try:
+            plan = Plan(policy, patience, keep_old, on_progress)
+            done = reindex_corpus(context.settings.index_root, corpus, wanted, embedding, plan)
+        except Unavailable as error:
+            raise Unavailable(f"{error}; what was built is kept, and the same call goes on") from error
+    if done.generation:
+        context.shipper.ship(corpus, done.generation.name)
+    context.graphs.discard_cypher(corpus)  # it names the model of each document
+    return _reindexed(corpus, done, embedding)
+
+
+def choose_model(model: str | None, model_version: str | None) -> str:
+    """The model that either option names.
+
+    Raises:
+        InvalidInput: none does, or they name two.
+    """
+    named = {name for name in (model, model_version) if name is not None}
+    if len(named) > 1:
+        raise InvalidInput("model-version", f"{model_version!r} is not {model!r}", "give --model alone")
+    if not named:
+        raise InvalidInput("model", "is missing", "name fp32, int8, openai or a fingerprint: --model fp32")
+    return named.pop()
+
+
+class _Embedding:
+    """The instance's embedder, behind its cache, of one model; and what it has cost."""
+
+    def __init__(self, context: Context, fingerprint: str) -> None:
+        self._fingerprint = fingerprint
+        self.tokens = self.cache_hits = 0
+        self.cost_usd = 0.0
+        self._context = context
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        embedded = self._context.embedder.embed(texts, self._fingerprint)
+        metrics.TOKEN_SPEND.labels("embedding").inc(embedded.tokens)
+        self.tokens += embedded.tokens
+        self.cache_hits += embedded.cache_hits
+        self.cost_usd += embedded.cost_usd
+        return embedded.vectors
+
+
+class _Choice(NamedTuple):
+    name: str
+    fingerprint: str
+
+
+def _model(context: Context, corpus: str, model: str) -> tuple[str, int]:
+    """The fingerprint and dimension of a model that this instance embeds with: its questions must be, after the swap.
+
+    Raises:
+        InvalidInput: there is no such model, or the settings have none of that fingerprint.
+    """
+    choices = _choices(context.settings.embed, corpus)
+    wanted = next((one.fingerprint for one in choices if model in one), model)
+    try:
+        return wanted, context.embedder.embed([_PROBE], wanted).vectors.shape[1]
+    except Conflict as error:
+        if model in FINGERPRINTS:
+            remedy = f'set embed.corpora."{corpus}".precision to {model} first; what has vectors keeps to their model'
+        else:
+            remedy = "one of " + ", ".join(f"{name} ({fingerprint})" for name, fingerprint in choices)
+        raise InvalidInput("model", f"{model!r} is none that the settings can make", remedy) from error
+
+
+def _choices(settings: EmbedSettings, corpus: str) -> list[_Choice]:
+    """The models by name; of several endpoints, the corpus's own first."""
+    every = (settings.of_corpus(corpus), settings, *map(settings.changed_by, settings.corpora.values()))
+    endpoints = (one.model_copy(update={"corpora": {}}) for one in every if one.provider == "openai")
+    local = [_Choice(precision, fingerprint) for precision, fingerprint in FINGERPRINTS.items()]
+    return [*local, *dict.fromkeys(_Choice("openai", fingerprint_of_corpus(one, corpus)) for one in endpoints)]
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console, disable=quiet, transient=True) as progress:
+        task = progress.add_task("embedding", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _reindexed(corpus: str, done: Reindexed, embedding: _Embedding) -> Shown:
+    made = done.generation
+    value = {
+        "corpus": corpus,
+        "is_changed": done.is_changed,
+        "model_before": done.model_before,
+        "model": done.model,
+        "generation": made.name if made else None,
+        "documents": made.document_count if made else None,
+        "chunks": made.chunk_count if made else None,
+        "embedded_chunks": done.embedded,
+        "cache_hits": embedding.cache_hits,
+        "tokens": embedding.tokens,
+        "cost_usd": embedding.cost_usd,
+        "kept": str(done.kept) if done.kept else None,
+    }
+    told = f"{corpus}: has the model {done.model} already"
+    if made:
+        cost = f"{embedding.cache_hits} from the cache, {embedding.tokens:,} tokens, {embedding.cost_usd:.4f} USD"
+        told = f"{corpus}: {done.model_before or 'no model'} → {done.model}, {made.name}, {made.chunk_count} chunks; "
+        told += f"embedded {done.embedded} ({cost})"
+    return Shown(value, told + (f"\nthe corpus as it was is kept in {done.kept}" if done.kept else ""))

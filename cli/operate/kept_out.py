@@ -1,0 +1,189 @@
+"""`sluice quarantine`, the chunks that the guard blocked; `sluice forget`, documents that go with every trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sluice.cli.agent.answers import print_run
+from sluice.cli.choices import QuarantineState
+from sluice.cli.command import (
+    ACTIONS,
+    Before,
+    Corpora,
+    Corpus,
+    Limit,
+    Note,
+    Shown,
+    Yes,
+    ask_first,
+    chosen,
+    needed,
+    over_http,
+    print_fields,
+    print_rows,
+    table,
+)
+from sluice.cli.connection import given, wait_for, wrong
+from sluice.cli.output import console, marked, say
+
+if TYPE_CHECKING:
+    from sluice_client import SluiceClient
+    from sluice_client.models import Finding, ForgetProof, ForgottenEntry, QuarantinedChunk, QuarantinedText
+
+RELEASE_SECONDS = 60.0
+"""How long a release waits for its run unless it is told otherwise: one document is embedded within seconds."""
+FORGET_SECONDS = 300.0
+"""How long `sluice forget` waits for its run unless it is told otherwise."""
+DRAWN_BELOW = frozenset({"position", "findings", "text", "section_path", "actions"})
+
+
+@over_http
+def quarantine(
+    client: SluiceClient,
+    held_id: Annotated[str | None, typer.Argument(metavar="ID", help="One chunk; without it, they are listed.")] = None,
+    release: Annotated[bool, "Bring it into the index; it is not blocked again."] = False,
+    purge: Annotated[bool, "Remove its text for good. Seen again it is blocked."] = False,
+    corpus: Corpora = None,
+    rule: Annotated[str | None, "Only blocked by this rule."] = None,
+    url: Annotated[str | None, "Only of pages whose URL begins so."] = None,
+    document: Annotated[str | None, "Only of this document."] = None,
+    run: Annotated[str | None, "Only of this run."] = None,
+    state: Annotated[Literal[QuarantineState, "any"], "Only in this state."] = "held",
+    limit: Limit = 100,
+    before: Before = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until it can be found; 0: do not.")] = (
+        RELEASE_SECONDS
+    ),
+    note: Note = "",
+    yes: Yes = False,
+) -> Shown:
+    """Quarantine: chunks that the guard blocked when they were ingested; list, show, release, purge."""
+    action = chosen(release=release, purge=purge)
+    if held_id is None and action is None:
+        filters = given(rule=rule, url_prefix=url, document_id=document, run_id=run, before=before)
+        found = client.quarantined(corpus, limit=limit, state=state, **filters)
+        rules = ("rules", lambda chunk: sorted({finding.rule for finding in chunk.findings}))
+        last = (("source", _source_of), "held=held_at by=operator")
+        return table("quarantine", found, "id corpus state", rules, "origin", *last, limit=limit)
+    held_id = needed("ID", held_id, action or "show")
+    if action == "release":
+        released = client.release_quarantined(held_id, note)
+        if released.run_id and wait:
+            wait_for(client, released.run_id, wait)
+        told = f": sluice runs {released.run_id}" if released.run_id else f"; {released.waits_for}"
+        return Shown(released, f"{held_id} is released{told}")
+    held = client.quarantined_text(held_id)
+    if action == "purge":
+        ask_first(f"Remove the text of {held.id} ({_source_of(held)})?", yes=yes)
+        return Shown(client.purge_quarantined(held_id, note), f"{held_id} is purged")
+    return Shown(held, lambda: _print_text(held))
+
+
+def _source_of(chunk: QuarantinedChunk) -> str:
+    return chunk.url or chunk.file_path or chunk.document_id
+
+
+def _print_text(held: QuarantinedText) -> None:
+    print_fields(held, DRAWN_BELOW)
+    print_rows("findings", held.findings, "rule", ("characters", "{0.start}-{0.end}"), "score")
+    if held.text is None:
+        console.print("its text was removed")
+    else:
+        console.print(f"[bold]text[/]\n{''.join(_drawn(held.text, held.findings))}")
+    print_rows("operator actions", held.actions, ACTIONS)
+
+
+def _drawn(text: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """The text in rich's markup, reversed between ⟦ and ⟧ where a finding is about it."""
+    last = 0
+    for start, end in _merged([(one.start, one.end) for one in findings if one.start < one.end]):
+        yield marked(text[last:start])
+        yield f"[reverse]⟦{marked(text[start:end])}⟧[/]"
+        last = end
+    yield marked(text[last:])
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, those that meet made one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+@over_http
+def forget(
+    client: SluiceClient,
+    corpus: Corpus = "default",
+    url: Annotated[str | None, "The documents of this URL."] = None,
+    url_prefix: Annotated[str | None, "Those whose URL begins so."] = None,
+    document: Annotated[str | None, "The document with this id."] = None,
+    run: Annotated[str | None, "Those that this run brought."] = None,
+    submitted_by: Annotated[str | None, "Those that this API key handed in."] = None,
+    filters: Annotated[str | None, "Those that meet these filters, as JSON."] = None,
+    keep_out: Annotated[bool, "--keep-out/--may-return", "Whether they are refused when they come again."] = True,
+    prove: Annotated[bool, "Only look whether anything is left of them; exit with 1 if so."] = False,
+    dry_run: Annotated[bool, "Only say how many documents are meant."] = False,
+    list_entries: Annotated[bool, "--list", "Show the negative list."] = False,
+    allow: Annotated[str | None, typer.Option(metavar="ID", help="Take an entry off the negative list.")] = None,
+    note: Note = "",
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until nothing is left; 0: do not.")] = (
+        FORGET_SECONDS
+    ),
+    yes: Yes = False,
+) -> Shown:
+    """Remove documents with every trace of them, and keep them out.
+
+    Name them by one of --url, --url-prefix, --document, --run, --submitted-by and --filters. They leave what is served,
+    every older generation, the journal, known pages, stored pages and the quarantine.
+    """
+    if list_entries:
+        return _entries(client.forgotten())
+    if allow is not None:
+        return _entries([client.let_in(allow, note)])
+    named = given(url=url, url_prefix=url_prefix, document_id=document, run_id=run, submitted_by=submitted_by)
+    request = named | given(filters=_filters(filters)) | {"keep_out": keep_out, "note": note}
+    if prove:
+        return _proof(client.prove_forgotten(corpus, **request))
+    meant = client.count_forgettable(corpus, **request).documents
+    if dry_run:
+        return Shown({"documents": meant}, f"{meant} documents are meant")
+    ask_first(f"Forget {meant} documents of corpus {corpus} for good?", yes=yes)
+    run_id = client.forget(corpus, **request).run_id
+    view = wait_for(client, run_id, wait) if wait else client.run(run_id)
+    return Shown(view, lambda: print_run(view))
+
+
+def _filters(told: str | None) -> dict[str, Any] | None:
+    if told is None:
+        return None
+    example = """JSON such as '{"domains": ["example.org"]}'"""
+    try:
+        found = json.loads(told)
+    except ValueError as error:
+        raise wrong("filters", f"no filters: {error}", example) from error
+    if not isinstance(found, dict):
+        raise wrong("filters", "no filters: no JSON object", example)
+    return found
+
+
+def _entries(entries: list[ForgottenEntry]) -> Shown:
+    return table("negative list", entries, "id corpus kind value since=at by=operator note")
+
+
+def _proof(proof: ForgetProof) -> Shown:
+    is_proven = not any(trace.found for trace in proof.traces)
+
+    def draw() -> None:
+        count = ("found", lambda trace: len(trace.found))
+        print_rows("traces", proof.traces, "place looked_at", count, "what=found remedy=detail")
+        say("nothing of it is left" if is_proven else "something of it is left")
+
+    return Shown({"is_proven": is_proven, **dict(proof)}, draw, exit_code=int(not is_proven))
