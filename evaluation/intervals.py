@@ -20,7 +20,7 @@ class Interval(Value):
     count: int
 
 
-def wilson_interval(total: float, count: int, z: float = Z_95) -> Interval | None:
+def wilson_interval(total: float, count: int) -> Interval | None:
     """The interval of the mean of `count` values in [0, 1] that sum up to `total`; None without values.
 
     Wilson's score interval (Probable inference, JASA 22, 1927). It is made for values that are 0 or 1; those between
@@ -29,13 +29,13 @@ def wilson_interval(total: float, count: int, z: float = Z_95) -> Interval | Non
     if count <= 0:
         return None
     share = min(max(total / count, 0.0), 1.0)
-    squared = z * z / count
+    squared = Z_95 * Z_95 / count
     middle = (share + squared / 2) / (1 + squared)
-    half = z * math.sqrt(share * (1 - share) / count + squared / (4 * count)) / (1 + squared)
+    half = Z_95 * math.sqrt(share * (1 - share) / count + squared / (4 * count)) / (1 + squared)
     return Interval(estimate=share, low=max(0.0, middle - half), high=min(1.0, middle + half), count=count)
 
 
-def mean_interval(total: float, squares: float, count: int, z: float = Z_95) -> Interval | None:
+def mean_interval(total: float, squares: float, count: int) -> Interval | None:
     """The interval of the mean of `count` values, of their sum and the sum of their squares; None below two values.
 
     By the central limit theorem: too narrow below some 30 values.
@@ -43,12 +43,12 @@ def mean_interval(total: float, squares: float, count: int, z: float = Z_95) -> 
     if count < 2:
         return None
     mean = total / count
-    half = z * math.sqrt(max(0.0, squares - total * mean) / (count - 1) / count)
+    half = Z_95 * math.sqrt(max(0.0, squares - total * mean) / (count - 1) / count)
     return Interval(estimate=mean, low=mean - half, high=mean + half, count=count)
 
 
 def ratio_interval(
-    above: float, above_squares: float, below: float, below_squares: float, products: float, count: int, z: float = Z_95
+    above: float, above_squares: float, below: float, below_squares: float, products: float, count: int
 ) -> Interval | None:
     """The interval of a ratio of two sums over the same `count` observations (x, y): Σx / Σy.
 
@@ -59,5 +59,5 @@ def ratio_interval(
         return None
     ratio = above / below
     residuals = max(0.0, above_squares - 2 * ratio * products + ratio * ratio * below_squares)
-    half = z * math.sqrt(residuals / (count - 1) * count) / below
+    half = Z_95 * math.sqrt(residuals / (count - 1) * count) / below
     return Interval(estimate=ratio, low=max(0.0, ratio - half), high=ratio + half, count=count)

@@ -58,19 +58,16 @@ class Day(NamedTuple):
 
 def check_baseline(days: Mapping[date, Day], today: date, untraced: int) -> PhaseReport:
     """Phase 0, over the 14 days before `today`, in which `untraced` runs have no trace."""
-    last = [days.get(today - timedelta(days=back)) for back in range(1, BASELINE_DAYS + 1)]
-    with_runs = [day for day in last if day is not None and day.totals.runs]
+    with_runs = [day for day in _last(days, today, BASELINE_DAYS) if day.totals.runs]
     runs = sum(day.totals.runs for day in with_runs)
     hits = sum(day.hits for day in with_runs)
     usd = sum(day.totals.usd.total for day in with_runs)
-    return PhaseReport(
-        phase=0,
-        checks=(
-            _check("days with runs", len(with_runs), f"{BASELINE_DAYS}", ok=len(with_runs) >= BASELINE_DAYS),
-            _check("hit rate", hits / runs if runs else None, "a figure", ok=True),
-            _check("USD per run", usd / runs if runs else None, "a figure", ok=True),
-            _check("runs without a trace", untraced if runs else None, "0", ok=untraced == 0),
-        ),
+    return _report(
+        0,
+        _check("days with runs", len(with_runs), f"{BASELINE_DAYS}", len(with_runs) >= BASELINE_DAYS),
+        _check("hit rate", hits / runs if runs else None, "a figure", True),
+        _check("USD per run", usd / runs if runs else None, "a figure", True),
+        _check("runs without a trace", untraced if runs else None, "0", untraced == 0),
     )
 
 
@@ -82,12 +79,10 @@ def check_lift(baseline: RunTotals, now: RunTotals) -> PhaseReport:
     )
     lift = None if was is None or is_now is None else is_now - was
     slower = _ratio(now.milliseconds.mean, baseline.milliseconds.mean)
-    return PhaseReport(
-        phase=1,
-        checks=(
-            _check(f"lift of {name}", lift, f"at least {LEAST_LIFT}", ok=(lift or 0) >= LEAST_LIFT),
-            _check("latency, times the baseline's", slower, f"below {MOST_SLOWER}", ok=(slower or 9) < MOST_SLOWER),
-        ),
+    return _report(
+        1,
+        _at_least(f"lift of {name}", lift, LEAST_LIFT),
+        _check("latency, times the baseline's", slower, f"below {MOST_SLOWER}", (slower or 0) < MOST_SLOWER),
     )
 
 
@@ -96,62 +91,36 @@ def check_freshness(
 ) -> PhaseReport:
     """Phase 2, for each profile with a target."""
     ages = (
-        _check(
-            f"median age of cited text, {profile}, days",
-            median_age_days.get(profile),
-            f"at most {target:g}",
-            ok=(median_age_days.get(profile) or 0) <= target,
-        )
+        _at_most(f"median age of cited text, {profile}, days", median_age_days.get(profile), target)
         for profile, target in sorted(target_days.items())
     )
-    said = _check(
-        "unsupported share of judged responses",
-        unsupported,
-        f"at most {MOST_UNSUPPORTED}",
-        ok=(unsupported or 0) <= MOST_UNSUPPORTED,
-    )
-    return PhaseReport(phase=2, checks=(*ages, said))
+    return _report(2, *ages, _at_most("unsupported share of judged responses", unsupported, MOST_UNSUPPORTED))
 
 
 def check_learned_gate(f1_lift: Mapping[str, float], reranker_slower: float | None) -> PhaseReport:
     """Phase 3. `reranker_slower` is the latency of searches with the reranker, times that without it."""
-    lifts = [
-        _check(f"F1 over the heuristic's, {name}", lift, f"at least {LEAST_F1_LIFT}", ok=lift >= LEAST_F1_LIFT)
-        for name, lift in sorted(f1_lift.items())
-    ] or [_check("F1 over the heuristic's", None, f"at least {LEAST_F1_LIFT}", ok=False)]
-    slower = _check(
-        "latency with the reranker, times that without",
-        reranker_slower,
-        f"at most {MOST_SLOWER}",
-        ok=(reranker_slower or 9) <= MOST_SLOWER,
-    )
-    return PhaseReport(phase=3, checks=(*lifts, slower))
+    name = "F1 over the heuristic's"
+    lifts = [_at_least(f"{name}, {source}", lift, LEAST_F1_LIFT) for source, lift in sorted(f1_lift.items())]
+    slower = _at_most("latency with the reranker, times that without", reranker_slower, MOST_SLOWER)
+    return _report(3, *(lifts or [_at_least(name, None, LEAST_F1_LIFT)]), slower)
 
 
 def check_costs(
     days: Mapping[date, Day], today: date, cap_usd: float, baseline_p95_ms: float | None, days_over_budget: int
 ) -> PhaseReport:
     """Phase 4, over the 30 days before `today`."""
-    last = [days.get(today - timedelta(days=back)) for back in range(1, CAPPED_DAYS + 1)]
-    known = [cost for day in last if day is not None and (cost := cost_per_success(day.totals)) is not None]
+    last = _last(days, today, CAPPED_DAYS)
+    known = [cost for day in last if (cost := cost_per_success(day.totals)) is not None]
     together = RunTotals()
     for day in last:
-        if day is not None:
-            together.merge(day.totals)
-    slower = _ratio(together.latency.quantile(0.95), baseline_p95_ms)
+        together.merge(day.totals)
     under = sum(cost <= cap_usd for cost in known)
-    return PhaseReport(
-        phase=4,
-        checks=(
-            _check(
-                f"days at {cap_usd:g} USD or less per successful task",
-                under if known else None,
-                f"{CAPPED_DAYS}",
-                ok=under >= CAPPED_DAYS,
-            ),
-            _check("p95, times the baseline's", slower, f"at most {MOST_P95}", ok=(slower or 9) <= MOST_P95),
-            _check("days over budget", days_over_budget, "0", ok=days_over_budget == 0),
-        ),
+    capped = f"days at {cap_usd:g} USD or less per successful task"
+    return _report(
+        4,
+        _check(capped, under if known else None, f"{CAPPED_DAYS}", under >= CAPPED_DAYS),
+        _at_most("p95, times the baseline's", _ratio(together.latency.quantile(0.95), baseline_p95_ms), MOST_P95),
+        _check("days over budget", days_over_budget, "0", days_over_budget == 0),
     )
 
 
@@ -160,11 +129,30 @@ def cost_per_success(totals: RunTotals) -> float | None:
     return totals.judged_usd.total / totals.satisfaction.total if totals.satisfaction.total else None
 
 
+def _last(days: Mapping[date, Day], today: date, count: int) -> list[Day]:
+    """What there is of the `count` days before `today`, the latest first."""
+    found = (days.get(today - timedelta(days=back)) for back in range(1, count + 1))
+    return [day for day in found if day is not None]
+
+
 def _ratio(above: float | None, below: float | None) -> float | None:
     return None if above is None or not below else above / below
 
 
-def _check(name: str, measured: float | None, needed: str, *, ok: bool) -> Check:
+def _report(phase: int, *checks: Check) -> PhaseReport:
+    return PhaseReport(phase=phase, checks=checks)
+
+
+def _at_least(name: str, measured: float | None, least: float) -> Check:
+    return _check(name, measured, f"at least {least:g}", (measured or 0.0) >= least)
+
+
+def _at_most(name: str, measured: float | None, most: float) -> Check:
+    return _check(name, measured, f"at most {most:g}", (measured or 0.0) <= most)
+
+
+def _check(name: str, measured: float | None, needed: str, is_met: bool) -> Check:
+    """A check that is met or not where something was measured, and without data where nothing was."""
     if measured is None:
         return Check(name=name, outcome="no data", measured="-", needed=needed)
-    return Check(name=name, outcome="passed" if ok else "failed", measured=f"{measured:.4g}", needed=needed)
+    return Check(name=name, outcome="passed" if is_met else "failed", measured=f"{measured:.4g}", needed=needed)

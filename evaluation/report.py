@@ -45,18 +45,16 @@ def _rows(table: Table) -> Iterable[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def say(interval: Interval | None, form: str = ".3f", *, per: float = 1.0, unit: str = "") -> str:
-    """An estimate, divided by `per`, with the ends of its interval; a dash where there is none."""
-    if interval is None:
-        return UNKNOWN
-    return say_spread(interval.estimate / per, interval.low / per, interval.high / per, form, unit)
+def say(interval: Interval | None, form: str = ".3f") -> str:
+    """An estimate with the ends of its interval; a dash where there is none."""
+    return UNKNOWN if interval is None else say_spread(interval.estimate, interval.low, interval.high, form)
 
 
-def say_spread(estimate: float | None, low: float | None, high: float | None, form: str, unit: str = "") -> str:
+def say_spread(estimate: float | None, low: float | None, high: float | None, form: str) -> str:
     """An estimate with the ends of its interval; nothing where one of them is not known."""
     if estimate is None or low is None or high is None:
         return ""
-    return f"{estimate:{form}}{unit} ({low:{form}} to {high:{form}})"
+    return f"{estimate:{form}} ({low:{form}} to {high:{form}})"
 
 
 def say_number(value: float | None, form: str = ".4g") -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
 from pydantic import Field
@@ -136,49 +136,28 @@ class RunTotals:
             self.latency.add(run.milliseconds)
         if run.cited_age_seconds is not None:
             self.cited_age_seconds.add(run.cited_age_seconds)
-            gain = run.freshness_gain_seconds
-            if gain is not None:
-                self.freshness_gain_seconds.add(gain)
-        if judged:
-            self._add_judgement(run)
-
-    def _add_judgement(self, run: RunOutcome) -> None:
-        if run.precision is not None:
+        if (gain := run.freshness_gain_seconds) is not None:
+            self.freshness_gain_seconds.add(gain)
+        if judged and run.precision is not None:
             self.precision.add(run.precision)
-        satisfaction = run.satisfaction
-        if satisfaction is None:
-            return
-        self.satisfaction.add(satisfaction)
-        self.judged_usd.add(run.usd)
-        self.usd_of_success += run.usd * satisfaction
-        for name, value in run.signals.items():
-            self.signals.setdefault(name, Moments()).add(value)
+        if judged and (satisfaction := run.satisfaction) is not None:
+            self.satisfaction.add(satisfaction)
+            self.judged_usd.add(run.usd)
+            self.usd_of_success += run.usd * satisfaction
+            for name, value in run.signals.items():
+                self.signals.setdefault(name, Moments()).add(value)
 
     def merge(self, other: RunTotals) -> None:
         """Count what the other has counted."""
-        self.runs += other.runs
         self.statuses.update(other.statuses)
-        self.usd_of_success += other.usd_of_success
-        self.pages_asked += other.pages_asked
-        self.pages_read += other.pages_read
-        self.latency.merge(other.latency)
         for name, moments in other.signals.items():
             self.signals.setdefault(name, Moments()).merge(moments)
-        for name in _MOMENTS:
-            getattr(self, name).merge(getattr(other, name))
-
-
-_MOMENTS = (
-    "satisfaction",
-    "judged_usd",
-    "usd",
-    "tokens",
-    "milliseconds",
-    "external_calls",
-    "freshness_gain_seconds",
-    "cited_age_seconds",
-    "precision",
-)
+        for name in (one.name for one in fields(self)):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, Moments | Quantiles):
+                mine.merge(theirs)
+            elif isinstance(mine, int | float):
+                setattr(self, name, mine + theirs)
 
 
 def total_by(
@@ -247,10 +226,6 @@ def summarise(totals: RunTotals) -> Summary:
         external_calls=totals.external_calls.mean_interval(),
         precision_at_k=totals.precision.share_interval(),
         token_spend=totals.tokens.mean,
-        crawl_success_rate=_crawl_success(totals),
+        crawl_success_rate=wilson_interval(min(totals.pages_read, totals.pages_asked), totals.pages_asked),
         failed=totals.statuses["failed"],
     )
-
-
-def _crawl_success(totals: RunTotals) -> Interval | None:
-    return wilson_interval(min(totals.pages_read, totals.pages_asked), totals.pages_asked)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.event import Gap
 from sluice.contracts.gate import BudgetState, Limits
 from sluice.gate.settings import BudgetSettings
-from sluice.gate.veto import Denial
+from sluice.gate.veto import Capability, Denial
 
 Item = TypeVar("Item")
 Number = TypeVar("Number", int, float)
@@ -95,9 +95,7 @@ def lifted_by(ceiling: str) -> str:
     return ", or ".join(dict.fromkeys((f"limits.max_{unit} of the request", _run_setting(unit))))
 
 
-def _denials(
-    capability: Literal["search", "crawl"], needed: Spend, budget: BudgetState, limits: Limits
-) -> Iterable[Denial]:
+def _denials(capability: Capability, needed: Spend, budget: BudgetState, limits: Limits) -> Iterable[Denial]:
     for whose, ceiling in budget.left:
         for unit in ceiling.missing_for(needed + Spend(tokens=LEAST_TOKENS)):
             least = LEAST_TOKENS if unit == "tokens" else getattr(needed, unit)

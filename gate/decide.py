@@ -28,8 +28,7 @@ from sluice.contracts.learning.control import NO_CONTROL, Control, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from sluice.gate.judge import judged_plan
-from sluice.gate.learned.features import read_features
-from sluice.gate.learned.model import GateModel, choose_learned_plan
+from sluice.gate.learned.model import GateModel, choose_learned_plan, read_features
 from sluice.gate.profile import Profile
 from sluice.gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 from sluice.gate.signals import COVERAGE_FEATURES, Signals, read_signals

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from sluice.contracts.base import Value
 from sluice.contracts.learning.control import Judgement
@@ -36,9 +36,6 @@ class _Said(Value):
     why: str = Field(default="", max_length=3_000)
 
 
-_SAID = TypeAdapter(_Said)
-
-
 def is_in_doubt(score: float, profile: Profile, margin: float) -> bool:
     """Whether the score is between the profile's thresholds for searching and for the full loop, or within `margin` of
     that."""
@@ -55,7 +52,7 @@ def read_verdict(words: str) -> tuple[Literal["sufficient", "insufficient", "uns
     """The verdict that the judge's words hold, and its reason; `unsure` where they hold none."""
     start, end = words.find("{"), words.rfind("}")
     try:
-        said = _SAID.validate_json(words[start : end + 1])
+        said = _Said.model_validate_json(words[start : end + 1])
     except ValidationError:
         return "unsure", words.strip()[:500]
     return said.verdict, said.why

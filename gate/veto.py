@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sluice.contracts.gate import CoverageProbed, PolicyState, Veto
-from sluice.contracts.learning.control import Control, Defence
+from sluice.contracts.learning.control import Control, Step
 from sluice.contracts.plan import Plan
+
+Capability = Literal["search", "crawl"]
+_BOTH: tuple[Capability, ...] = ("crawl", "search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Denial:
     """One capability that may not be used now, why, and what would allow it."""
 
     name: str
-    capability: Literal["search", "crawl"]
+    capability: Capability
     why: str
     lifted_by: str
 
@@ -47,11 +50,11 @@ def lower_plan(plan: Plan, denials: Sequence[Denial], *, has_seeds: bool) -> tup
     return plan, tuple(vetoes)
 
 
-def _needs(plan: Plan, capability: Literal["search", "crawl"]) -> bool:
+def _needs(plan: Plan, capability: Capability) -> bool:
     return plan is Plan.FULL_LOOP or (plan is Plan.SEARCH and capability == "search")
 
 
-def _without(plan: Plan, capability: Literal["search", "crawl"], has_seeds: bool) -> Plan:
+def _without(plan: Plan, capability: Capability, has_seeds: bool) -> Plan:
     match plan, capability:
         case Plan.FULL_LOOP, "crawl":
             return Plan.SEARCH
@@ -69,9 +72,6 @@ def _veto(denial: Denial, before: Plan, after: Plan) -> Veto:
     return Veto(name=denial.name, lowered_from=before, lowered_to=after, why=why, lifted_by=denial.lifted_by)
 
 
-_BOTH: tuple[Literal["search", "crawl"], ...] = ("crawl", "search")
-
-
 def control_denials(control: Control) -> tuple[Denial, ...]:
     """What `control` denies: everything outside while observing; searching or crawling by flag; and by steps back."""
     denials = []
@@ -81,26 +81,21 @@ def control_denials(control: Control) -> tuple[Denial, ...]:
         if capability in control.flags_off:
             lift = f"sluice flags {capability} --on"
             denials.append(Denial(f"flag_{capability}", capability, f"the flag {capability} is off", lift))
-    if not control.is_trickle:
-        for defence in control.defences:
-            denials += _denied_by(defence)
+    for defence in () if control.is_trickle else control.defences:
+        denied = _DENIED_BY[defence.step]
+        denials += _deny(f"self_defence_{defence.name}", defence.why, defence.lifted_by, denied)
     return tuple(denials)
 
 
-def _denied_by(defence: Defence) -> list[Denial]:
-    """What one step back denies; nothing where the configuration before decides in its place."""
-    name = f"self_defence_{defence.name}"
-    match defence.step:
-        case "retrieve_only":
-            return _deny(name, defence.why, defence.lifted_by)
-        case "lower_plan":
-            return [Denial(name, "crawl", defence.why, defence.lifted_by)]
-        case "previous_configuration":
-            return []
+_DENIED_BY: dict[Step, tuple[Capability, ...]] = {
+    "retrieve_only": _BOTH,
+    "lower_plan": ("crawl",),
+    "previous_configuration": (),  # the configuration before decides in its place
+}
 
 
-def _deny(name: str, why: str, lifted_by: str) -> list[Denial]:
-    return [Denial(name, capability, why, lifted_by) for capability in _BOTH]
+def _deny(name: str, why: str, lifted_by: str, capabilities: tuple[Capability, ...] = _BOTH) -> list[Denial]:
+    return [Denial(name, capability, why, lifted_by) for capability in capabilities]
 
 
 SEARCH_OFF = "web search is switched off"
@@ -127,19 +122,16 @@ def policy_state(*, search_enabled: bool, search_providers: int, crawl_enabled: 
 
 def embedder_denials(probed: CoverageProbed) -> tuple[Denial, ...]:
     """What is of no use while the embedding model is out of reach: what is found could not be indexed."""
-    if probed.embedder_down is None:
-        return ()
-    why, lift = probed.embedder_down, "the embedding model answers again"
-    return (Denial("embedder_down", "crawl", why, lift), Denial("embedder_down", "search", why, lift))
+    down = probed.embedder_down
+    return () if down is None else tuple(_deny("embedder_down", down, "the embedding model answers again"))
 
 
 def policy_denials(policy: PolicyState) -> tuple[Denial, ...]:
     """What the policy denies. A reason that is not one of this module's stays as it is."""
+    crawl, search = policy.crawl_reason or CRAWL_OFF, policy.search_reason or SEARCH_OFF
     denials: list[Denial] = []
     if not policy.crawl_allowed:
-        why = policy.crawl_reason or CRAWL_OFF
-        denials.append(Denial("crawl_policy", "crawl", why, _LIFTED_BY.get(why, _LIFTED_BY[CRAWL_OFF])))
+        denials.append(Denial("crawl_policy", "crawl", crawl, _LIFTED_BY.get(crawl, _LIFTED_BY[CRAWL_OFF])))
     if not policy.search_allowed:
-        why = policy.search_reason or SEARCH_OFF
-        denials.append(Denial("search_policy", "search", why, _LIFTED_BY.get(why, _LIFTED_BY[SEARCH_OFF])))
+        denials.append(Denial("search_policy", "search", search, _LIFTED_BY.get(search, _LIFTED_BY[SEARCH_OFF])))
     return tuple(denials)

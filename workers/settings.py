@@ -25,7 +25,7 @@ from pydantic_settings import (
 from sluice.contracts.base import FIXED, Value
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.event import Queue
-from sluice.evaluation.settings import JudgeSettings
+from sluice.evaluation.chat_endpoint import JudgeSettings
 from sluice.gate.settings import BudgetSettings, DefenceSettings, GateSettings
 from sluice.graph.settings import GraphSettings, address_of
 from sluice.index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings

@@ -15,7 +15,7 @@ from statistics import median
 
 from bench.defence.plot import DEFENDED, UNDEFENDED, Line, Panel, draw_plot
 from bench.defence.quarter import BEGAN, DAY, DAYS, WORLD, Told, play, trips_of_quiet_quarters
-from sluice.evaluation.defence.verdicts import FLOOR
+from sluice.evaluation.defence import FLOOR
 from sluice.evaluation.evaluator import summarise_windows
 
 SEED = 17

@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from sluice.contracts.learning.control import Defence, DefenceName
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.defence.verdicts import FULL, Window
-from sluice.evaluation.defence.watch import Change, DefenceState, heal, trip, watch
+from sluice.evaluation.defence import FULL, Change, DefenceState, Window, heal, trip, watch
 from sluice.evaluation.evaluator import Evaluator, Windowing
 from sluice.workers.runtime.standing_defences import draw
 

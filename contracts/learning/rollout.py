@@ -22,17 +22,22 @@ Share = Annotated[float, Field(ge=0, le=1)]
 ModelVersion = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 
 
-class RolloutStep(Value):
-    """One change of a rollout: to which state and share, by whom, and why. `verdict` is that of the stage before."""
+class Cause(Value):
+    """Who changes a rollout, when and why; and the verdict on the canary's stage, with the sizes of its arms."""
 
     at: Moment
-    status: RolloutStatus
-    share: Share
     operator: str
     verdict: VerdictKind | None = None
     why: str = ""
     canary_runs: Annotated[int, Field(ge=0)] = 0
     control_runs: Annotated[int, Field(ge=0)] = 0
+
+
+class RolloutStep(Cause):
+    """One change of a rollout: to which state and share, by whom, and why. `verdict` is that of the stage before."""
+
+    status: RolloutStatus
+    share: Share
 
 
 class Rollout(Value):

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable, first_problem
-from sluice.evaluation.settings import JudgeSettings
+from sluice.evaluation.chat_endpoint import JudgeSettings
 
 AT = (1, 5, 10)
 

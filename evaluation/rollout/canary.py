@@ -26,6 +26,7 @@ the way finds most differences earlier.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -298,15 +299,12 @@ def judged_units(satisfaction: float, canary: float, excess: float, power: float
     distance = excess * satisfaction
     variance = _variance(canary) + (1 - MARGIN) ** 2 * _variance(satisfaction)
     spread = NormalDist().inv_cdf(power)
-    few, many = 1, MOST_RUNS
-    while few < many:
-        units = (few + many) // 2
+
+    def is_enough(units: int) -> bool:
         of_mean = variance / units
-        if distance - spread * math.sqrt(of_mean) >= half_width(of_mean, SCALE, 2 * ALPHA):
-            many = units
-        else:
-            few = units + 1
-    return few
+        return distance - spread * math.sqrt(of_mean) >= half_width(of_mean, SCALE, 2 * ALPHA)
+
+    return bisect_left(range(MOST_RUNS), True, lo=1, key=is_enough)
 
 
 def _variance(mean: float) -> float:

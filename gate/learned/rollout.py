@@ -28,8 +28,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -37,7 +35,7 @@ from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.learning.control import Arm, ModelUse
 from sluice.contracts.learning.events import RolloutChanged
-from sluice.contracts.learning.rollout import Rollout, RolloutStatus, RolloutStep, Unit, VerdictKind
+from sluice.contracts.learning.rollout import Cause, Rollout, RolloutStatus, RolloutStep, Unit
 
 LARGEST_SHARE_WITH_CONTROL = 0.5
 SALT = "rollout"
@@ -83,7 +81,7 @@ def draw(rollout: Rollout, request: GateRequested, run_id: str) -> ModelUse:
     """The part that an active rollout gives its model in the decision of a run; the model is not asked yet."""
     unit, name = unit_of(request, run_id, rollout.unit)
     bucket = bucket_of(rollout.model_version, name)
-    arm = _arm(rollout, bucket)
+    arm = arm_of(bucket, rollout.share) if rollout.status == "canary" else _ARM_OF[rollout.status]
     return ModelUse(
         version=rollout.model_version,
         model_sha256=rollout.model_sha256,
@@ -94,10 +92,8 @@ def draw(rollout: Rollout, request: GateRequested, run_id: str) -> ModelUse:
     )
 
 
-def _arm(rollout: Rollout, bucket: float) -> Arm:
-    if rollout.status == "shadow":
-        return "shadow"
-    return "promoted" if rollout.status == "promoted" else arm_of(bucket, rollout.share)
+_ARM_OF: dict[RolloutStatus, Arm] = {"shadow": "shadow", "promoted": "promoted"}
+"""Where every unit is of one arm."""
 
 
 def check_stages(stages: Sequence[float]) -> tuple[float, ...]:
@@ -121,18 +117,6 @@ def _told(stages: Sequence[float]) -> str:
 
 MOST_STEPS = 100
 """Steps that are kept; the events have all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Who changes a rollout, when and why; and the verdict on the canary's stage, with the sizes of its arms."""
-
-    at: datetime
-    operator: str
-    why: str = ""
-    verdict: VerdictKind | None = None
-    canary_runs: int = 0
-    control_runs: int = 0
 
 
 def begin(
@@ -221,16 +205,7 @@ def event_of(becomes: Rollout, was: Rollout | None) -> RolloutChanged:
 
 def _with_step(was: Rollout, cause: Cause, **changes: Any) -> Rollout:
     rollout = was.model_copy(update={"changed_at": cause.at, "operator": cause.operator, **changes})
-    step = RolloutStep(
-        at=cause.at,
-        status=rollout.status,
-        share=rollout.share,
-        operator=cause.operator,
-        verdict=cause.verdict,
-        why=cause.why,
-        canary_runs=cause.canary_runs,
-        control_runs=cause.control_runs,
-    )
+    step = RolloutStep(**dict(cause), status=rollout.status, share=rollout.share)
     return rollout.model_copy(update={"history": (*rollout.history, step)[-MOST_STEPS:]})
 
 

@@ -17,22 +17,7 @@ from sluice.text.words import UNSPACED
 
 _MARKS = re.compile("[\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]")
 """Accents of Latin, Greek and Cyrillic, vowel marks and stretching of Arabic, and characters of no width."""
-_ALIKE = str.maketrans(
-    {
-        "ø": "o",
-        "æ": "ae",
-        "œ": "oe",
-        "ł": "l",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-        "ı": "i",
-        "ى": "ي",
-        "ة": "ه",
-        "ی": "ي",
-        "ک": "ك",
-    }
-)
+_ALIKE = str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", **dict(zip("øłđðıىةیک", "olddiيهيك", strict=True))})
 _SENTENCE_ENDS = re.compile(r"[!?。！？؟।…;\n\r]+|(?<!\d)\.+|\.+(?!\d)")
 _EMOTICON = re.compile(r"(?<!\w)(?:[:;=8xX][-'^o]?[)(\]\[DPpOo3|/\\*]+|<3+|\^_*\^|[xX]D+)(?!\w)")
 
@@ -91,46 +76,29 @@ class Role:
     """What a word or phrase does in an utterance: bits of a plain int, as one phrase may have several roles.
 
     An `enum.IntFlag` would take ten times as long to read the lists, and twice as long for each question.
+
+        SAID            small talk by itself: a greeting, thanks, a farewell, praise, a complaint, yes and no
+        SOFT            goes along with anything: please, very, today, my friend
+        FRAME           function words that carry a question: what, is, can, the, me
+        YOU             addresses the assistant: you, your, yourself; in some languages the verb's form
+        ABOUT           what an assistant is asked about itself: name, age, feelings, what it can
+        SPEAK           verbs that take a language: speak, understand
+        LANGUAGE        a language's name
+        CONVERSATION    a reference to what was said: repeat, shorter, my last question
+        REFERENCE       as CONVERSATION, where there is a session: the second one, more details
+        NEVER           a turn of phrase that shows a real question: do you have to, do you say
+        TRANSLATE and REWRITE    verbs for given text: rewrite, summarise, proofread
+        CHANGE          verbs that need to be told what of a text they change: make, fix, check
+        WORDING         a text's parts and manner: sentence, grammar, shorter, more polite
+        GIVEN           points at the given text: this, that, the following
+        ASK             asks for a result: what is, calculate, how much is
+        BINARY          joins two numbers: plus, times, percent of
+        UNARY           takes one number: the square root of, squared
+        JOINT           joins number words within a word: the `und` of `einundzwanzig`
     """
 
-    SAID = 1
-    """Small talk by itself: a greeting, thanks, a farewell, praise, a complaint, yes and no."""
-    SOFT = 2
-    """Goes along with anything: please, very, today, my friend."""
-    FRAME = 4
-    """Function words that carry a question: what, is, can, the, me."""
-    YOU = 8
-    """Addresses the assistant: you, your, yourself; in some languages the verb's form."""
-    ABOUT = 16
-    """What an assistant is asked about itself: name, age, feelings, what it can."""
-    SPEAK = 32
-    """Verbs that take a language: speak, understand."""
-    LANGUAGE = 64
-    """A language's name."""
-    CONVERSATION = 128
-    """A reference to what was said: repeat, shorter, my last question."""
-    REFERENCE = 256
-    """As `CONVERSATION`, where there is a session: the second one, more details."""
-    NEVER = 512
-    """A turn of phrase that shows a real question: do you have to, do you say."""
-    TRANSLATE = 1024
-    REWRITE = 2048
-    """Verbs for given text: rewrite, summarise, proofread."""
-    CHANGE = 4096
-    """Verbs that need to be told what of a text they change: make, fix, check."""
-    WORDING = 8192
-    """A text's parts and manner: sentence, grammar, shorter, more polite."""
-    GIVEN = 16384
-    """Points at the given text: this, that, the following."""
-    ASK = 32768
-    """Asks for a result: what is, calculate, how much is."""
-    NUMBER = 65536
-    BINARY = 131072
-    """Joins two numbers: plus, times, percent of."""
-    UNARY = 262144
-    """Takes one number: the square root of, squared."""
-    JOINT = 524288
-    """Joins number words within a word: the `und` of `einundzwanzig`."""
+    SAID, SOFT, FRAME, YOU, ABOUT, SPEAK, LANGUAGE, CONVERSATION, REFERENCE, NEVER = (1 << bit for bit in range(10))
+    TRANSLATE, REWRITE, CHANGE, WORDING, GIVEN, ASK, NUMBER, BINARY, UNARY, JOINT = (1 << bit for bit in range(10, 20))
 
 
 Slot = tuple[tuple[str, ...], ...]

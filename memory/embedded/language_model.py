@@ -80,8 +80,7 @@ def _connect(config: ModelConfig) -> ChatEndpoint:
     import httpx2
     from pydantic import SecretStr
 
-    from sluice.evaluation.chat_endpoint import ChatEndpoint
-    from sluice.evaluation.settings import JudgeSettings
+    from sluice.evaluation.chat_endpoint import ChatEndpoint, JudgeSettings
 
     url = config.url or ""
     require_allowed("model.url", url)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice.gate.learned.features import FEATURES_VERSION
-from sluice.gate.learned.model import GateModel, Term, Thresholds
+from sluice.gate.learned.model import FEATURES_VERSION, GateModel, Term, Thresholds
 
 
 def small_model(version: str, fingerprint: str, *, bias: float = -6.0) -> GateModel:

@@ -18,7 +18,7 @@ import structlog
 
 from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.contracts.learning.control import Defence
-from sluice.evaluation.defence.watch import DefenceState
+from sluice.evaluation.defence import DefenceState
 from sluice.gate.profile import Profile
 from sluice.gate.settings import DefenceSettings
 from sluice.ledger.learning.defences import WHOLE_INSTANCE

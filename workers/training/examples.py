@@ -19,8 +19,7 @@ from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import choose_plan, compute_score, coverage_score
-from sluice.gate.learned.features import FEATURES, read_features
-from sluice.gate.learned.model import Thresholds, choose_learned_plan
+from sluice.gate.learned.model import FEATURES, Thresholds, choose_learned_plan, read_features
 from sluice.gate.profile import Profile
 from sluice.gate.signals import Signals, read_signals
 from sluice.workers.training.prior_sets import SHARES, PriorCase

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from sluice.contracts.errors import InvalidInput, Unavailable
-from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
-from sluice.gate.learned.model import Costs, GateModel, Knot, Term, Thresholds, sigmoid
+from sluice.gate.learned.model import FEATURES, FEATURES_VERSION, Costs, GateModel, Knot, Term, Thresholds, sigmoid
 from sluice.workers.training.examples import Example, Flags, Floats, Table
 
 FOLDS = 5

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from sluice.evaluation.chat_endpoint import ChatEndpoint
+from sluice.evaluation.chat_endpoint import ChatEndpoint, JudgeSettings
 from sluice.evaluation.ragas.bridge import RagasBridge
 from sluice.evaluation.ragas.environment import FOLDER, AnsweredQuestion, RagasScore, find_python, judge_answers
-from sluice.evaluation.settings import JudgeSettings
 
 if TYPE_CHECKING:
     import httpx2

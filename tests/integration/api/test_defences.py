@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.contracts.learning.control import Defence
-from sluice.evaluation.defence.watch import DefenceState, trip
+from sluice.evaluation.defence import DefenceState, trip
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.api_keys import ApiKeys

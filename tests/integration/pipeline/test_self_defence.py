@@ -15,8 +15,7 @@ from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.learning.control import Defence
 from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
-from sluice.evaluation.defence.verdicts import FULL, LEAST
-from sluice.evaluation.defence.watch import TO_SWITCH
+from sluice.evaluation.defence import FULL, LEAST, TO_SWITCH
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.ledger.schema.learning_tables import outcomes

@@ -9,13 +9,14 @@ import pytest
 
 from bench.canary.simulate import World, simulate
 from sluice.contracts.learning.control import Arm
+from sluice.contracts.learning.rollout import Cause
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.report import to_markdown
 from sluice.evaluation.rollout.ab_report import compare_plans, list_blocks, make_report
 from sluice.evaluation.rollout.arm_figures import ArmFigures, Moments, fold
 from sluice.evaluation.rollout.canary import ASSUMED_COVERAGE, WINDOW_RUNS, expected_runs, judge_stage, read_judging
-from sluice.gate.learned.rollout import Cause, begin
+from sluice.gate.learned.rollout import begin
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -136,7 +137,9 @@ def test_a_stage_is_longer_the_fewer_runs_are_judged_and_that_is_said_beforehand
 
 
 def test_the_report_names_a_model_that_is_a_tenth_worse() -> None:
-    rollout = begin(None, "m1", "0" * 64, Cause(NOW, "ann"), stages=(0.1, 0.5, 1.0), expected_runs=(100, 20))
+    rollout = begin(
+        None, "m1", "0" * 64, Cause(at=NOW, operator="ann"), stages=(0.1, 0.5, 1.0), expected_runs=(100, 20)
+    )
     arms: dict[Arm, ArmFigures] = {"canary": arm(5_000, 0.72), "control": arm(5_000, 0.80)}
     verdict = judge_stage(arms["canary"], arms["control"], is_last=False)
     page = to_markdown(list_blocks(make_report(rollout, verdict, arms, compare_plans([], "m1", {}), 50, 100)))

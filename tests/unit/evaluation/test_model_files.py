@@ -17,8 +17,7 @@ from sluice.evaluation.learned_gate import (
     own_models_dir,
     write_model,
 )
-from sluice.gate.learned.features import FEATURES
-from sluice.gate.learned.model import GateModel
+from sluice.gate.learned.model import FEATURES, GateModel
 from sluice.ingest.embed.minilm import FINGERPRINT
 
 SHIPPED = sorted(path.parent for path in MODELS_DIR.glob(f"*/{MODEL}"))

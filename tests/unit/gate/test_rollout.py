@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.gate import Message
-from sluice.contracts.learning.rollout import Rollout, RolloutStatus
+from sluice.contracts.learning.rollout import Cause, Rollout, RolloutStatus
 from sluice.gate.learned.rollout import (
-    Cause,
     advance,
     arm_of,
     begin,
@@ -28,7 +27,7 @@ from sluice.gate.learned.rollout import (
 from tests.unit.gate.samples import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-CAUSE = Cause(NOW, "ann", "to see")
+CAUSE = Cause(at=NOW, operator="ann", why="to see")
 STAGES = (0.1, 0.5, 1.0)
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.events import RolloutChanged
-from sluice.contracts.learning.rollout import Rollout
-from sluice.gate.learned.rollout import Cause, advance, begin, event_of, stop
+from sluice.contracts.learning.rollout import Cause, Rollout
+from sluice.gate.learned.rollout import advance, begin, event_of, stop
 from sluice.ledger.events import control_runs
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning import rollouts as rollouts_module
 from tests.support.ledger_story import Story
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
-CAUSE = Cause(NOW, "ann", "to see")
+CAUSE = Cause(at=NOW, operator="ann", why="to see")
 
 
 def canary(version: str = "m1") -> Rollout:
@@ -44,7 +43,7 @@ def test_a_rollout_is_found_again_as_it_was_written_and_its_event_stands_in_a_fi
 def test_of_two_changes_from_the_same_state_one_is_refused(story: Story) -> None:
     rollouts, begun = story.ledger.rollouts, canary()
     rollouts.change(begun, None, change(begun))
-    later = replace(CAUSE, at=NOW + timedelta(seconds=1))
+    later = CAUSE.model_copy(update={"at": NOW + timedelta(seconds=1)})
     stopped = stop(begun, later)
     rollouts.change(stopped, begun, change(stopped, begun))
     advanced = advance(begun, later)
@@ -59,7 +58,7 @@ def test_one_model_is_active_at_a_time(story: Story) -> None:
     rollouts.change(begun, None, change(begun))
     with pytest.raises(Conflict, match="model m1 is active already"):
         rollouts.change(other, None, change(other))
-    stopped = stop(begun, replace(CAUSE, at=NOW + timedelta(seconds=1)))
+    stopped = stop(begun, CAUSE.model_copy(update={"at": NOW + timedelta(seconds=1)}))
     rollouts.change(stopped, begun, change(stopped, begun))
     rollouts.change(other, None, change(other))
     assert [one.model_version for one in rollouts.list()] == ["m1", "m2"]
@@ -71,7 +70,7 @@ def test_a_process_killed_between_the_change_and_its_event_has_changed_nothing(
 ) -> None:
     rollouts, begun = story.ledger.rollouts, canary()
     rollouts.change(begun, None, change(begun))
-    advanced = advance(begun, replace(CAUSE, at=NOW + timedelta(seconds=1)))
+    advanced = advance(begun, CAUSE.model_copy(update={"at": NOW + timedelta(seconds=1)}))
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(rollouts_module, "record_control", lambda *_: os.kill(os.getpid(), signal.SIGKILL))

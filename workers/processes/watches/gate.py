@@ -19,10 +19,10 @@ import structlog
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Conflict
-from sluice.contracts.learning.rollout import Rollout
+from sluice.contracts.learning.rollout import Cause, Rollout
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import Windowing, summarise_windows
-from sluice.gate.learned.rollout import Cause, advance, note_verdict, stop
+from sluice.gate.learned.rollout import advance, note_verdict, stop
 from sluice.gate.settings import BudgetSettings
 from sluice.ledger.dead_letters.audit import SLUICE
 from sluice.otel import metrics
@@ -195,12 +195,12 @@ class RolloutWatch:
     def _follow(self, rollout: Rollout, judged: JudgedStage) -> None:
         verdict = judged.verdict
         cause = Cause(
-            datetime.fromtimestamp(self._context.ledger.clock(), UTC),
-            SLUICE,
-            verdict.why,
-            verdict.kind,
-            verdict.canary_runs,
-            verdict.control_runs,
+            at=datetime.fromtimestamp(self._context.ledger.clock(), UTC),
+            operator=SLUICE,
+            why=verdict.why,
+            verdict=verdict.kind,
+            canary_runs=verdict.canary_runs,
+            control_runs=verdict.control_runs,
         )
         match verdict.kind:
             case "promote":

@@ -18,8 +18,19 @@ import structlog
 
 from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
-from sluice.evaluation.defence.verdicts import FAR, FLOOR, HEAL_MARGIN, LONGEST_SECONDS, judge_cost
-from sluice.evaluation.defence.watch import IN_A_ROW, DefenceState, configuration_of, heal, trip, watch
+from sluice.evaluation.defence import (
+    FAR,
+    FLOOR,
+    HEAL_MARGIN,
+    IN_A_ROW,
+    LONGEST_SECONDS,
+    DefenceState,
+    configuration_of,
+    heal,
+    judge_cost,
+    trip,
+    watch,
+)
 from sluice.evaluation.evaluator import GRACE_SECONDS
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position

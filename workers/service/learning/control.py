@@ -11,7 +11,7 @@ from sluice.contracts.errors import Conflict, InvalidSetting, NotFound
 from sluice.contracts.learning.control import DefenceName, FlagAction, FlagName, FlagResult, FlagState
 from sluice.contracts.learning.events import DefenceHealed
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.evaluation.defence.watch import DefenceState, heal
+from sluice.evaluation.defence import DefenceState, heal
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import CreatedRun, Ledger

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.learning.control import Arm
-from sluice.contracts.learning.rollout import Rollout, RolloutRequest
+from sluice.contracts.learning.rollout import Cause, Rollout, RolloutRequest
 from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
 from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
 from sluice.evaluation.rollout.canary import Judging, StageVerdict, expected_runs, judge_stage, read_judging
 from sluice.gate.learned.model import GateModel
-from sluice.gate.learned.rollout import Cause, advance, begin, check_stages, event_of, stop
+from sluice.gate.learned.rollout import advance, begin, check_stages, event_of, stop
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.workers.context import Context
 from sluice.workers.runtime.gate_models import read_model_file
@@ -129,7 +129,7 @@ class RolloutDesk:
         return request.version if request.version is not None else self.find(None).model_version
 
     def _cause(self, operator: str, note: str) -> Cause:
-        return Cause(datetime.fromtimestamp(self._context.ledger.clock(), UTC), operator, note)
+        return Cause(at=datetime.fromtimestamp(self._context.ledger.clock(), UTC), operator=operator, why=note)
 
     def _change(self, becomes: Rollout, was: Rollout | None, action: str) -> Rollout:
         change_rollout(self._context, becomes, was, action)

@@ -95,13 +95,13 @@ class Rollout(Model):  # The rollout of one model, as it stands. `share` of the 
 
 class RolloutStep(Model):  # One change of a rollout: to which state and share, by whom, and why
     at: datetime
-    status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
-    share: float
     operator: str
     verdict: Literal['promote', 'stop', 'continue', 'inconclusive'] | str | None = None
     why: str = ''
     canary_runs: int = 0
     control_runs: int = 0
+    status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
+    share: float
 
 class StageVerdict(Model):  # The verdict on a stage, why it is so, and the figures that led to it. `sample_ratio_p` is
     kind: Literal['promote', 'stop', 'continue', 'inconclusive'] | str

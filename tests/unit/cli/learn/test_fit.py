@@ -17,8 +17,7 @@ from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.gate.learned.features import FEATURES
-from sluice.gate.learned.model import Costs, Knot, interpolate
+from sluice.gate.learned.model import FEATURES, Costs, Knot, interpolate
 from sluice.gate.profile import load_profiles
 from sluice.gate.signals import read_signals
 from sluice.workers.training.cross_validation import compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.evaluation.defence.verdicts import judge_cost
+from sluice.evaluation.defence import judge_cost
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,18 @@ from datetime import UTC, datetime
 from sluice.contracts.learning.control import Defence, DefenceName
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.defence.verdicts import FULL, LEAST, LONGEST_SECONDS
-from sluice.evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH, Change, DefenceState, heal, trip, watch
+from sluice.evaluation.defence import (
+    BASELINE_WINDOWS,
+    FULL,
+    LEAST,
+    LONGEST_SECONDS,
+    TO_SWITCH,
+    Change,
+    DefenceState,
+    heal,
+    trip,
+    watch,
+)
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import TimedOut, Unavailable
+from sluice.evaluation.chat_endpoint import JudgeSettings
 from sluice.evaluation.ragas.bridge import RagasBridge
 from sluice.evaluation.ragas.environment import AnsweredQuestion, RagasScore, judge_answers
 from sluice.evaluation.retrieval.cases import Case
-from sluice.evaluation.settings import JudgeSettings
 from sluice.ingest.embed.minilm import MiniLM
 from tests.support.chat_server import chat_server
 

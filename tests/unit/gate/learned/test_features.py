@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.gate import CoverageProbed, ProbeSentence
-from sluice.gate.learned.features import FEATURES, read_features
+from sluice.gate.learned.model import FEATURES, read_features
 from tests.unit.gate.samples import hit, probed, terms
 
 

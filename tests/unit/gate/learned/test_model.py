@@ -16,8 +16,17 @@ from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.learning.control import Arm, Control, FlagName, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, explain
-from sluice.gate.learned.features import FEATURES, FEATURES_VERSION
-from sluice.gate.learned.model import Costs, GateModel, Knot, Term, Thresholds, interpolate, sigmoid
+from sluice.gate.learned.model import (
+    FEATURES,
+    FEATURES_VERSION,
+    Costs,
+    GateModel,
+    Knot,
+    Term,
+    Thresholds,
+    interpolate,
+    sigmoid,
+)
 from sluice.gate.profile import load_profiles
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
 

@@ -11,9 +11,10 @@ import pytest
 from sluice.contracts.event import Event, decode, encode
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.learning.control import Control
+from sluice.contracts.learning.rollout import Cause
 from sluice.gate.decide import decide, explain, needs_model
 from sluice.gate.learned.model import GateModel
-from sluice.gate.learned.rollout import Cause, advance, begin, draw
+from sluice.gate.learned.rollout import advance, begin, draw
 from sluice.gate.profile import Profile, load_profiles
 from tests.support.gate_model import small_model
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
@@ -24,9 +25,14 @@ def test_recorded_decisions_are_computed_again_bit_for_bit_with_their_arms(decis
     generator = np.random.default_rng(17)
     profile = load_profiles()["default"]
     model = GateModel.from_bytes(small_model("m1", "test", bias=0.3).to_bytes())
-    shadow = begin(None, "m1", model.sha256, Cause(NOW, "ann"))
-    canary = begin(None, "m1", model.sha256, Cause(NOW, "ann"), stages=(0.1, 0.5, 1.0))
-    rollouts = (shadow, canary, advance(canary, Cause(NOW, "ann")), advance(canary, Cause(NOW, "ann"), share=1.0))
+    shadow = begin(None, "m1", model.sha256, Cause(at=NOW, operator="ann"))
+    canary = begin(None, "m1", model.sha256, Cause(at=NOW, operator="ann"), stages=(0.1, 0.5, 1.0))
+    rollouts = (
+        shadow,
+        canary,
+        advance(canary, Cause(at=NOW, operator="ann")),
+        advance(canary, Cause(at=NOW, operator="ann"), share=1.0),
+    )
     arms: Counter[str] = Counter()
     plans: Counter[bool] = Counter()
     for number in range(decisions):

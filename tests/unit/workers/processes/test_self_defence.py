@@ -17,8 +17,7 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.learning.control import DefenceName
 from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
 from sluice.contracts.plan import Plan
-from sluice.evaluation.defence.verdicts import FULL, LEAST
-from sluice.evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH
+from sluice.evaluation.defence import BASELINE_WINDOWS, FULL, LEAST, TO_SWITCH
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.learning_tables import outcomes
 from sluice.workers.context import Context

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.learning.control import Defence, DefenceName, Step
-from sluice.evaluation.defence.watch import DefenceState, trip
+from sluice.evaluation.defence import DefenceState, trip
 from sluice.gate.profile import Profile, load_profiles
 from sluice.gate.settings import DefenceSettings
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
