@@ -18,19 +18,8 @@ import structlog
 
 from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
-from sluice.evaluation.defence import (
-    FAR,
-    FLOOR,
-    HEAL_MARGIN,
-    IN_A_ROW,
-    LONGEST_SECONDS,
-    DefenceState,
-    configuration_of,
-    heal,
-    judge_cost,
-    trip,
-    watch,
-)
+from sluice.evaluation import defence as rules
+from sluice.evaluation.defence import DefenceState
 from sluice.evaluation.evaluator import GRACE_SECONDS
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
@@ -103,7 +92,7 @@ class SelfDefence:
         look = _Look(
             {(cast(DefenceName, row.name), row.profile): DefenceState.model_validate_json(row.state) for row in rows}
         )
-        place = Place(seen.decided_at, seen.run_id) if seen.writes else Place(now - LONGEST_SECONDS)
+        place = Place(seen.decided_at, seen.run_id) if seen.writes else Place(now - rules.LONGEST_SECONDS)
         runs, place = self._ledger.outcomes.page(place, now - self._grace_seconds, RUNS_AT_ONCE)
         for run in runs:
             self._read(run, look)
@@ -127,7 +116,7 @@ class SelfDefence:
         for name in _BY_RUNS:
             key = (name, run.profile)
             before = look.states.get(key, DefenceState())
-            state, change = watch(name, before, run, stale_seconds)
+            state, change = rules.watch(name, before, run, stale_seconds)
             if state.configuration is not None and state.configuration != before.configuration:
                 moment = run.decided_at.timestamp()
                 self._ledger.configurations.record(run.profile, state.configuration, moment)
@@ -146,7 +135,7 @@ class SelfDefence:
         )
 
     def _step(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> tuple[Step, str | None, str]:
-        windows = "; ".join(closed.why or "" for closed in state.closed[-IN_A_ROW:])
+        windows = "; ".join(closed.why or "" for closed in state.closed[-rules.IN_A_ROW :])
         if name == "latency":
             return "lower_plan", None, windows
         failed = {one for (_, of), other in look.states.items() if of == profile for one in other.failed}
@@ -159,27 +148,26 @@ class SelfDefence:
     def _heal(
         self, name: DefenceName, run: RunOutcome, before: DefenceState, state: DefenceState, look: _Look
     ) -> DefenceState:
-        if before.configuration != configuration_of(run):
-            why, by = f"configuration {configuration_of(run)[:12]} took its place", "configuration"
+        if before.configuration != rules.configuration_of(run):
+            why, by = f"configuration {rules.configuration_of(run)[:12]} took its place", "configuration"
         else:
-            why, by = "; ".join(closed.why or "" for closed in state.closed[-IN_A_ROW:]), "data"
+            why, by = "; ".join(closed.why or "" for closed in state.closed[-rules.IN_A_ROW :]), "data"
         self._record_heal(name, run.profile, by, why, look)
-        return heal(state)
+        return rules.heal(state)
 
     def _watch_cost(self, look: _Look) -> None:
         """Step back to the corpus alone where a ceiling of the day is nearly used up."""
         key: Key = ("cost", WHOLE_INSTANCE)
         state = look.states.get(key, DefenceState())
-        verdict, why = judge_cost(self._used_of_day())
+        verdict, why = rules.judge_cost(self._used_of_day())
         today = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
         if state.tripped is None and verdict == "bad" and state.lifted_day != today:
-            lifted_by = (
-                f"the next UTC day, a higher ceiling (below {FAR:.0%} of it), or `sluice gate defences cost --lift`"
-            )
+            ceiling = f"a higher ceiling (below {rules.FAR:.0%} of it)"
+            lifted_by = f"the next UTC day, {ceiling}, or `sluice gate defences cost --lift`"
             state = self._record_trip("cost", WHOLE_INSTANCE, state, "retrieve_only", why, lifted_by, look)
         elif state.tripped is not None and verdict in ("good", "void"):
             self._record_heal("cost", WHOLE_INSTANCE, "data", why, look)
-            state = heal(state)
+            state = rules.heal(state)
         look.put(key, state)
 
     def _used_of_day(self) -> dict[str, float]:
@@ -202,7 +190,7 @@ class SelfDefence:
         defence = Defence(name=name, step=step, profile=profile, since=since, why=why, lifted_by=lifted_by)
         tripped = DefenceTripped(defence=defence, configuration=state.configuration, falls_back_to=falls_back_to)
         look.changes.append(ControlChange((tripped,), "defence_trip", f"defence:{name}:{profile}", note=why))
-        return trip(state, defence, falls_back_to)
+        return rules.trip(state, defence, falls_back_to)
 
     def _record_heal(self, name: DefenceName, profile: str, by: str, why: str, look: _Look) -> None:
         healed = DefenceHealed.model_validate({"name": name, "profile": profile, "by": by, "why": why})
@@ -214,7 +202,7 @@ class SelfDefence:
 
 
 _HEALED_BY: dict[DefenceName, str] = {
-    "satisfaction": f"two windows of the trickle that are surely above {FLOOR + HEAL_MARGIN:.2f}",
+    "satisfaction": f"two windows of the trickle that are surely above {rules.FLOOR + rules.HEAL_MARGIN:.2f}",
     "freshness": "two windows of the trickle in which crawling gains freshness",
     "latency": "two windows of the trickle whose p95 is within the threshold",
 }
