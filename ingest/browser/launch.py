@@ -15,8 +15,10 @@ import pwd
 import shlex
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -122,45 +124,10 @@ def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequenc
     return launcher
 
 
-_NO_UNPROXIED_UDP = (
-    # WebRTC speaks UDP, past any proxy. Browsers read the first name, the bare shell and old ones the second.
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--disable-quic",
-)
-NO_ERRANDS_OF_ITS_OWN = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-domain-reliability",
-    "--disable-sync",
-    "--no-pings",
-    "--no-first-run",
-)
-_NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {proxy}"
-"""Names are the proxy's business: the browser itself may resolve nothing but the way to it."""
-_NO_WINDOWS = ("--block-new-web-contents", "--deny-permission-prompts", "--disable-notifications")
-_NO_HARDWARE = (
-    "--disable-3d-apis",  # WebGL and WebGPU: drivers and shader compilers are known to be attacked
-    "--disable-speech-api",
-    "--disable-blink-features=DirectSockets,WebUSB,WebHID,Serial,WebBluetooth",
-    # Pages that are loaded ahead of a visit are visits that robots.txt was not asked about.
-    "--disable-features=Prerender2,SpeculationRulesPrefetchFuture,NavigationPredictor",
-)
-_NO_PAGES_OF_ITS_OWN = (
-    # The address bar's suggestions are web pages, two for each window, in privileged processes of their own; a process
-    # kept ready for a next page waits in vain where each page's processes end with it.
-    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup,PreloadTopChromeWebUI,"
-    "SpareRendererForSitePerProcess"
-)
-
-WEAKENING_DEFAULTS = (
-    # A test tool wants these, a browser of unknown pages does not: Playwright is told to leave them out.
-    "--disable-popup-blocking",  # a page would open windows faster than we close them
-    "--disable-ipc-flooding-protection",  # it would navigate, print and push history without end
-    "--disable-hang-monitor",
-    "--enable-unsafe-swiftshader",  # 3D graphics drawn by the processor, in a library that is known to be attacked
-    "--unsafely-disable-devtools-self-xss-warnings",
-)
+@cache
+def switches(kind: str) -> tuple[str, ...]:
+    """Those of one table of `switches.toml`: `guards`, `lean` or `weakening`."""
+    return tuple(tomllib.loads(Path(__file__).with_name("switches.toml").read_text("utf-8"))[kind])
 
 
 class Guards:
@@ -174,17 +141,11 @@ class Guards:
 
     def switches(self, *, proxy: str, script_memory_bytes: int) -> tuple[str, ...]:
         """The browser's switches. `proxy` is the only address, or pattern of addresses, that it may look up."""
-        return (
-            *_NO_UNPROXIED_UDP,
-            *NO_ERRANDS_OF_ITS_OWN,
-            _NO_NAMES.format(proxy=proxy),
-            *_NO_WINDOWS,
-            *_NO_HARDWARE,
-            *lean_switches(script_memory_bytes),
-        )
+        guards = (switch.replace("{proxy}", proxy) for switch in switches("guards"))
+        return (*guards, *lean_switches(script_memory_bytes))
 
 
 def lean_switches(script_memory_bytes: int) -> tuple[str, ...]:
     """The switches that save processes and memory, and guard nothing."""
-    megabytes = max(64, script_memory_bytes // 1_048_576)
-    return (_NO_PAGES_OF_ITS_OWN, f"--js-flags=--max-old-space-size={megabytes}")
+    megabytes = str(max(64, script_memory_bytes // 1_048_576))
+    return tuple(switch.replace("{megabytes}", megabytes) for switch in switches("lean"))

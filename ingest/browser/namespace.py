@@ -107,7 +107,8 @@ def main(*arguments: str) -> int:
         _report(plan, isolation, None)
         _become(plan)
         _run(command)
-    _enter(plan, isolation)
+    if _enter(plan) != isolation:
+        raise OSError("namespaces that could be entered a moment ago cannot be entered now")
     return _as_parent(plan, lambda: _as_init(plan, isolation, command))
 
 
@@ -117,7 +118,7 @@ def find_isolation(plan: Plan) -> Isolation:
     child = os.fork()
     if child == 0:
         with open(writing, "w") as pipe:
-            json.dump(asdict(_try(plan)), pipe)
+            json.dump(asdict(_enter(plan)), pipe)
         os._exit(0)
     os.close(writing)
     with open(reading) as pipe:
@@ -126,7 +127,8 @@ def find_isolation(plan: Plan) -> Isolation:
     return Isolation.read(found)
 
 
-def _try(plan: Plan) -> Isolation:
+def _enter(plan: Plan) -> Isolation:
+    """Enter all that can be had."""
     missing: list[str] = []
 
     def works(name: str, step: Callable[[], None]) -> bool:
@@ -140,27 +142,12 @@ def _try(plan: Plan) -> Isolation:
     if not _is_root() and not works("user namespace", own_users):
         return Isolation(network=False, processes=False, mounts=False, missing=tuple(missing))
     network = plan.network and works("network namespace", _own_network)
-    if network:
+    if network:  # without a cable pages believe the machine is not connected, and no more
         works("network cable", _connect_cable)
     processes = works("process namespace", lambda: unshare(PROCESSES))
     mounts = works("mount namespace", lambda: unshare(MOUNTS))
     works("message namespace", lambda: unshare(MESSAGES))
     return Isolation(network, processes, mounts, tuple(missing))
-
-
-def _enter(plan: Plan, isolation: Isolation) -> None:
-    if not _is_root():
-        own_users()
-    if isolation.network:
-        _own_network()
-        with suppress(OSError):  # without a cable pages believe the machine is not connected, and no more
-            _connect_cable()
-    with suppress(OSError):
-        unshare(MESSAGES)
-    if isolation.mounts:
-        unshare(MOUNTS)
-    if isolation.processes:
-        unshare(PROCESSES)
 
 
 def _own_network() -> None:

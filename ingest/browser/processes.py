@@ -30,14 +30,11 @@ END_SECONDS = 5.0
 
 def family(pid: int) -> list[int]:
     """`pid`, every process that descends from it, and those that left it but still work on its profile."""
-    everyone = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    children: dict[int, list[int]] = {}
-    for process in everyone:
-        children.setdefault(_parent(process), []).append(process)
-    found = _descendants(pid, children)
+    found = descendants(pid)
     profile = _profile(found)
     # Crash handlers detach themselves from their browser; their crash database gives them away.
-    return found + [other for other in everyone if profile and other not in found and profile in command_line(other)]
+    others = {int(name) for name in os.listdir("/proc") if name.isdigit()}.difference(found) if profile else ()
+    return found + [other for other in others if profile in command_line(other)]
 
 
 def descendants(pid: int) -> list[int]:
@@ -45,13 +42,6 @@ def descendants(pid: int) -> list[int]:
     found = [pid]
     for member in found:  # grows while it is walked
         found.extend(_children(member))
-    return found
-
-
-def _descendants(pid: int, children: dict[int, list[int]]) -> list[int]:
-    found = [pid]
-    for member in found:  # grows while it is walked
-        found.extend(children.get(member, []))
     return found
 
 
@@ -63,10 +53,6 @@ def _children(pid: int) -> list[int]:
             with suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
                 found.extend(map(int, file.read().split()))
     return found
-
-
-def _parent(pid: int) -> int:
-    return int(status(pid).get("PPid", 0))
 
 
 def _profile(pids: list[int]) -> str:

@@ -14,14 +14,13 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import cast
 
 from sluice.contracts.errors import Overloaded
 from sluice.ingest.url import ProxyAddress
 
 DIAL_SECONDS = 10.0
 """How long the proxy may take to accept; it listens on this machine."""
-MAX_FIRST_LINE_BYTES = 65_536
+MAX_FIRST_LINE_BYTES = READ_BYTES = 65_536
 LAST_ADDRESS = 254
 """Of 127.0.0.0/24: pages that one browser can tell apart at a time."""
 
@@ -35,12 +34,12 @@ class EgressGrant:
         self._pages: dict[str, ProxyAddress | None] = {}
         self._server: asyncio.Server | None = None
         self._last = 1
-        self._tunnels: set[_FromBrowser] = set()
+        self._carried: dict[asyncio.Task[None] | None, str] = {}
+        """The address that each connection came by, by the task that carries it."""
 
     async def start(self) -> None:
         """Take connections."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _FromBrowser(self._pages, self._tunnels), sock=self._listener)
+        self._server = await asyncio.start_server(self._carry, sock=self._listener, limit=MAX_FIRST_LINE_BYTES)
 
     def reserve(self) -> str:
         """An address that no other tab gets until `release`. It leads nowhere yet.
@@ -76,16 +75,43 @@ class EgressGrant:
             yield
         finally:
             self._pages[address] = None
-            for tunnel in [tunnel for tunnel in self._tunnels if tunnel.address == address]:
-                tunnel.break_off()
+            self._cut(address)
 
     async def stop(self) -> None:
         """Close the listener and every connection."""
         if self._server is not None:
             self._server.close()
-        for tunnel in list(self._tunnels):
-            tunnel.break_off()
+        for address in set(self._carried.values()):
+            self._cut(address)
         self._listener.close()
+
+    def _cut(self, address: str) -> None:
+        for task, came_by in self._carried.items():
+            if came_by == address and task is not None:
+                task.cancel()
+
+    async def _carry(self, from_browser: asyncio.StreamReader, to_browser: asyncio.StreamWriter) -> None:
+        """Carry one connection of the browser's, with the credentials of the page whose address it came by."""
+        address = to_browser.get_extra_info("sockname")[0]
+        self._carried[asyncio.current_task()] = address
+        ends = [to_browser]
+        try:
+            if self._pages.get(address) is not None and (line := await from_browser.readuntil(b"\r\n")):
+                proxy = self._pages[address]
+                if proxy is None:  # the page has ended
+                    return
+                async with asyncio.timeout(DIAL_SECONDS):
+                    from_proxy, to_proxy = await asyncio.open_connection(proxy.host, proxy.port)
+                ends.append(to_proxy)
+                ours = "".join(f"{name}: {value}\r\n" for name, value in proxy.headers.items())
+                to_proxy.write(line + ours.encode())
+                await asyncio.gather(_pass_on(from_browser, to_proxy), _pass_on(from_proxy, to_browser))
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return  # one end broke off, or the proxy does not accept
+        finally:
+            del self._carried[asyncio.current_task()]
+            for end in ends:
+                end.transport.abort()
 
     def _free_address(self) -> str:
         for _ in range(LAST_ADDRESS):
@@ -96,95 +122,10 @@ class EgressGrant:
         raise Overloaded("every address of the browser's relay is in use")
 
 
-class _End(asyncio.Protocol):
-    """One end of a connection; what arrives goes to the other end, no faster than that takes it."""
-
-    transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self.other: _End | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        if self.other is not None:
-            self.other.transport.write(data)
-
-    def eof_received(self) -> bool:
-        if self.other is not None:
-            with suppress(OSError, RuntimeError):  # it closed meanwhile
-                self.other.transport.write_eof()
-        return True  # the other direction goes on
-
-    def pause_writing(self) -> None:
-        if self.other is not None:
-            self.other.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        if self.other is not None:
-            self.other.transport.resume_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.other is not None:
-            self.other.transport.close()
-
-
-class _FromBrowser(_End):
-    """The browser's end: knows by its address whose it is, and presents that page's credentials."""
-
-    def __init__(self, pages: dict[str, ProxyAddress | None], tunnels: set[_FromBrowser]) -> None:
-        super().__init__()
-        self.address = ""
-        self._pages = pages
-        self._tunnels = tunnels
-        self._first = b""
-        self._dialling: asyncio.Task[None] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self.address = transport.get_extra_info("sockname")[0]
-        self._tunnels.add(self)
-        if self._pages.get(self.address) is None:
-            self.break_off()
-
-    def data_received(self, data: bytes) -> None:
-        if self.other is not None:
-            super().data_received(data)
-            return
-        self._first += data
-        if self._dialling is None and b"\r\n" in self._first:
-            self.transport.pause_reading()
-            self._dialling = asyncio.ensure_future(self._dial())
-        elif len(self._first) > MAX_FIRST_LINE_BYTES:
-            self.break_off()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._tunnels.discard(self)
-        if self._dialling is not None:
-            self._dialling.cancel()
-        super().connection_lost(exc)
-
-    def break_off(self) -> None:
-        """Close both ends, whatever is under way."""
-        self.transport.abort()
-        if self.other is not None:
-            self.other.transport.abort()
-
-    async def _dial(self) -> None:
-        proxy = self._pages.get(self.address)
-        if proxy is None:  # the page has ended
-            self.break_off()
-            return
-        try:
-            async with asyncio.timeout(DIAL_SECONDS):
-                _, other = await asyncio.get_running_loop().create_connection(_End, proxy.host, proxy.port)
-        except OSError:  # a time limit is one as well
-            self.break_off()
-            return
-        other.other, self.other = self, other
-        line, _, rest = self._first.partition(b"\r\n")
-        ours = "".join(f"{name}: {value}\r\n" for name, value in proxy.headers.items())
-        other.transport.write(line + b"\r\n" + ours.encode() + rest)
-        self._first = b""
-        self.transport.resume_reading()
+async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    """Send on what comes, no faster than the other end takes it; at its end the other direction goes on."""
+    while content := await source.read(READ_BYTES):
+        sink.write(content)
+        await sink.drain()
+    with suppress(OSError, RuntimeError):  # it closed meanwhile
+        sink.write_eof()

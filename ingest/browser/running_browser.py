@@ -16,7 +16,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright
 
 from sluice.contracts.errors import PolicyRefused, Unavailable
-from sluice.ingest.browser.launch import WEAKENING_DEFAULTS, Guards, Launcher, find_chromium, write_launcher
+from sluice.ingest.browser.launch import Guards, Launcher, find_chromium, switches, write_launcher
 from sluice.ingest.browser.namespace import Isolation
 from sluice.ingest.browser.processes import (
     REPORT_URL,
@@ -229,7 +229,7 @@ async def _start(
         chromium_sandbox=True,
         headless=True,
         args=list(guards.switches(proxy=proxy, script_memory_bytes=settings.browser_memory_bytes)),
-        ignore_default_args=list(WEAKENING_DEFAULTS),
+        ignore_default_args=list(switches("weakening")),
         proxy={"server": NO_PROXY_LISTENS},
         env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
         timeout=LAUNCH_SECONDS * 1_000,

@@ -6,7 +6,7 @@ its attributes) goes by its own name. Small neighbours share a passage, large sy
 the statements, members and arguments that the grammar sees. What does not parse is split by lines, and so is what lies
 beyond the part of the file that is parsed.
 
-The tables of node types say which nodes of a grammar define a symbol. Decorators, attributes and the comment right
+`symbols.toml` says which nodes of a grammar define a symbol. Decorators, attributes and the comment right
 above a definition belong to it.
 """
 
@@ -18,12 +18,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.ingest.chunk.passage import Breadcrumbs, Passage
 from sluice.ingest.chunk.prose import cut_text, joined
 from sluice.ingest.embed.tokens import TokenSpans
 from sluice.text.grammar import has_grammar, parse
+from sluice.text.pattern_file import PatternFile
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -162,36 +164,7 @@ def _symbol_path(block: _Block) -> str | None:
     return ", ".join(dict.fromkeys(owner.path for owner in sorted(named or owners, key=lambda o: o.first))) or None
 
 
-_CONTAINERS = frozenset(
-    [
-        *("class_definition", "class_declaration", "abstract_class_declaration", "class", "class_specifier"),
-        *("interface_declaration", "enum_declaration", "record_declaration", "annotation_type_declaration"),
-        *("impl_item", "trait_item", "mod_item", "namespace_definition", "internal_module", "module"),
-        *("struct_specifier", "union_specifier"),
-    ]
-)
-_DEFINITIONS = _CONTAINERS | frozenset(
-    [
-        *("function_definition", "function_declaration", "generator_function_declaration", "method_definition"),
-        *("method_declaration", "constructor_declaration", "compact_constructor_declaration", "function_item"),
-        *("function_signature_item", "struct_item", "enum_item", "union_item", "macro_definition", "type_item"),
-        *("type_declaration", "type_definition", "type_alias_declaration", "enum_specifier", "function_signature"),
-    ]
-)
-_WRAPPERS = frozenset(
-    ["decorated_definition", "export_statement", "ambient_declaration", "template_declaration", "expression_statement"]
-)
-_VALUES = frozenset(["lexical_declaration", "variable_declaration", "field_definition", "public_field_definition"])
-_FUNCTION_VALUES = frozenset(
-    ["arrow_function", "function_expression", "function", "generator_function", "class", "class_expression"]
-)
-_TRANSPARENT = frozenset(
-    [
-        *("preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification", "declaration_list"),
-        *("class_body", "enum_body_declarations", "ERROR"),
-    ]
-)
-_ATTACHED = frozenset(["comment", "line_comment", "block_comment", "attribute_item", "decorator"])
+_TYPES = PatternFile(Path(__file__).with_name("symbols.toml"))
 _NAMES = ("name", "property", "type", "declarator", "left")
 _TYPE_ARGUMENTS = re.compile(r"<[^<>]*>")
 _DEEPEST_NESTING = 12
@@ -217,7 +190,7 @@ def _walk(node: Node, prefix: str, depth: int) -> Iterator[Symbol]:
     row_before = -1
     for child in node.named_children:
         first, last = child.start_point.row, _last_row(child)
-        if child.type in _ATTACHED:
+        if child.type in _TYPES.words("attached"):
             if first > row_before:
                 attached = first if attached is None or first > row_before + 1 else attached
                 row_before = last
@@ -228,11 +201,11 @@ def _walk(node: Node, prefix: str, depth: int) -> Iterator[Symbol]:
         name = _name(defined) if defined is not None else ""
         if defined is not None and name:
             path = f"{prefix}.{name}" if prefix else name
-            holds = defined.type in _CONTAINERS and depth < _DEEPEST_NESTING
+            holds = defined.type in _TYPES.words("containers") and depth < _DEEPEST_NESTING
             yield Symbol(begins, last, path, holds)
             if holds:
                 yield from _walk(defined.child_by_field_name("body") or defined, path, depth + 1)
-        elif child.type in _TRANSPARENT and depth < _DEEPEST_NESTING:
+        elif child.type in _TYPES.words("transparent") and depth < _DEEPEST_NESTING:
             yield from _walk(child, prefix, depth + 1)
 
 
@@ -244,16 +217,18 @@ def _last_row(node: Node) -> int:
 def _defined(node: Node) -> Node | None:
     """The defining node in `node`, out of its decorators, exports and assignments."""
     for _ in range(4):
-        if node.type in _DEFINITIONS:
+        if node.type in _TYPES.words("definitions") or node.type in _TYPES.words("containers"):
             return node
-        if node.type in _WRAPPERS:
-            inner = next((child for child in reversed(node.named_children) if child.type not in _ATTACHED), None)
+        if node.type in _TYPES.words("wrappers"):
+            inner = next(
+                (child for child in reversed(node.named_children) if child.type not in _TYPES.words("attached")), None
+            )
             if inner is None:
                 return None
             if inner.type == "assignment_expression":
                 return inner if _is_function(inner.child_by_field_name("right")) else None
             node = inner
-        elif node.type in _VALUES:
+        elif node.type in _TYPES.words("values"):
             holder = node if "field" in node.type else next(iter(node.named_children), None)
             return holder if holder is not None and _is_function(holder.child_by_field_name("value")) else None
         else:
@@ -262,7 +237,7 @@ def _defined(node: Node) -> Node | None:
 
 
 def _is_function(node: Node | None) -> bool:
-    return node is not None and node.type in _FUNCTION_VALUES
+    return node is not None and node.type in _TYPES.words("function_values")
 
 
 def _name(node: Node) -> str:

@@ -18,29 +18,23 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sluice.contracts.known_pages import PageLink
 from sluice.ingest.crawl.sitemap import SitemapUrl
 from sluice.ingest.url import host_of, site_of
+from sluice.text.pattern_file import PatternFile
 
 MOST_PER_OTHER_HOST = 3
 """Links to one host of another site that are followed from one page."""
 USUAL_PRIORITY = 0.5
 """Of a page whose sitemap names none, and of one in no sitemap (sitemaps.org, protocol)."""
 
+_TRAPS = PatternFile(Path(__file__).with_name("traps.toml"))
 _WORD = re.compile(r"\w+")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 """Scripts that put no spaces between words: pairs of characters stand for words there."""
-_EMPTY_WORDS = frozenset(
-    {
-        *("the", "and", "for", "with", "from", "that", "this", "what", "when", "where", "which", "who", "why", "how"),
-        *("are", "was", "were", "can", "could", "does", "did", "has", "have", "into", "not", "you", "your", "is", "to"),
-        *("of", "in", "on", "it", "do", "an", "as", "at", "be", "by", "or", "html", "htm", "php", "index"),
-        *("der", "die", "das", "und", "wie", "ist", "les", "des", "une", "est", "que", "los", "las", "del", "para"),
-    }
-)
-"""Words that stand in most questions, and parts of addresses that say nothing."""
 _SHORTEST_WORD = 2
 
 
@@ -115,7 +109,7 @@ def _words(text: str) -> frozenset[str]:
     for word in _WORD.findall(text.casefold().replace("_", " ")):
         if _SPACELESS.search(word):
             found.update(word[at : at + 2] for at in range(len(word) - 1))
-        elif len(word) >= _SHORTEST_WORD and word not in _EMPTY_WORDS:
+        elif len(word) >= _SHORTEST_WORD and word not in _TRAPS.words("empty_words"):
             found.add(_singular(word))
     return frozenset(found)
 
@@ -143,53 +137,9 @@ MAX_IN_A_CHAIN = 2
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2100
 """Calendars beyond these are only turned by machines."""
 
-_SESSION_SEGMENT = re.compile(
-    r"\((?:[A-Z]\([^()]*\))*S\([a-z0-9]{24}\)(?:[A-Z]\([^()]*\))*\)"  # ASP.NET without cookies
-    r"|.*;(?:sid|sess|session|sessionid)=.+"
-    r"|(?:s|sid|sess|session)[=_-][0-9a-f]{24,}",
-    re.IGNORECASE,
-)
-_SESSION_NAME = re.compile(
-    r"(?:php|asp|j|cf|os|zen)?s(?:ess(?:ion)?)?_?(?:id|key|token|hash)?|visitor_?id", re.IGNORECASE
-)
-_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[0-9A-Za-z_-]{24,}|[0-9a-fA-F]{24,}")
-_SORTING = re.compile(
-    r"(?:sort|order)(?:_?by|_?order|_?dir(?:ection)?|_?key|ing)?|dir(?:ection)?|product_list_(?:order|dir)"
-)
-_LISTING = re.compile(r"C=[NMSD](?:[;&]O=[AD])?")
-"""The columns of Apache's folder listings."""
-_FACET = re.compile(r"(?:filters?|facets?|refine(?:ment)?|fq|f|attr(?:ibutes?)?|pf)(?:[\[_.:-].*)?|.+\[\d*\]")
-_FACET_NAMES = frozenset(
-    {
-        *("colour", "color", "size", "brand", "price", "price_min", "price_max", "min_price", "max_price", "material"),
-        *("rating", "condition", "style", "pattern", "availability", "in_stock", "on_sale", "manufacturer", "gender"),
-    }
-)
-_CALENDAR_WORD = re.compile(
-    r"(?:^|[/_.-])(?:calendar|calendars|kalender|calendrier|calendario|cal|events?|agenda|schedule|veranstaltungen"
-    r"|termine|booking|availability)(?:$|[/_.-])",
-    re.IGNORECASE,
-)
-_DATE_NAME = re.compile(r"(?:.*[_-])?(?:date|day|week|month|year|yr|mon|datum|tag|monat|jahr|mois|annee)")
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?!\d)")
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)"
-)
-_MONTHS = re.compile(rf"\b{_MONTH}\b", re.IGNORECASE)
-_DATE_IN_PATH = re.compile(
-    rf"(?<!\d)(\d{{4}})[/_-](?:0?[1-9]|1[0-2]|{_MONTH})(?:[/_-][0-3]?\d)?(?![\da-z])"
-    r"|(?<!\d)((?:19|20)\d\d)(?:0[1-9]|1[0-2])[0-3]\d(?!\d)",
-    re.IGNORECASE,
-)
 _SEPARATORS = re.compile(r"([/?&=;])")
 _DIGITS = re.compile(r"\d+")
-_RETURN_NAMES = frozenset(
-    {
-        *("return", "returnto", "return_to", "returnurl", "return_url", "redirect", "redirect_to", "redirect_uri"),
-        *("next", "continue", "destination", "back", "backurl", "back_url", "referer", "referrer", "goto"),
-    }
-)
 
 
 def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
@@ -207,7 +157,9 @@ def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
         return "depth"
     if _repeats(segments):
         return "repetition"
-    if any(_SESSION_SEGMENT.fullmatch(segment) for segment in segments) or any(_is_session(*pair) for pair in pairs):
+    if any(_TRAPS["session_segment"].fullmatch(segment) for segment in segments) or any(
+        _is_session(*pair) for pair in pairs
+    ):
         return "session"
     if _is_explosion(pairs):
         return "parameters"
@@ -242,7 +194,7 @@ def _cycles(segments: list[str], length: int) -> bool:
 
 
 def _is_session(name: str, value: str) -> bool:
-    return _RANDOM.fullmatch(value) is not None and _SESSION_NAME.fullmatch(name) is not None
+    return _TRAPS["random"].fullmatch(value) is not None and _TRAPS["session_name"].fullmatch(name) is not None
 
 
 def _is_explosion(pairs: list[tuple[str, str]]) -> bool:
@@ -251,19 +203,19 @@ def _is_explosion(pairs: list[tuple[str, str]]) -> bool:
     names = Counter(name for name, _ in pairs)
     if names and max(names.values()) > MAX_SAME_PARAMETER:
         return True
-    return any(name in _RETURN_NAMES and _leads_back(value) for name, value in pairs)
+    return any(name in _TRAPS.words("return_names") and _leads_back(value) for name, value in pairs)
 
 
 def _leads_back(value: str) -> bool:
     """Whether an address to return to holds one to return to: log-in pages that link to themselves grow so."""
-    return any(name in _RETURN_NAMES for name, _ in _pairs(urlsplit(value).query))
+    return any(name in _TRAPS.words("return_names") for name, _ in _pairs(urlsplit(value).query))
 
 
 def _is_permutation(query: str, pairs: list[tuple[str, str]], path: str, came_by: tuple[str, ...]) -> bool:
-    if _LISTING.fullmatch(query):
+    if _TRAPS["listing"].fullmatch(query):
         return True
-    sortings = sum(1 for name, _ in pairs if _SORTING.fullmatch(name))
-    facets = sum(1 for name, _ in pairs if name in _FACET_NAMES or _FACET.fullmatch(name))
+    sortings = sum(1 for name, _ in pairs if _TRAPS["sorting"].fullmatch(name))
+    facets = sum(1 for name, _ in pairs if name in _TRAPS.words("facet_names") or _TRAPS["facet"].fullmatch(name))
     if facets > MAX_FACETS:
         return True
     led_here = bool(came_by) and urlsplit(came_by[-1]).path == path
@@ -272,10 +224,10 @@ def _is_permutation(query: str, pairs: list[tuple[str, str]], path: str, came_by
 
 def _is_calendar(url: str, path: str, pairs: list[tuple[str, str]], came_by: tuple[str, ...]) -> bool:
     """Whether it is a date's page of something that has one for each, and is beyond all dates or led to by another."""
-    dates = [value for name, value in pairs if _DATE_NAME.fullmatch(name) and _DIGITS.search(value)]
+    dates = [value for name, value in pairs if _TRAPS["date_name"].fullmatch(name) and _DIGITS.search(value)]
     years = [year for value in dates for year in _YEAR.findall(value)]
-    if _CALENDAR_WORD.search(path):
-        in_path = [date[1] or date[2] for date in _DATE_IN_PATH.finditer(path)]
+    if _TRAPS["calendar_word"].search(path):
+        in_path = [date[1] or date[2] for date in _TRAPS["date_in_path"].finditer(path)]
         years += in_path
         dates += in_path
     if not dates:
@@ -297,9 +249,9 @@ def _is_chain(url: str, came_by: tuple[str, ...]) -> bool:
 
 def _without_random(url: str) -> str:
     """An address with its random parts taken out: those between slashes, and values of a query."""
-    return "".join("*" if _RANDOM.fullmatch(part) else part for part in _SEPARATORS.split(url))
+    return "".join("*" if _TRAPS["random"].fullmatch(part) else part for part in _SEPARATORS.split(url))
 
 
 def _shape(url: str) -> str:
     """An address with numbers and months taken out: what the pages of a calendar have in common."""
-    return _DIGITS.sub("0", _MONTHS.sub("0", url))
+    return _DIGITS.sub("0", _TRAPS["months"].sub("0", url))

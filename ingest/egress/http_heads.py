@@ -29,19 +29,11 @@ _FIELD = re.compile(r"([^:]+):[ \t]*([^\r\n]*)\r\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+) HTTP/1\.[01]")
 _STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5]\d\d)(?: .*)?")
 _HOP_BY_HOP = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "upgrade",
-    }
+    [
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+        *("te", "trailer", "upgrade"),
+    ]
 )
-
-
 MALFORMED_RESPONSE = "malformed_response"
 """How the answer is marked that stands for a site's malformed one; `ingest.http.fetch` names the refusal so."""
 

@@ -19,10 +19,11 @@ import re
 import socket
 import struct
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from functools import cache, lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -267,47 +268,20 @@ _TEREDO = IPv6Network("2001::/32")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 
-_SPECIAL_IPV4 = tuple(
-    IPv4Network(network)
-    for network in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",  # carrier-grade NAT
-        "127.0.0.0/8",
-        "168.63.129.16/32",  # Azure's platform: public by number, but answers from inside the host
-        "169.254.0.0/16",  # link-local; cloud metadata
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.31.196.0/24",
-        "192.52.193.0/24",
-        "192.88.99.0/24",  # 6to4 relays
-        "192.168.0.0/16",
-        "192.175.48.0/24",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/4",
-        "240.0.0.0/4",
-    )
-)
-_SPECIAL_IPV6 = tuple(
-    IPv6Network(network)
-    for network in (
-        "2001::/23",  # protocol assignments, Teredo and ORCHID among them
-        "2001:db8::/32",
-        "2002::/16",  # 6to4 is retired; its relays are anybody's
-        "3fff::/20",
-    )
-)
+
+@cache
+def _special(kind: str) -> tuple[Network, ...]:
+    """The networks of `special_networks.toml` of one kind, `ipv4` or `ipv6`."""
+    tables = tomllib.loads(Path(__file__).with_name("special_networks.toml").read_text("utf-8"))
+    return tuple(map(ip_network, tables[kind]))
 
 
 def _is_global_ipv4(address: IPv4Address) -> bool:
-    return address.is_global and not any(address in network for network in _SPECIAL_IPV4)
+    return address.is_global and not any(address in network for network in _special("ipv4"))
 
 
 def _is_global_ipv6(address: IPv6Address) -> bool:
-    return address in _GLOBAL_UNICAST and address.is_global and not any(address in network for network in _SPECIAL_IPV6)
+    return address in _GLOBAL_UNICAST and address.is_global and not any(address in one for one in _special("ipv6"))
 
 
 def _embedded_ipv4(address: IPv6Address, nat64: tuple[IPv6Network, ...]) -> Iterator[IPv4Address]:

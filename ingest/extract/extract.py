@@ -94,10 +94,7 @@ def _read(text: str, kind: str, url: str | None) -> Extracted:
 
 
 def _require_text(kind: str) -> None:
-    textual = (
-        kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (media_types.JSON, media_types.XML)
-    )
-    if not textual and media_types.code_language(kind) is None:
+    if not media_types.is_textual(kind):
         raise InvalidInput("media_type", f"{kind or 'nothing'} cannot be read", f"supported: {media_types.SUPPORTED}")
 
 

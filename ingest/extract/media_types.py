@@ -1,13 +1,16 @@
 """Media types: what a body is, judged by its name and its first bytes, and which of them can be read.
 
 A name is trusted before a generic type (servers send source code as `text/plain`), and bytes before
-both where they carry a signature (a PDF sent as HTML is a PDF).
+both where they carry a signature (a PDF sent as HTML is a PDF). What names and types mean stands in `media_types.toml`.
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 HTML = "text/html"
@@ -16,81 +19,10 @@ PLAIN = "text/plain"
 PDF = "application/pdf"
 JSON = "application/json"
 XML = "application/xml"
+LINES_OF_JSON = "application/x-ndjson"
 BINARY = "application/octet-stream"
 
 SUPPORTED = "HTML, XHTML, Markdown, plain text, PDF, JSON, XML, RSS, Atom and source code"
-
-_DOCUMENT_EXTENSIONS = {
-    ".html": HTML,
-    ".htm": HTML,
-    ".xhtml": HTML,
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
-    ".mdx": MARKDOWN,
-    ".txt": PLAIN,
-    ".text": PLAIN,
-    ".rst": PLAIN,
-    ".log": PLAIN,
-    ".csv": PLAIN,
-    ".tsv": PLAIN,
-    ".pdf": PDF,
-    ".json": JSON,
-    ".jsonl": PLAIN,
-    ".xml": XML,
-    ".rss": XML,
-    ".atom": XML,
-}
-
-_CODE_EXTENSIONS = {
-    **dict.fromkeys((".py", ".pyi", ".pyw"), "python"),
-    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), "javascript"),
-    **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
-    ".tsx": "tsx",
-    ".go": "go",
-    ".rs": "rust",
-    ".java": "java",
-    **dict.fromkeys((".c", ".h"), "c"),
-    **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"), "cpp"),
-    ".cs": "csharp",
-    ".rb": "ruby",
-    ".php": "php",
-    ".kt": "kotlin",
-    ".swift": "swift",
-    ".scala": "scala",
-    ".lua": "lua",
-    ".r": "r",
-    ".pl": "perl",
-    **dict.fromkeys((".sh", ".bash", ".zsh"), "bash"),
-    ".sql": "sql",
-    **dict.fromkeys((".yaml", ".yml"), "yaml"),
-    ".toml": "toml",
-    **dict.fromkeys((".ini", ".cfg", ".conf"), "ini"),
-    ".css": "css",
-    ".proto": "protobuf",
-    ".tf": "hcl",
-}
-
-_CODE_NAMES = {"dockerfile": "dockerfile", "makefile": "makefile"}
-
-_CODE_MEDIA_TYPES = {
-    "text/javascript": "javascript",
-    "application/javascript": "javascript",
-    "application/x-javascript": "javascript",
-    "application/typescript": "typescript",
-    "text/typescript": "typescript",
-    "text/css": "css",
-    "text/x-c++": "cpp",
-    "text/x-c++src": "cpp",
-    "text/x-csrc": "c",
-    "text/x-script.python": "python",
-    "application/x-python": "python",
-    "application/x-python-code": "python",
-    "application/x-sh": "bash",
-    "application/sql": "sql",
-    "application/yaml": "yaml",
-    "application/x-yaml": "yaml",
-    "application/toml": "toml",
-}
 
 _SIGNATURES = (
     (b"%PDF-", PDF),
@@ -103,7 +35,18 @@ _SIGNATURES = (
 )
 
 
+_GENERIC = frozenset({"", PLAIN, BINARY, "text/x-source", "binary/octet-stream"})
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]+)", re.IGNORECASE)
+
+
+@cache
+def _known() -> Mapping[str, Mapping[str, str]]:
+    """The tables of `media_types.toml`, each from an extension, name or type to what it means."""
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return {
+        table: {name: meaning for meaning, names in rows.items() for name in names.split()}
+        for table, rows in tables.items()
+    }
 
 
 def bare(media_type: str | None) -> str:
@@ -120,11 +63,17 @@ def charset_of(media_type: str | None) -> str | None:
 def code_language(media_type: str, path: str | None = None) -> str | None:
     """The programming language by media type, else by the name of the file; None for prose."""
     kind = bare(media_type)
-    if kind in _CODE_MEDIA_TYPES:
-        return _CODE_MEDIA_TYPES[kind]
-    if kind.startswith("text/x-") and kind[7:] in _LANGUAGES:
+    if kind in _known()["code_types"]:
+        return _known()["code_types"][kind]
+    if kind.startswith("text/x-") and kind[7:] in _known()["code"].values():
         return kind[7:]
     return _language_of_name(path) if kind in _GENERIC else None
+
+
+def is_textual(kind: str) -> bool:
+    """Whether the bare type `kind` can be read as text."""
+    is_text = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (JSON, XML, LINES_OF_JSON)
+    return is_text or code_language(kind) is not None
 
 
 def code_media_type(language: str) -> str:
@@ -140,7 +89,7 @@ def media_type_for(path: str, head: bytes = b"") -> str:
     language = _language_of_name(path)
     if language:
         return code_media_type(language)
-    return _DOCUMENT_EXTENSIONS.get(_name(path).suffix) or _sniff(head)
+    return _known()["documents"].get(_name(path).suffix) or _sniff(head)
 
 
 def settle(media_type: str | None, path: str | None, head: bytes) -> str:
@@ -158,7 +107,7 @@ def settle(media_type: str | None, path: str | None, head: bytes) -> str:
 
 
 def _is_named(path: str) -> bool:
-    return _language_of_name(path) is not None or _name(path).suffix in _DOCUMENT_EXTENSIONS
+    return _language_of_name(path) is not None or _name(path).suffix in _known()["documents"]
 
 
 def _name(path: str) -> PurePosixPath:
@@ -169,7 +118,7 @@ def _language_of_name(path: str | None) -> str | None:
     if not path:
         return None
     name = _name(path)
-    return _CODE_EXTENSIONS.get(name.suffix) or _CODE_NAMES.get(name.name)
+    return _known()["code"].get(name.suffix) or _known()["code"].get(name.name)
 
 
 def _signature(head: bytes) -> str | None:
@@ -187,7 +136,3 @@ def _sniff(head: bytes) -> str:
     if b"\x00" in start and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return BINARY
     return PLAIN
-
-
-_GENERIC = frozenset({"", PLAIN, BINARY, "text/x-source", "binary/octet-stream"})
-_LANGUAGES = frozenset(_CODE_EXTENSIONS.values()) | frozenset(_CODE_NAMES.values())

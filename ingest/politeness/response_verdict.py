@@ -6,33 +6,13 @@ import email.utils
 from datetime import datetime
 
 from sluice.contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
-from sluice.ingest.extract.media_types import SUPPORTED, settle
+from sluice.ingest.extract.media_types import PDF, SUPPORTED, is_textual, settle
 from sluice.ingest.http.fetch import Fetched
 
 DEFAULT_RETRY_SECONDS = 30.0
 """After 429 or 503 without a Retry-After."""
 MAX_RETRY_SECONDS = 3_600.0
 SNIFFED_BYTES = 2_048
-
-_READABLE_TYPES = frozenset(
-    {
-        "application/pdf",
-        "application/json",
-        "application/xml",
-        "application/javascript",
-        "application/x-javascript",
-        "application/ecmascript",
-        "application/typescript",
-        "application/x-python",
-        "application/x-python-code",
-        "application/x-sh",
-        "application/sql",
-        "application/yaml",
-        "application/x-yaml",
-        "application/toml",
-        "application/x-ndjson",
-    }
-)
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float:
@@ -73,7 +53,6 @@ def judge_media_type(answer: Fetched) -> str:
         PolicyRefused: rule `media_type`: nothing here can read it.
     """
     kind = settle(answer.media_type, answer.final_url, answer.body[:SNIFFED_BYTES])
-    readable = kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind in _READABLE_TYPES
-    if not readable or kind == "image/svg+xml":
+    if not (is_textual(kind) or kind == PDF) or kind == "image/svg+xml":
         raise PolicyRefused("media_type", f"{answer.final_url} is {kind}", f"a page that is {SUPPORTED}")
     return kind

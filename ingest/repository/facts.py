@@ -257,17 +257,8 @@ _READERS: dict[str, Callable[[str], Pairs]] = {
     "go.mod": _go_mod,
 }
 _LOCK_FILES = frozenset(
-    {
-        "poetry.lock",
-        "uv.lock",
-        "pipfile.lock",
-        "cargo.lock",
-        "package-lock.json",
-        "npm-shrinkwrap.json",
-        "yarn.lock",
-        "pnpm-lock.yaml",
-        "go.sum",
-        "composer.lock",
-        "gemfile.lock",
-    }
+    [
+        *("poetry.lock", "uv.lock", "pipfile.lock", "cargo.lock", "package-lock.json", "npm-shrinkwrap.json"),
+        *("yarn.lock", "pnpm-lock.yaml", "go.sum", "composer.lock", "gemfile.lock"),
+    ]
 )

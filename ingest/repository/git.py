@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import subprocess
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,21 +28,6 @@ MAX_FILES = 200_000
 _BLOCK_BYTES = 512
 """The unit of `ulimit -f` (POSIX)."""
 _SYMLINK, _SUBMODULE = "120000", "160000"
-_SETTINGS = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "core.pager": "cat",
-    "credential.helper": "",
-    "fetch.fsckObjects": "true",
-    "fetch.recurseSubmodules": "false",
-    "submodule.recurse": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "http.proxyAuthMethod": "basic",
-    "http.lowSpeedLimit": "1000",
-    "http.lowSpeedTime": "30",
-    "protocol.allow": "never",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,24 +157,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment(protocols: str, settings: Mapping[str, str]) -> dict[str, str]:
-    given = {**_SETTINGS, **settings}
-    for protocol in protocols.split(":"):
-        given[f"protocol.{protocol}.allow"] = "always"
+    fixed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    given = {**fixed["settings"], **settings, **{f"protocol.{one}.allow": "always" for one in protocols.split(":")}}
     numbered = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(given)}
     numbered |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(given.values())}
+    path, count = os.environ.get("PATH", os.defpath), str(len(given))
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": os.devnull,
-        "LC_ALL": "C",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_COUNT": str(len(given)),
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "true",
+        "PATH": path,
+        **fixed["environment"],
+        "GIT_CONFIG_COUNT": count,
         "GIT_ALLOW_PROTOCOL": protocols,
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
         **numbered,
     }
 

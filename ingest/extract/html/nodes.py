@@ -25,24 +25,11 @@ MOST_NODES = 400_000
 
 BLOCKS = frozenset(
     [
-        *(
-            "html",
-            "body",
-            "main",
-            "article",
-            "section",
-            "header",
-            "footer",
-            "nav",
-            "aside",
-            "div",
-            "p",
-            "pre",
-            "blockquote",
-        ),
-        *("ul", "ol", "li", "dl", "dt", "dd", "menu", "dir", "table", "caption", "thead", "tbody", "tfoot", "tr", "td"),
-        *("th", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "form", "fieldset", "legend", "figure", "figcaption"),
-        *("address", "details", "summary", "center", "hgroup", "search", "xmp", "listing", "plaintext", "noframes"),
+        *("html", "body", "main", "article", "section", "header", "footer", "nav", "aside", "div", "p", "pre"),
+        *("blockquote", "ul", "ol", "li", "dl", "dt", "dd", "menu", "dir", "table", "caption", "thead", "tbody"),
+        *("tfoot", "tr", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "form", "fieldset", "legend"),
+        *("figure", "figcaption", "address", "details", "summary", "center", "hgroup", "search", "xmp", "listing"),
+        *("plaintext", "noframes"),
     ]
 )
 """Elements that begin a line of their own (HTML, section 15.3)."""

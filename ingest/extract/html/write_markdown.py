@@ -17,15 +17,9 @@ from sluice.ingest.extract.html.markdown_lines import Lines, Table
 from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
 
 _EMPHASIS = {
-    "b": "**",
-    "strong": "**",
-    "em": "*",
-    "i": "*",
-    "cite": "*",
-    "dfn": "*",
-    "del": "~~",
-    "s": "~~",
-    "strike": "~~",
+    **dict.fromkeys(("b", "strong"), "**"),
+    **dict.fromkeys(("em", "i", "cite", "dfn"), "*"),
+    **dict.fromkeys(("del", "s", "strike"), "~~"),
 }
 _CODE = frozenset(("code", "kbd", "samp", "tt"))
 _LITERAL = frozenset(("pre", "xmp", "listing", "plaintext"))

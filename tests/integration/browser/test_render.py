@@ -28,8 +28,9 @@ from sluice.contracts.errors import (
     TimedOut,
     Unavailable,
 )
+from sluice.ingest.browser import launch
 from sluice.ingest.browser.browser import Browser, RenderLimits
-from sluice.ingest.browser.launch import WEAKENING_DEFAULTS, Guards, find_chromium
+from sluice.ingest.browser.launch import Guards, find_chromium
 from sluice.ingest.browser.processes import family, require_sandbox
 from sluice.ingest.browser.tabs import proxy_settings
 from sluice.ingest.egress.proxy import EgressProxy
@@ -160,7 +161,7 @@ def test_no_switch_weakens_the_browser_and_none_is_there_unjudged(world: World) 
     world.browser.assert_sandboxed()
     switches = _switches(chromium_under_test(world.browser))
     ours = {flag[2:].partition("=")[0] for flag in Guards().switches(proxy="", script_memory_bytes=0)}
-    weakening = {flag[2:] for flag in WEAKENING_DEFAULTS}
+    weakening = {flag[2:] for flag in launch.switches("weakening")}
     assert not {*weakening, "no-sandbox", "disable-web-security"}.intersection(switches)
     first = switches.index("disable-field-trial-config")  # before it stands what the distribution's launcher adds
     assert set(switches[first:]) - ours - KEPT == set()
@@ -235,10 +236,14 @@ def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
         capture_output=True,
     ).stdout
     trusted = f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"
-    monkeypatch.setattr("sluice.ingest.browser.launch.NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
+
+    class Trusting(Guards):
+        def switches(self, *, proxy: str, script_memory_bytes: int) -> tuple[str, ...]:
+            return (*super().switches(proxy=proxy, script_memory_bytes=script_memory_bytes), trusted)
+
     forged = b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 4\r\n\r\n<p>x"
     tls_site.call("/", lambda handler: handler.wfile.write(forged))
-    browser = Browser(CrawlSettings())
+    browser = Browser(CrawlSettings(), guards=Trusting())
     try:
         with EgressProxy(EgressSettings(allow=(tls_site.address,))) as proxy:
             page = browser.render(tls_site.url(), proxy_url=proxy.url, user_agent="T/1", limits=RenderLimits(40, 1_000))
