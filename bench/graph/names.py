@@ -24,8 +24,7 @@ from tree_sitter import Node
 
 from sluice.contracts.graph.model import GraphDocument
 from sluice.graph.extract.python.edges import python_edges
-from sluice.graph.extract.python.read import read
-from sluice.graph.extract.python.reader import Reader
+from sluice.graph.extract.python.read import Reader
 from sluice.graph.extract.python.scopes import Binding, Scope, ScopeKind, Value, text
 from sluice.text.grammar import parse
 
@@ -84,7 +83,7 @@ def ours(source: str) -> dict[_Place, tuple[str, str]]:
     if tree is None:
         return {}
     recorder = _Recorder(tree.root_node)
-    read(recorder)
+    recorder.read()
     found: dict[_Place, tuple[str, str]] = {}
     for place, (name, scope) in recorder.places.items():
         holder = scope.holder(name)

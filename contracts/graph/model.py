@@ -21,9 +21,6 @@ UNKNOWN = "?"
 RESULT, DECORATED = "<result>", "<decorated>"
 """Stand in a symbol's name for what a call of a function gives, and for what decorators put in its place."""
 
-ANY = "*"
-"""Ends a symbol's name of which only the beginning is known: `Visitor.visit_*`."""
-
 
 class NodeLabel(StrEnum):
     """What a node stands for."""

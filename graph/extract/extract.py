@@ -28,7 +28,7 @@ from sluice.text.grammar import has_grammar, parse
 if TYPE_CHECKING:
     from tree_sitter import Tree
 
-_RULES = 4
+_RULES = 5
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from sluice.contracts.graph.model import ANY, RESULT, UNKNOWN, Edge, EdgeType, NodeLabel
+from sluice.contracts.graph.model import RESULT, UNKNOWN, Edge, EdgeType, NodeLabel
 
 CLASS, METHOD, MODULE = "class", "method", "module"
 """Kinds of definitions; a module is its document as a whole."""
@@ -65,8 +65,8 @@ def is_unknown(key: str) -> bool:
 
 
 def is_made(key: str) -> bool:
-    """Whether the key is no name that a file writes: what a call gives (`f.<result>`), or a beginning (`visit_*`)."""
-    return RESULT in key or key.endswith(ANY)
+    """Whether the key is no name that a file writes, but what a call gives: `f.<result>`."""
+    return RESULT in key
 
 
 def last_segment(name: str) -> str:

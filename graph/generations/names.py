@@ -8,11 +8,9 @@ define; and, for a member of a known class, all that bears its name.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
-from sluice.contracts.graph.model import ANY, DECORATED, RESULT, UNKNOWN, NodeLabel
+from sluice.contracts.graph.model import DECORATED, RESULT, UNKNOWN, NodeLabel
 from sluice.graph.generations.definitions import (
     CLASS,
     METHOD,
@@ -65,8 +63,6 @@ class Names:
         self._ancestors: dict[str, tuple[str, ...]] = {}
         self._base_keys: dict[str, list[str]] = {}
         self._subclasses: dict[str, list[str]] | None = None
-        self._methods: dict[str, list[tuple[str, int]]] | None = None
-        """Of each class, by name; made when it is first asked for."""
 
     def resolve(self, key: str, document: int) -> tuple[Found, ...]:
         """The definitions that `key` can mean where `document` names it, in order; none: it is not in the corpus."""
@@ -100,9 +96,6 @@ class Names:
         segments = name.split(".")
         if segments[-1] == RESULT:
             return tuple((entry, "") for entry in self._given(key.removesuffix(f".{RESULT}")))
-        if segments[-1].endswith(ANY) and len(segments[-1]) > 1:
-            holder = key.removesuffix(f".{segments[-1]}")
-            return tuple((entry, "") for entry in self._beginning(holder, segments[-1].removesuffix(ANY)))
         stated = self._by_bonds(language, segments)
         if stated:
             return tuple((found, "") for found in stated)
@@ -151,26 +144,6 @@ class Names:
             if f"{own}.{RESULT}" not in self._aliases:
                 for base in self._bases_of(own):
                     yield from self._resolve(f"{base}.{RESULT}", "")
-
-    def _beginning(self, holder: str, beginning: str) -> list[Found]:
-        """The methods of a class, of its bases and of its subclasses whose names begin so, as `visit_*`."""
-        if self._methods is None:
-            self._methods = {}
-            for place, definition in enumerate(self._definitions):
-                if definition.kind == METHOD:
-                    of, _, name = definition.key.rpartition(".")
-                    self._methods.setdefault(of, []).append((name, place))
-            for methods in self._methods.values():
-                methods.sort()
-        keys = {self._definitions[place].key: None for place, how in self._resolve(holder, "") if how is not How.NAME}
-        classes = dict.fromkeys(entry for key in keys for entry in (*self._lines_of(key), *self._below(key)))
-        found: list[Found] = []
-        for methods in (self._methods.get(entry, []) for entry in classes):
-            for name, place in islice(methods, bisect_left(methods, (beginning, 0)), None):
-                if not name.startswith(beginning) or len(found) >= _MOST_BEGINNING:
-                    break
-                found.append(Found(place, How.OVERRIDE))
-        return found
 
     def _starred(self, module: str, name: str) -> list[Bond]:
         """Modules of which `module` imports all (`from x import *`) and that have the name, as aliases of `module`."""
@@ -321,7 +294,5 @@ _CONSTRUCTORS = frozenset({"__init__", "__new__"})
 """Who names one of a class means that one: `super().__init__()` reaches no subclass."""
 _MOST_OVERRIDES = 64
 """Of one method: the nearest ones."""
-_MOST_BEGINNING = 256
-"""Methods whose names begin alike."""
 _MOST_SUBCLASSES = 256
 """Of a base class that a corpus is full of."""

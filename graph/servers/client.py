@@ -11,19 +11,19 @@ is dialled, also those that a server tells.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 
 from sluice.contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
-from sluice.graph.servers.dialect import Dialect, dialect_of
-from sluice.graph.servers.loop import LoopThread
-from sluice.graph.servers.statements import PING
+from sluice.graph.servers.statements import Dialect, dialect_of, statement
 from sluice.graph.settings import GraphSettings, address_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _in_its_thread(
 
     @wraps(work)
     def wait(self: BoltClient, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Given:
-        return self._loop.run(work(self, *arguments, **named), 3 * self.timeout_seconds + GRACE_SECONDS)
+        return self._in_thread(partial(work, self, *arguments, **named), 3 * self.timeout_seconds + GRACE_SECONDS)
 
     return wait
 
@@ -88,8 +88,10 @@ class BoltClient:
         self._refused: PolicyRefused | None = None
         self._driver: AsyncDriver | None = None
         self._dialect: Dialect | None = None
-        self._loop = LoopThread("graph-server")
         self.timeout_seconds = settings.timeout_seconds
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
 
     @property
     def place(self) -> str:
@@ -115,14 +117,14 @@ class BoltClient:
             PolicyRefused: the rules of egress forbid to reach it.
         """
         async with self._failures(), self._session(reads=True) as session:
-            result = await session.run(PING)
+            result = await session.run(statement("ping"))
             await result.single(strict=True)
 
     @_in_its_thread
-    async def command(self, statement: str) -> None:
+    async def command(self, text: str) -> None:
         """Run a statement of the schema, which needs a transaction of its own. Raises as `ping`."""
         async with self._failures(), self._session() as session:
-            await (await session.run(statement)).consume()
+            await (await session.run(text)).consume()
 
     @_in_its_thread
     async def write(self, work: Callable[[AsyncManagedTransaction], Awaitable[Given]]) -> Given:
@@ -141,7 +143,7 @@ class BoltClient:
     @_in_its_thread
     async def read(
         self,
-        statement: str,
+        text: str,
         parameters: Mapping[str, Any],
         limit: int,
         timeout_seconds: float | None = None,
@@ -158,7 +160,7 @@ class BoltClient:
         async with self._failures(whose, seconds + GRACE_SECONDS), self._session(reads=True) as session:
             transaction = await session.begin_transaction(timeout=seconds)
             try:
-                result = await transaction.run(statement, dict(parameters))
+                result = await transaction.run(text, dict(parameters))
                 columns = tuple(result.keys())
                 records = await result.fetch(limit + 1)
                 rows = tuple(tuple(record.values()) for record in records[:limit])
@@ -171,15 +173,37 @@ class BoltClient:
 
         async def work(transaction: AsyncManagedTransaction) -> Sequence[Row]:
             rows: Sequence[Row] = ()
-            for statement, parameters in statements:
-                rows = await run_rows(transaction, statement, parameters)
+            for text, parameters in statements:
+                rows = await run_rows(transaction, text, parameters)
             return rows
 
         return self.write(work)
 
     def close(self) -> None:
         """Close every connection. What is asked of it afterwards is `Unavailable`."""
-        self._loop.close(self._close(), CLOSE_SECONDS)
+        with self._starting:
+            self._is_closed = True
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            concurrent.futures.wait([asyncio.run_coroutine_threadsafe(self._close(), loop)], CLOSE_SECONDS)
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _in_thread(self, work: Callable[[], Coroutine[Any, Any, Given]], timeout_seconds: float) -> Given:
+        """What the work gives in the connection's thread, which starts at the first; cancelled at the time limit."""
+        with self._starting:
+            if self._is_closed:
+                raise Unavailable("the connection to the graph server was closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(self._loop,), name="graph-server", daemon=True).start()
+            future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            return future.result(timeout_seconds)
+        except concurrent.futures.TimeoutError as error:
+            if future.done():  # it was the work's own time-out
+                raise
+            future.cancel()
+            raise TimedOut(f"the graph server did not answer within {timeout_seconds:g} s") from error
 
     async def _close(self) -> None:
         driver, self._driver = self._driver, None
@@ -272,16 +296,21 @@ class BoltClient:
         return Unavailable(f"the graph server at {self.place} refuses a statement: {_cut(message)} ({code})")
 
 
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
 def dicts(rows: Rows) -> list[dict[str, Any]]:
     """The rows by the names of their columns."""
     return [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
 
 
-async def run_rows(
-    transaction: AsyncManagedTransaction, statement: str, parameters: Mapping[str, Any]
-) -> Sequence[Row]:
+async def run_rows(transaction: AsyncManagedTransaction, text: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
     """All rows of a statement that gives few."""
-    result = await transaction.run(statement, dict(parameters))
+    result = await transaction.run(text, dict(parameters))
     return await result.data()
 
 

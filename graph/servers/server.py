@@ -24,22 +24,16 @@ from sluice.contracts.errors import Unavailable
 from sluice.contracts.graph.api import NearDocument, NearestDocuments, NearLink
 from sluice.contracts.graph.model import CitationRow, Edge, EdgeType, Node, NodeLabel, Origin
 from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, CheckAddress, Rows, dicts, portions, run_rows
-from sluice.graph.servers.dialect import NAMED, VECTOR_INDEX, Dialect
 from sluice.graph.servers.feed import Fed, Feed, ServerDocument, document_row, edge_row, ends
 from sluice.graph.servers.statements import (
-    CREATE_EDGES,
-    DELETE_CITATIONS,
-    DELETE_DOCUMENTS,
-    DELETE_EDGES,
-    DROP_CORPUS,
-    LINKED,
-    LOWER_FENCES,
-    MERGE_DOCUMENTS,
-    READ_FEED,
-    REMOVE_DOCUMENTS,
-    STANDING,
-    WRITE_FEED,
+    NAMED,
+    VECTOR_INDEX,
+    Dialect,
     EdgeKind,
+    create_edges,
+    delete_edges,
+    statement,
+    statements,
 )
 from sluice.graph.settings import GraphSettings
 
@@ -119,17 +113,17 @@ class GraphServer(BoltClient):
 
     def read_feed(self, corpus: str) -> Feed | None:
         """Up to where the corpus was fed; None: never."""
-        found = dicts(self.read(READ_FEED, {"corpus": corpus}, 1))
+        found = dicts(self.read(statement("read_feed"), {"corpus": corpus}, 1))
         return Feed(**found[0]) if found else None
 
     def write_feed(self, corpus: str, feed: Feed) -> None:
         """Say up to where the corpus was fed."""
-        self.write_all((WRITE_FEED, {"corpus": corpus, **feed._asdict()}))
+        self.write_all((statement("write_feed"), {"corpus": corpus, **feed._asdict()}))
 
     def lower_fences(self, corpus: str, ids: Sequence[str]) -> None:
         """Let documents be written as of any offset: for a ledger whose index was set back."""
         for some in portions(ids, ROWS_AT_ONCE):
-            self.write_all(*((statement, {"corpus": corpus, "ids": some}) for statement in LOWER_FENCES))
+            self.write_all(*((text, {"corpus": corpus, "ids": some}) for text in statements("lower_fences")))
 
     def write_citations(self, corpus: str, citations: Sequence[CitationRow]) -> None:
         """Have the corpus cited by these conversations and no others."""
@@ -141,8 +135,8 @@ class GraphServer(BoltClient):
             }
             for one in citations
         ]
-        created = ((CREATE_EDGES[kind], {"corpus": corpus, "edges": some}) for some in portions(rows, ROWS_AT_ONCE))
-        self.write_all((DELETE_CITATIONS, {"corpus": corpus}), *created)
+        created = ((create_edges()[kind], {"corpus": corpus, "edges": some}) for some in portions(rows, ROWS_AT_ONCE))
+        self.write_all((statement("delete_citations"), {"corpus": corpus}), *created)
 
     def standing(self, corpus: str) -> dict[str, tuple[str | None, str | None]]:
         """The hash of the row and the embedding's model of every document of the corpus."""
@@ -150,7 +144,7 @@ class GraphServer(BoltClient):
         after = ""
         while True:
             wanted = {"corpus": corpus, "after": after, "most": STANDING_PAGE}
-            page = dicts(self.read(STANDING, wanted, STANDING_PAGE))
+            page = dicts(self.read(statement("standing"), wanted, STANDING_PAGE))
             standing |= {row["id"]: (row["sha256"], row["embedding_version"]) for row in page}
             if len(page) < STANDING_PAGE:
                 return standing
@@ -158,8 +152,8 @@ class GraphServer(BoltClient):
 
     def drop_corpus(self, corpus: str) -> None:
         """Remove everything of a corpus, tombstones and the note of its feeding too."""
-        for statement in DROP_CORPUS:
-            while self.write_all((statement, {"corpus": corpus, "most": ROWS_AT_ONCE * 10}))[0]["count"]:
+        for text in statements("drop_corpus"):
+            while self.write_all((text, {"corpus": corpus, "most": ROWS_AT_ONCE * 10}))[0]["count"]:
                 pass
 
     def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> NearestDocuments:
@@ -187,14 +181,14 @@ class GraphServer(BoltClient):
         near = tuple(NearDocument(document_id=row.pop("id"), **row) for row in found)
         return NearestDocuments(documents=near, linked=linked, by_vector_index=by_index)
 
-    def query(self, statement: str, parameters: Mapping[str, Any], limit: int, timeout_seconds: float) -> Rows:
+    def query(self, text: str, parameters: Mapping[str, Any], limit: int, timeout_seconds: float) -> Rows:
         """The rows of a question in Cypher as JSON, nodes and edges as objects of their properties but for `embedding`.
 
-        `statement` has passed the guard, which lets nothing through that writes and names the corpus in every pattern.
+        `text` has passed the guard, which lets nothing through that writes and names the corpus in every pattern.
         It is sent in READ access mode, in a transaction that is rolled back: a hint and a remedy, not the guard itself.
         Raises `InvalidInput` where the server does not understand the statement.
         """
-        rows = self.read(statement, parameters, limit, timeout_seconds, whose="query")
+        rows = self.read(text, parameters, limit, timeout_seconds, whose="query")
         return rows._replace(rows=tuple(tuple(map(plain, row)) for row in rows.rows))
 
     def _linked(self, corpus: str, document_ids: Sequence[str]) -> tuple[NearLink, ...]:
@@ -204,18 +198,18 @@ class GraphServer(BoltClient):
         wanted = {"corpus": corpus, "ids": list(document_ids), "most": MOST_LINKED}
         return tuple(
             NearLink(from_document_id=row.pop("near_id"), document_id=row.pop("id"), **row)
-            for row in dicts(self.read(LINKED, wanted, MOST_LINKED))
+            for row in dicts(self.read(statement("linked"), wanted, MOST_LINKED))
         )
 
     def _prepare(self, dimension: int | None) -> SchemaReport:
         self.ping()
         dialect = self.dialect()
-        refused = [problem for statement in dialect.schema if (problem := self._refusal(statement))]
+        refused = [problem for text in dialect.schema if (problem := self._refusal(text))]
         found = self._index_dimension(dialect.vector_index_info)
         if found is None and dimension is not None:
             problems = []
             for way in dialect.vector_index:
-                problem = self._refusal(way.replace("{dimension}", str(int(dimension))))
+                problem = self._refusal(way.replace("<dimension>", str(int(dimension))))
                 if problem is None:
                     break
                 problems.append(problem)
@@ -225,10 +219,10 @@ class GraphServer(BoltClient):
             log.warning("graph_server_schema_incomplete", server=self.place, refused=refused)
         return SchemaReport(found, tuple(refused))
 
-    def _refusal(self, statement: str) -> str | None:
+    def _refusal(self, text: str) -> str | None:
         """Run a statement of the schema; what the server says against it. That it is there already is no refusal."""
         try:
-            self.command(statement)
+            self.command(text)
         except Unavailable as error:
             self.ping()  # away, and not against the statement
             told = str(error)
@@ -252,10 +246,10 @@ async def _take_out(
     transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, group: Sequence[tuple[str, int]]
 ) -> Fed:
     rows = [{"id": document_id, "as_of": as_of} for document_id, as_of in group]
-    said = await run_rows(transaction, REMOVE_DOCUMENTS, {"corpus": corpus, "documents": rows})
+    said = await run_rows(transaction, statement("remove_documents"), {"corpus": corpus, "documents": rows})
     ids = [row["id"] for row in said]
     touched = await _delete_edges(transaction, corpus, ids)
-    await run_rows(transaction, DELETE_DOCUMENTS, {"corpus": corpus, "ids": ids})
+    await run_rows(transaction, statement("delete_documents"), {"corpus": corpus, "ids": ids})
     await _delete_orphans(transaction, dialect, corpus, touched)
     return Fed(removed=len(ids), outdated=_without([document_id for document_id, _ in group], ids))
 
@@ -264,7 +258,7 @@ async def _store(
     transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, group: Sequence[ServerDocument]
 ) -> Fed:
     rows = [document_row(corpus, document) for document in group]
-    said = await run_rows(transaction, MERGE_DOCUMENTS, {"corpus": corpus, "documents": rows})
+    said = await run_rows(transaction, statement("merge_documents"), {"corpus": corpus, "documents": rows})
     accepted = {row["id"] for row in said}
     touched = await _delete_edges(transaction, corpus, sorted(accepted))
     edges: defaultdict[EdgeKind, list[dict[str, Any]]] = defaultdict(list)
@@ -273,9 +267,9 @@ async def _store(
             for edge in document.edges:
                 kind = EdgeKind(edge.type, edge.source.label, edge.target.label)
                 edges[kind].append(edge_row(corpus, document.document_id, edge))
-    for kind, statement in CREATE_EDGES.items():
+    for kind, text in create_edges().items():
         for some in portions(edges.get(kind, ()), ROWS_AT_ONCE):
-            await run_rows(transaction, statement, {"corpus": corpus, "edges": some})
+            await run_rows(transaction, text, {"corpus": corpus, "edges": some})
     await _delete_orphans(transaction, dialect, corpus, touched)
     return Fed(stored=len(accepted), outdated=_without([one.document_id for one in group], accepted))
 
@@ -284,8 +278,8 @@ async def _delete_edges(transaction: AsyncManagedTransaction, corpus: str, owner
     """Take back what these documents said; the nodes that lost an edge by it."""
     touched: set[Node] = set()
     if owners:
-        for statement in DELETE_EDGES:
-            rows = await run_rows(transaction, statement, {"corpus": corpus, "owners": list(owners)})
+        for text in delete_edges():
+            rows = await run_rows(transaction, text, {"corpus": corpus, "owners": list(owners)})
             touched |= {Node(NodeLabel(row["label"]), row["id"]) for row in rows}
     return touched
 
@@ -300,7 +294,7 @@ async def _delete_orphans(
 
 
 def _is_storable(edge: Edge) -> bool:
-    is_known = EdgeKind(edge.type, edge.source.label, edge.target.label) in CREATE_EDGES
+    is_known = EdgeKind(edge.type, edge.source.label, edge.target.label) in create_edges()
     return is_known and all(
         len(end.key.encode(errors="replace")) <= MOST_KEY_BYTES for end in (edge.source, edge.target)
     )

@@ -13,56 +13,6 @@ from sluice.graph.extract.languages.rules import Imported, Placed, Rules, text_o
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MORE = """
-(union_specifier name: (type_identifier) @name body: (_)) @definition.class
-(enum_specifier name: (type_identifier) @name body: (_)) @definition.enum
-(type_definition declarator: (function_declarator declarator: (parenthesized_declarator
-  (pointer_declarator declarator: (type_identifier) @name)))) @definition.type
-(preproc_def name: (identifier) @name) @definition.macro
-(preproc_function_def name: (identifier) @name) @definition.macro
-(translation_unit (declaration declarator: (init_declarator declarator: [
-  (identifier) @name
-  (pointer_declarator declarator: (identifier) @name)
-  (array_declarator declarator: (identifier) @name)
-]) @definition.variable))
-(translation_unit (declaration declarator: (identifier) @name) @definition.variable)
-(translation_unit (declaration declarator: (array_declarator declarator: (identifier) @name)) @definition.variable)
-(call_expression function: (identifier) @name) @reference.call
-(call_expression function: (field_expression field: (field_identifier) @name)) @reference.call
-(type_identifier) @name @reference.type
-(argument_list (identifier) @name) @reference.value
-(init_declarator value: (identifier) @name) @reference.value
-(initializer_list (identifier) @name) @reference.value
-(initializer_pair value: (identifier) @name) @reference.value
-(binary_expression (identifier) @name) @reference.value
-(return_statement (identifier) @name) @reference.value
-(pointer_expression argument: (identifier) @name) @reference.value
-"""
-_MORE_CPP = """
-(class_specifier name: (template_type name: (type_identifier) @name) body: (_)) @definition.class
-(class_specifier name: (type_identifier) @name body: (_)) @definition.class
-(struct_specifier name: (template_type name: (type_identifier) @name) body: (_)) @definition.class
-(namespace_definition name: (namespace_identifier) @name) @scope
-(namespace_definition name: (nested_namespace_specifier) @name) @scope
-(alias_declaration name: (type_identifier) @name) @definition.type
-(concept_definition name: (identifier) @name) @definition.type
-(function_declarator declarator: (qualified_identifier) @name) @definition.method
-(function_declarator declarator: (destructor_name) @name) @definition.method
-(call_expression function: (qualified_identifier name: (identifier) @name)) @reference.call
-(call_expression function: (template_function name: (identifier) @name)) @reference.call
-(base_class_clause [
-  (type_identifier) @name
-  (template_type name: (type_identifier) @name)
-  (qualified_identifier name: (type_identifier) @name)
-]) @reference.inherits
-"""
-_NAMES = """
-    size_t ssize_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t
-    uintptr_t bool FILE NULL va_list wchar_t off_t time_t printf fprintf snprintf sprintf malloc calloc
-    realloc free memcpy memset memmove memcmp strlen strcmp strncmp strcpy strncpy strchr strstr abort exit
-    assert sizeof std move forward string vector unique_ptr shared_ptr make_unique make_shared
-"""
-_BUILTINS = frozenset(_NAMES.split())
 _DECLARATOR = re.compile(r"(?:::|\s)*([A-Za-z_~][\w~]*(?:\s*<[^<>]*>)?(?:\s*::\s*~?[A-Za-z_]\w*(?:\s*<[^<>]*>)?)*)")
 _ARGUMENTS = re.compile(r"<[^<>]*>")
 
@@ -116,7 +66,7 @@ def included(root: Node, path: str | None) -> Iterator[tuple[str, bool, int]]:
 C = Rules(
     language="c",
     wheels=("c",),
-    more=_MORE,
+    queries=("c",),
     module=_module,
     imports=_imports,
     place=_place,
@@ -126,9 +76,8 @@ C = Rules(
         | {"field_declaration", "init_declarator"}
     ),
     own=frozenset({"this"}),
-    builtins=_BUILTINS,
     is_global=True,
 )
 CPP = replace(
-    C, wheels=("c", "cpp"), more=_MORE + _MORE_CPP, sees_members=True, paths=frozenset({"qualified_identifier"})
+    C, wheels=("c", "cpp"), queries=("c", "cpp"), sees_members=True, paths=frozenset({"qualified_identifier"})
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
 from sluice.graph.extract.addresses import name_address, path_address, path_beside
+from sluice.graph.extract.known_names import known
 from sluice.graph.extract.languages.c import included
 from sluice.graph.extract.languages.reading import RULES, VALUES, Definition, Reading, Reference
 from sluice.graph.extract.languages.rules import Imported, joined, stem_of
@@ -118,7 +119,7 @@ class _Source:
             return self._symbol(joined(path, *rest)), Origin.SCOPE
         if head in self._imports:
             return symbol(rules.language, joined(self._imports[head].meaning, *rest)), Origin.IMPORT
-        if is_value or head in rules.builtins or (one.kind == "type" and len(head) == 1):
+        if is_value or head in known(rules.language) or (one.kind == "type" and len(head) == 1):
             return None
         if (qualified := rules.qualify(one.chain, one.is_path, self._module, self._path)) is not None:
             return symbol(rules.language, qualified[0]), qualified[1]

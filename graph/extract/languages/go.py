@@ -18,38 +18,6 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r"v\d+\Z")
 _RECEIVER = re.compile(r"\(\s*(?:(?P<name>\w+)\s+)?\*?\s*(?P<type>[A-Za-z_]\w*)\s*(?:\[[^\]]*\])?\s*,?\s*\)\Z")
 _HOSTS_WITH_OWNERS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"})
-_MORE = """
-(source_file (var_declaration (var_spec name: (identifier) @name) @definition.variable))
-(source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @definition.variable)))
-(source_file (const_declaration (const_spec name: (identifier) @name) @definition.constant))
-(type_spec name: (type_identifier) @name type: (struct_type)) @definition.class
-(type_spec name: (type_identifier) @name type: (interface_type)) @definition.interface
-(type_alias name: (type_identifier) @name) @definition.type
-(method_elem name: (field_identifier) @name) @definition.method
-(field_declaration !name type: [
-  (type_identifier) @name
-  (qualified_type name: (type_identifier) @name)
-  (generic_type type: (type_identifier) @name)
-]) @reference.inherits
-(interface_type (type_elem (type_identifier) @name)) @reference.inherits
-(interface_type (type_elem (qualified_type name: (type_identifier) @name))) @reference.inherits
-(qualified_type name: (type_identifier) @name) @reference.type
-(composite_literal type: (type_identifier) @name) @reference.class
-(argument_list (identifier) @name) @reference.value
-(argument_list (selector_expression field: (field_identifier) @name)) @reference.value
-(keyed_element (literal_element (identifier) @name)) @reference.value
-(assignment_statement right: (expression_list (identifier) @name)) @reference.value
-(return_statement (expression_list (identifier) @name)) @reference.value
-(return_statement (expression_list (selector_expression field: (field_identifier) @name))) @reference.value
-(binary_expression (identifier) @name) @reference.value
-(binary_expression (selector_expression field: (field_identifier) @name)) @reference.value
-"""
-_NAMES = """
-    append cap clear close complex copy delete imag len make max min new panic print println real recover bool
-    byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune string uint
-    uint8 uint16 uint32 uint64 uintptr any nil true false iota _
-"""
-_BUILTINS = frozenset(_NAMES.split())
 
 
 def _module(path: str | None, root: Node) -> str:
@@ -101,13 +69,12 @@ def _within(parts: list[str]) -> list[str]:
 GO = Rules(
     language="go",
     wheels=("go",),
-    more=_MORE,
+    queries=("go",),
     module=_module,
     imports=_imports,
     place=_place,
     chains={"selector_expression": ("operand", "field"), "qualified_type": ("package", "name")},
     wholes=frozenset({"type_declaration", "var_declaration", "const_declaration"}),
-    builtins=_BUILTINS,
     own=frozenset({"this"}),
     sees_package=True,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, stem_of, text_of
@@ -13,60 +14,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _SUFFIX = re.compile(r"(?:\.d)?\.(?:[cm]?[jt]sx?)\Z")
-_MORE = """
-(program (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable))
-(program (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable))
-(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable)))
-(program (export_statement (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable)))
-(variable_declarator name: (identifier) @name value: (object)) @scope
-(variable_declarator name: (identifier) @name value: (class)) @definition.class
-(variable_declarator name: (identifier) @name
-  value: (call_expression arguments: (arguments [(arrow_function) (function_expression)]))) @definition.function
-(assignment_expression left: (member_expression) @name right: [(class) (generator_function)]) @definition.class
-(method_definition name: [(private_property_identifier) (computed_property_name (string))] @name) @definition.method
-(call_expression function: (member_expression property: (property_identifier) @name)) @reference.call
-(new_expression constructor: (member_expression property: (property_identifier) @name)) @reference.class
-(arguments (identifier) @name) @reference.value
-(variable_declarator value: (identifier) @name) @reference.value
-(assignment_expression right: (identifier) @name) @reference.value
-(pair value: (identifier) @name) @reference.value
-(array (identifier) @name) @reference.value
-(return_statement (identifier) @name) @reference.value
-"""
-_PLAIN = """
-(class_heritage [(identifier) @name (member_expression property: (property_identifier) @name)]) @reference.inherits
-(field_definition property: (_) @name value: [(arrow_function) (function_expression)]) @definition.method
-"""
-_JSX = """
-(jsx_opening_element name: (identifier) @name) @reference.value
-(jsx_self_closing_element name: (identifier) @name) @reference.value
-"""
-_TYPED = """
-(enum_declaration name: (identifier) @name) @definition.enum
-(type_alias_declaration name: (type_identifier) @name) @definition.type
-(internal_module name: (_) @name) @definition.module
-(public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @definition.method
-(extends_clause value: [(identifier) @name (member_expression property: (property_identifier) @name)])
-  @reference.inherits
-(implements_clause [(type_identifier) @name (generic_type name: (type_identifier) @name)]) @reference.inherits
-(extends_type_clause [(type_identifier) @name (generic_type name: (type_identifier) @name)]) @reference.inherits
-(generic_type name: (type_identifier) @name) @reference.type
-(type_arguments (type_identifier) @name) @reference.type
-(union_type (type_identifier) @name) @reference.type
-(array_type (type_identifier) @name) @reference.type
-(type_alias_declaration value: (type_identifier) @name) @reference.type
-(ambient_declaration (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable))
-"""
-_NAMES = """
-    Array ArrayBuffer BigInt Boolean DataView Date Error EvalError Float32Array Float64Array Function Infinity
-    Int32Array JSON Map Math NaN Number Object Promise Proxy RangeError ReferenceError Reflect RegExp Set
-    String Symbol SyntaxError TypeError URIError Uint8Array WeakMap WeakRef WeakSet console decodeURIComponent
-    encodeURIComponent eval isFinite isNaN parseFloat parseInt require setTimeout setInterval clearTimeout
-    clearInterval super undefined globalThis window document process Buffer module exports any string number
-    boolean void never unknown object Record Partial Readonly Pick Omit Required Exclude Extract NonNullable
-    ReturnType ReadonlyArray PromiseLike Awaited Iterable Iterator queueMicrotask structuredClone fetch alert
-"""
-_BUILTINS = frozenset(_NAMES.split())
 
 
 def _module(path: str | None, root: Node) -> str:
@@ -192,21 +139,16 @@ def _target(source: str, path: str | None) -> str:
     return stem.strip("/").replace("/", ".").removesuffix(".index")
 
 
-def _rules(*wheels: str, more: str) -> Rules:
-    return Rules(
-        language="javascript",
-        wheels=wheels,
-        more=more,
-        module=_module,
-        imports=_imports,
-        place=_place,
-        chains={"member_expression": ("object", "property"), "nested_type_identifier": ("module", "name")},
-        wholes=frozenset({"export_statement", "lexical_declaration", "variable_declaration", "ambient_declaration"}),
-        own=frozenset({"this", "super"}),
-        builtins=_BUILTINS,
-    )
-
-
-JAVASCRIPT = _rules("javascript", more=_MORE + _PLAIN + _JSX)
-TYPESCRIPT = _rules("javascript", "typescript", more=_MORE + _TYPED)
-TSX = _rules("javascript", "typescript", more=_MORE + _TYPED + _JSX)
+JAVASCRIPT = Rules(
+    language="javascript",
+    wheels=("javascript",),
+    queries=("javascript", "untyped", "jsx"),
+    module=_module,
+    imports=_imports,
+    place=_place,
+    chains={"member_expression": ("object", "property"), "nested_type_identifier": ("module", "name")},
+    wholes=frozenset({"export_statement", "lexical_declaration", "variable_declaration", "ambient_declaration"}),
+    own=frozenset({"this", "super"}),
+)
+TYPESCRIPT = replace(JAVASCRIPT, wheels=("javascript", "typescript"), queries=("javascript", "typed"))
+TSX = replace(TYPESCRIPT, queries=("javascript", "typed", "jsx"))

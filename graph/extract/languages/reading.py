@@ -1,6 +1,6 @@
 """Reads a source's definitions and references. A definition is named by its holder, as in `Class.method`.
 
-Definitions and references are found by the queries of a grammar (`queries/tags.scm`, and `more` of its rules).
+Definitions and references are found by the queries of a grammar (`queries/tags.scm`, and `queries` of its rules).
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def _query(grammar: str) -> Query:
 
     rules = RULES[grammar]
     tags = (files(f"tree_sitter_{wheel}").joinpath("queries", "tags.scm").read_text() for wheel in rules.wheels)
-    return Query(grammar_of(grammar), _DOC_PATTERN.sub("", "\n".join(tags)) + rules.more)
+    more = (files(__package__).joinpath(f"{name}.scm").read_text("utf-8") for name in rules.queries)
+    return Query(grammar_of(grammar), _DOC_PATTERN.sub("", "\n".join(tags)) + "\n".join(more))
 
 
 def _each_once(found: dict[tuple[int, str], Capture]) -> Iterator[Capture]:

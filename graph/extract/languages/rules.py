@@ -41,16 +41,17 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """How one language is read. `wheels` are the grammars whose `queries/tags.scm` hold for it; `more` adds to them.
+    """How one language is read. `wheels` are the grammars whose `queries/tags.scm` hold for it.
 
-    Captures of `more` are those of tags (`@name`, `@definition.…`, `@reference.…`), and `@scope` around what holds
-    names without being defined there. `@reference.value` counts only where the name is bound; `@reference.inherits`
-    names a base of the class that it stands in.
+    `queries` names the files beside this one that add to them (`go.scm`). Their captures are those of tags (`@name`,
+    `@definition.…`, `@reference.…`), and `@scope` around what holds names without being defined there.
+    `@reference.value` counts only where the name is bound; `@reference.inherits` names a base of the class that it
+    stands in.
     """
 
     language: str
     wheels: tuple[str, ...]
-    more: str
+    queries: tuple[str, ...]
     module: Callable[[str | None, Node], str]
     imports: Callable[[Node, str, str | None], Iterator[Imported]]
     place: Callable[[Node, Node], Placed]
@@ -60,7 +61,6 @@ class Rules:
     """Types of nodes that belong to the definition in them: `export`, a declaration around a declarator."""
     own: frozenset[str] = frozenset()
     """Words for the object that a method belongs to."""
-    builtins: frozenset[str] = frozenset()
     sees_members: bool = False
     """Whether a bare name may be a member of the class around it."""
     sees_package: bool = False

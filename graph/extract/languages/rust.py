@@ -12,47 +12,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ROOTS = frozenset({"lib", "main", "mod"})
-_MORE = """
-(const_item name: (identifier) @name) @definition.constant
-(static_item name: (identifier) @name) @definition.variable
-(function_signature_item name: (identifier) @name) @definition.method
-(associated_type name: (type_identifier) @name) @definition.type
-(impl_item type: [
-  (type_identifier) @name
-  (generic_type type: (type_identifier) @name)
-  (scoped_type_identifier name: (type_identifier) @name)
-  (generic_type type: (scoped_type_identifier name: (type_identifier) @name))
-]) @scope
-(impl_item trait: [
-  (type_identifier) @name
-  (generic_type type: (type_identifier) @name)
-  (scoped_type_identifier name: (type_identifier) @name)
-]) @reference.inherits
-(trait_item bounds: (trait_bounds [(type_identifier) @name (scoped_type_identifier name: (type_identifier) @name)]))
-  @reference.inherits
-(call_expression function: (scoped_identifier name: (identifier) @name)) @reference.call
-(call_expression function: (generic_function function: [
-  (identifier) @name
-  (scoped_identifier name: (identifier) @name)
-  (field_expression field: (field_identifier) @name)
-])) @reference.call
-(macro_invocation macro: (scoped_identifier name: (identifier) @name)) @reference.call
-(struct_expression name: [
-  (type_identifier) @name
-  (scoped_type_identifier name: (type_identifier) @name)
-]) @reference.class
-(type_identifier) @name @reference.type
-(arguments (identifier) @name) @reference.value
-(arguments (scoped_identifier name: (identifier) @name)) @reference.value
-"""
-_NAMES = """
-    Self self Some None Ok Err Option Result Vec String Box bool char str i8 i16 i32 i64 i128 isize u8 u16 u32
-    u64 u128 usize f32 f64 println print eprintln eprint format vec panic assert assert_eq assert_ne
-    debug_assert debug_assert_eq todo unimplemented unreachable write writeln matches drop Fn FnMut FnOnce
-    Send Sync Sized Clone Copy Drop From Into Default Iterator IntoIterator Debug PartialEq Eq PartialOrd Ord
-    ToString AsRef AsMut Hash cfg include_str dbg
-"""
-_BUILTINS = frozenset(_NAMES.split())
 
 
 def _module(path: str | None, root: Node) -> str:
@@ -135,7 +94,7 @@ def _qualify(chain: tuple[str, ...], is_path: bool, module: str, path: str | Non
 RUST = Rules(
     language="rust",
     wheels=("rust",),
-    more=_MORE,
+    queries=("rust",),
     module=_module,
     imports=_imports,
     place=placed_as_named,
@@ -146,7 +105,6 @@ RUST = Rules(
     },
     wholes=frozenset(),
     own=frozenset({"self", "Self"}),
-    builtins=_BUILTINS,
     paths=frozenset({"scoped_identifier", "scoped_type_identifier"}),
     qualify=_qualify,
 )

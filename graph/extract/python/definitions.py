@@ -25,9 +25,7 @@ from sluice.contracts.graph.model import (
     symbol,
     unknown,
 )
-from sluice.graph.extract.python.annotations import Kind, Meanings
-from sluice.graph.extract.python.expressions import choices
-from sluice.graph.extract.python.inference import KEPT_BY, PROPERTIES, Inference
+from sluice.graph.extract.python.inference import KEPT_BY, PROPERTIES, Inference, Kind, Meanings, choices
 from sluice.graph.extract.python.scopes import (
     Binding,
     Defined,

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
 from sluice.graph.extract.python.definitions import definition_edges, wrapping_edges
-from sluice.graph.extract.python.expressions import Expressions
-from sluice.graph.extract.python.read import read
-from sluice.graph.extract.python.reader import Reader, module_name, package_name
+from sluice.graph.extract.python.inference import Inference
+from sluice.graph.extract.python.read import Reader
 from sluice.graph.extract.python.references import References
 from sluice.graph.extract.python.scopes import Reading, Scope, Value, last_line, line, text
 from sluice.graph.extract.statements import put_together
@@ -21,6 +21,41 @@ from sluice.text.grammar import parse
 if TYPE_CHECKING:
     from tree_sitter import Node as SyntaxNode
     from tree_sitter import Tree
+
+_SUFFIXES = (".py", ".pyi", ".pyw")
+_PACKAGE = "__init__"
+
+
+def module_name(document: GraphDocument) -> str:
+    """`main.workers.handlers` for `main/workers/handlers.py`; a package is named by its folder.
+
+    A page without a path is named by its address, and else by its id, so that no two modules are one by mistake.
+    """
+    parts = _parts(document)
+    if len(parts) > 1 and parts[-1] == _PACKAGE:
+        parts = parts[:-1]
+    return ".".join(parts) or document.document_id
+
+
+def package_name(document: GraphDocument) -> str:
+    """The package that relative imports of the file begin at; empty for a file in no folder."""
+    return ".".join(_parts(document)[:-1])
+
+
+def _parts(document: GraphDocument) -> list[str]:
+    path = document.path
+    if not path and document.url:
+        try:
+            path = urlsplit(document.url).path
+        except ValueError:
+            path = None
+    path = (path or "").replace("\\", "/")
+    for suffix in _SUFFIXES:
+        if path.endswith(suffix):
+            path = path.removesuffix(suffix)
+            break
+    return [part for part in path.split("/") if part not in ("", ".")]
+
 
 _SERVERS = frozenset({"FastMCP", "Server", "MCPServer", "MCP"})
 
@@ -104,8 +139,8 @@ def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge
     tree = tree or parse("python", document.text.encode("utf-8", "replace"))
     if tree is None:
         return []
-    reading = read(Reader(tree.root_node, module_name(document), package_name(document)))
-    inference = Expressions(reading)
+    reading = Reader(tree.root_node, module_name(document), package_name(document)).read()
+    inference = Inference(reading)
     return list(
         put_together(
             chain(

@@ -1,23 +1,19 @@
-"""Finds what the names, members and results of a file mean, and remembers it. `expressions` reads the rest."""
+"""Finds what an expression of a Python file means: a symbol, or an instance of a class.
+
+Assignments, annotations, `self`, calls of classes and of functions with a known result are followed within the file.
+The result of a call of something imported is named by what is called: `x = shop.Cart(); x.add` is `shop.Cart.add`,
+which is right for a class, and for a function too, since its file states which type it returns.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Hashable, Iterator
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.contracts.graph.model import ANY, Origin
-from sluice.graph.extract.python.annotations import (
-    BUILTINS,
-    EXCEPTIONS,
-    NOTHING,
-    SCALARS,
-    UNKNOWN,
-    Annotations,
-    Kind,
-    Meaning,
-    Meanings,
-    builtin,
-    one_of,
-)
+from sluice.contracts.graph.model import Origin
+from sluice.graph.extract.known_names import known
 from sluice.graph.extract.python.scopes import (
     Binding,
     Defined,
@@ -28,34 +24,104 @@ from sluice.graph.extract.python.scopes import (
     ScopeKind,
     Value,
     ValueKind,
+    string_content,
+    text,
 )
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEEPEST = 16
-"""Steps from an expression to what it means; longer ways lead nowhere in the standard library."""
+
+class Kind(Enum):
+    """What sort of thing an expression means."""
+
+    SYMBOL = auto()
+    """What the name stands for itself: a module, a class, a function, a variable."""
+    INSTANCE = auto()
+    """An instance of the class, or the result of the function."""
+    BUILTIN = auto()
+    """A value of a type that Python has built in; `name` is the type's."""
+    NONE = auto()
+
+
+class Meaning(NamedTuple):
+    """One thing that an expression can mean."""
+
+    kind: Kind
+    name: str
+    origin: Origin = Origin.SCOPE
+
+
+Meanings = tuple[Meaning, ...]
+"""All that an expression can mean; none: it is not known."""
+
+UNKNOWN: Meanings = ()
+NOTHING: Meanings = (Meaning(Kind.NONE, "None"),)
 PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "hybrid_property", "classproperty"})
 KEPT_BY = PROPERTIES | {"staticmethod", "classmethod", "override", "final", "cache", "lru_cache"}
 """Decorators under which a call gives what the function returns."""
 _MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
-_MADE = SCALARS | EXCEPTIONS | {"list", "dict", "set", "tuple", "frozenset", "bytearray", "object"}
-"""Builtin types whose instances have no member that a file defines."""
+_SCALARS = frozenset({"str", "int", "float", "bool", "bytes"})
+_MADE = _SCALARS | {"list", "dict", "set", "tuple", "frozenset", "bytearray", "object"}
+"""Builtin types whose instances have no member that a file defines; so have those of exceptions."""
 _NAMED = frozenset({"function_definition", "class_definition"})
+_LITERALS = {
+    **dict.fromkeys(("string", "concatenated_string"), "str"),
+    **dict.fromkeys(("true", "false", "comparison_operator", "not_operator"), "bool"),
+    **dict.fromkeys(("list", "tuple", "set", "list_comprehension", "set_comprehension"), "list"),
+    **dict.fromkeys(("dictionary", "dictionary_comprehension"), "dict"),
+    "generator_expression": "list",
+    "integer": "int",
+    "float": "float",
+}
+_QUOTED = re.compile(r"[A-Za-z_][\w.]*")
+_DEEPEST = 16
+"""Steps from an expression to what it means; longer ways lead nowhere in the standard library."""
+_MOST_MEANINGS = 4
+"""An expression that can mean more is not known: the types of a union are few."""
+_MOST_CHOICES = 8
+"""Expressions that one can come to, that are looked at."""
+
+
+def builtin(name: str) -> Meanings:
+    """A value of a builtin type, or what is built in itself: what it holds is not followed."""
+    return (Meaning(Kind.BUILTIN, name),)
+
+
+def is_builtin(name: str) -> bool:
+    """Whether a name means a builtin where a file binds it nowhere."""
+    return name in known("python_names") or name in known("python_exceptions")
+
+
+def one_of(choices: list[Meanings]) -> Meanings:
+    """What can be any of the choices: unknown as soon as one of them is. None is left out beside others."""
+    found: dict[Meaning, None] = {}
+    for choice in choices:
+        if not choice:
+            return UNKNOWN
+        found.update(dict.fromkeys(choice))
+    told = tuple(meaning for meaning in found if meaning.kind is not Kind.NONE)
+    if len(told) > _MOST_MEANINGS:
+        return UNKNOWN
+    return told or (NOTHING if found else UNKNOWN)
+
+
+def as_kind(kind: Kind, of: Meanings) -> Meanings:
+    """Instances of classes, or the classes of instances; what is built in stays as it is."""
+    other = Kind.SYMBOL if kind is Kind.INSTANCE else Kind.INSTANCE
+    return tuple(meaning._replace(kind=kind) if meaning.kind is other else meaning for meaning in of)
 
 
 class Inference:
-    """What expressions of one file mean. Answers are remembered."""
+    """What the expressions of one file mean. Answers are remembered."""
 
     def __init__(self, reading: Reading) -> None:
-        self._named: dict[str, Scope] = {scope.name: scope for scope in reading.scopes if scope.node.type in _NAMED}
-        self._known: dict[int, Meanings] = {}
-        self._results: dict[Scope, Meanings] = {}
-        self._names: dict[tuple[Scope, str], Meanings] = {}
-        self._asked: set[object] = set()
+        self._scopes = {scope.name: scope for scope in reading.scopes if scope.node.type in _NAMED}
+        self._known: dict[Hashable, Meanings] = {}
+        self._asked: set[Hashable] = set()
+        """What is looked for at the moment: what leads back to it tells nothing more about it."""
         self._is_cut = False
         """Whether a circle or the bound on depth was met on the way: then an answer holds for this question alone."""
-        self.annotations = Annotations(self.of, self.of_name)
         for store in reading.stores:
             holder = self.receiver(store.scope, store.holder)
             if holder is not None:
@@ -69,91 +135,45 @@ class Inference:
 
     def own(self, of: Meaning) -> Scope | None:
         """The function or class of the file that is meant, or that it is an instance of."""
-        return self._named.get(of.name)
+        return self._scopes.get(of.name)
 
-    def of(self, node: Node, scope: Scope, depth: int = 0) -> Meanings:
+    def of(self, node: Node | None, scope: Scope, depth: int = 0) -> Meanings:
         """What the expression means; none where that is not known."""
-        known = self._known.get(node.id)
-        if known is not None:
-            return known
-        if depth > _DEEPEST:
-            return self._cut(UNKNOWN)
-        before, self._is_cut = self._is_cut, False
-        found = self.expression(node, scope, depth + 1)
-        if depth == 0 or not self._is_cut:
-            self._known[node.id] = found
-        self._is_cut = depth > 0 and (self._is_cut or before)
-        return found
-
-    def expression(self, node: Node, scope: Scope, depth: int) -> Meanings:
-        """What the expression means, not looked up among what is known."""
-        raise NotImplementedError
+        if node is None:
+            return UNKNOWN
+        return self._once(node.id, depth, lambda: self._expression(node, scope, depth + 1))
 
     def of_name(self, name: str, scope: Scope, depth: int = 0) -> Meanings:
         """What the name means where it stands."""
         holder = scope.holder(name)
         if holder is None:
-            return builtin(name) if name in BUILTINS else UNKNOWN
-        key = (holder, name)
-        known = self._names.get(key)
-        if known is None:
-            if depth > _DEEPEST or key in self._asked:
-                return self._cut(NOTHING if key in self._asked else UNKNOWN)
-            before, self._is_cut = self._is_cut, False
-            self._asked.add(key)
-            known = one_of([self._binding(binding, depth + 1) for binding in holder.bindings[name]])
-            self._asked.discard(key)
-            if depth <= 1 or not self._is_cut:
-                self._names[key] = known
-            self._is_cut = depth > 0 and (self._is_cut or before)
-        return known
+            return builtin(name) if is_builtin(name) else UNKNOWN
+        bindings = holder.bindings[name]
+        return self._once(
+            (holder, name), depth, lambda: one_of([self._binding(binding, depth + 1) for binding in bindings])
+        )
 
     def member(self, of: Meaning, name: str, depth: int = 0) -> Meanings:
         """What the attribute of a symbol or of an instance means."""
         if of.kind is Kind.BUILTIN:
-            return builtin(of.name) if of.name in SCALARS else UNKNOWN
+            return builtin(of.name) if of.name in _SCALARS else UNKNOWN
         if of.kind is Kind.NONE:
             return NOTHING
         if name == "__class__":
             return (of._replace(kind=Kind.SYMBOL),)
         own = self.own(of)
         if own is None:
-            return (Meaning(Kind.SYMBOL, f"{of.name}.{name}", of.origin),) if not of.name.endswith(ANY) else UNKNOWN
+            return (Meaning(Kind.SYMBOL, f"{of.name}.{name}", of.origin),)
         if own.kind is not ScopeKind.CLASS:
             return UNKNOWN
-        return self.class_member(own, name, of.origin, depth + 1)
-
-    def class_member(self, of: Scope, name: str, origin: Origin, depth: int) -> Meanings:
-        """What the attribute of a class of the file, or of its instances, means: of the class, or of its bases."""
-        key = (of, name, "member")
-        if depth > _DEEPEST or key in self._asked:
-            return self._cut(NOTHING if key in self._asked else UNKNOWN)
-        bindings: list[Binding] = [*of.bindings.get(name, ()), *of.attributes.get(name, ())]
-        self._asked.add(key)
-        try:
-            if bindings:
-                return one_of([self._member_binding(binding, depth + 1) for binding in bindings])
-            bases = self.bases(of, depth)
-            for meanings in bases:
-                for base in meanings:
-                    own = self.own(base)
-                    if own is None or own.kind is not ScopeKind.CLASS:
-                        return (Meaning(Kind.SYMBOL, f"{of.name}.{name}", origin),)
-                    found = self.class_member(own, name, origin, depth + 1)
-                    if found:
-                        return found
-            return UNKNOWN
-        finally:
-            self._asked.discard(key)
+        return self._class_member(own, name, of.origin, depth + 1)
 
     def bases(self, of: Scope, depth: int = 0) -> list[Meanings]:
         """What each base of a class means, without what is built in."""
         written = of.node.child_by_field_name("superclasses")
         found: list[Meanings] = []
         for child in written.named_children if written is not None else ():
-            node: Node | None = child
-            if child.type == "subscript":
-                node = child.child_by_field_name("value")
+            node = child.child_by_field_name("value") if child.type == "subscript" else child
             if node is None or node.type in ("keyword_argument", "list_splat", "dictionary_splat", "comment"):
                 continue
             meanings = self.of(node, of.parent or of, depth + 1)
@@ -163,52 +183,36 @@ class Inference:
 
     def result(self, function: Scope, depth: int = 0) -> Meanings:
         """What a call of a function of the file gives: by its annotation, or else by all its return statements."""
-        known = self._results.get(function)
-        if known is not None:
-            return known
-        if function in self._asked or depth > _DEEPEST:
-            return self._cut(NOTHING if function in self._asked else UNKNOWN)
-        before, self._is_cut = self._is_cut, False
-        self._asked.add(function)
-        found = self._result(function, depth + 1)
-        self._asked.discard(function)
-        if depth <= 1 or not self._is_cut:
-            self._results[function] = found
-        self._is_cut = depth > 0 and (self._is_cut or before)
-        return found
+        return self._once(function, depth, lambda: self._result(function, depth + 1))
 
     def returned(self, function: Scope) -> Meanings:
         """What a function's return statements give, whatever its annotation says."""
-        found = [self.of(node, function) for node in function.returned if node.type != "return_statement"]
-        return one_of(found) if found else UNKNOWN
+        return one_of([self.of(node, function) for node in function.returned if node.type != "return_statement"])
 
     def value(self, value: Value, depth: int = 0) -> Meanings:
         """What a name with this value means."""
         if value.node is None or value.position is not None or value.kind is ValueKind.UNKNOWN:
             return UNKNOWN
         if value.kind is ValueKind.INSTANCE:
-            return self.annotations.read(value.node, value.scope, depth)
+            return self._annotated(value.node, value.scope, depth)
         return self.of(value.node, value.scope, depth)
 
-    def called(self, of: Meaning, depth: int) -> Meanings:
-        """What a call of it gives: of a class an instance, of a function its result."""
-        if of.kind is Kind.NONE:
-            return NOTHING
-        if of.kind is Kind.BUILTIN:
-            return builtin(of.name) if of.name in _MADE else UNKNOWN
-        own = self.own(of)
-        if of.name.endswith(ANY):
-            return UNKNOWN
-        if of.kind is Kind.INSTANCE:
-            call = self.class_member(own, "__call__", of.origin, depth) if own else UNKNOWN
-            return one_of([self.called(meaning, depth) for meaning in call]) if call else UNKNOWN
-        if own is None or own.kind is ScopeKind.CLASS:
-            return (of._replace(kind=Kind.INSTANCE),)
-        return self.result(own, depth)
-
-    def _cut(self, answer: Meanings) -> Meanings:
-        self._is_cut = True
-        return answer
+    def _once(self, key: Hashable, depth: int, find: Callable[[], Meanings]) -> Meanings:
+        """What is remembered of the key, or else found and remembered, unless the way to it was cut short."""
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        if key in self._asked or depth > _DEEPEST:
+            self._is_cut = True
+            return NOTHING if key in self._asked else UNKNOWN
+        before, self._is_cut = self._is_cut, False
+        self._asked.add(key)
+        found = find()
+        self._asked.discard(key)
+        if depth <= 1 or not self._is_cut:
+            self._known[key] = found
+        self._is_cut = depth > 0 and (self._is_cut or before)
+        return found
 
     def _binding(self, binding: Binding, depth: int) -> Meanings:
         if isinstance(binding, Defined):
@@ -220,6 +224,22 @@ class Inference:
             return (Meaning(kind, binding.holder.name, Origin.SELF),)
         return self.value(binding, depth)
 
+    def _class_member(self, of: Scope, name: str, origin: Origin, depth: int) -> Meanings:
+        """What the attribute of a class of the file, or of its instances, means: of the class, or of its bases."""
+        return self._once((of, name, origin), depth, lambda: self._found_member(of, name, origin, depth))
+
+    def _found_member(self, of: Scope, name: str, origin: Origin, depth: int) -> Meanings:
+        bindings: list[Binding] = [*of.bindings.get(name, ()), *of.attributes.get(name, ())]
+        if bindings:
+            return one_of([self._member_binding(binding, depth + 1) for binding in bindings])
+        for base in (base for meanings in self.bases(of, depth) for base in meanings):
+            own = self.own(base)
+            if own is None or own.kind is not ScopeKind.CLASS:
+                return (Meaning(Kind.SYMBOL, f"{of.name}.{name}", origin),)
+            if found := self._class_member(own, name, origin, depth + 1):
+                return found
+        return UNKNOWN
+
     def _member_binding(self, binding: Binding, depth: int) -> Meanings:
         if isinstance(binding, Defined) and PROPERTIES.intersection(binding.scope.decorators):
             return self.result(binding.scope, depth)
@@ -229,10 +249,159 @@ class Inference:
         annotation = function.node.child_by_field_name("return_type")
         if annotation is not None:
             is_manager = _MANAGERS.intersection(function.decorators)
-            return UNKNOWN if is_manager else self.annotations.read(annotation, function, depth)
+            return UNKNOWN if is_manager else self._annotated(annotation, function, depth)
         if function.is_generator or not KEPT_BY.issuperset(function.decorators):
             return UNKNOWN
         returned = [
             NOTHING if node.type == "return_statement" else self.of(node, function, depth) for node in function.returned
         ]
         return one_of(returned) if returned else NOTHING
+
+    # Expressions.
+
+    def _expression(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        match node.type:
+            case "identifier":
+                return self.of_name(text(node), scope, depth)
+            case "none":
+                return NOTHING
+            case "attribute":
+                name = text(node.child_by_field_name("attribute"))
+                return self._members(self.of(node.child_by_field_name("object"), scope, depth), name, depth)
+            case "call":
+                return self._call(node, scope, depth)
+            case "subscript":  # `Cart[int]` is the class; what a table holds is not followed
+                found = self.of(node.child_by_field_name("value"), scope, depth)
+                return found if all(self._is_class(meaning) for meaning in found) else UNKNOWN
+            case "boolean_operator" | "conditional_expression" if node.named_children:
+                sides = node.named_children[0], node.named_children[-1]
+                return one_of([self.of(side, scope, depth) for side in sides])
+            case "binary_operator":
+                found = self.of(node.child_by_field_name("left"), scope, depth)
+                return found if all(meaning.kind is Kind.BUILTIN for meaning in found) else UNKNOWN
+            case "parenthesized_expression" | "await" if node.named_children:
+                return self.of(node.named_children[0], scope, depth)
+            case "named_expression":
+                return self.of(node.child_by_field_name("value"), scope, depth)
+        literal = _LITERALS.get(node.type)
+        return builtin(literal) if literal is not None else UNKNOWN
+
+    def _members(self, of: Meanings, name: str, depth: int) -> Meanings:
+        return one_of([self.member(meaning, name, depth) for meaning in of])
+
+    def _is_class(self, of: Meaning) -> bool:
+        own = self.own(of)
+        is_class = own.kind is ScopeKind.CLASS if own is not None else of.name.rpartition(".")[2][:1].isupper()
+        return of.kind is Kind.SYMBOL and is_class
+
+    def _call(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        function = node.child_by_field_name("function")
+        if text(function) == "super" and scope.holder("super") is None:
+            return self._super(scope.enclosing_class, depth)
+        return one_of([self._called(meaning, depth) for meaning in self.of(function, scope, depth)])
+
+    def _called(self, of: Meaning, depth: int) -> Meanings:
+        """What a call of it gives: of a class an instance, of a function its result."""
+        if of.kind is Kind.NONE:
+            return NOTHING
+        if of.kind is Kind.BUILTIN:
+            return builtin(of.name) if of.name in _MADE or of.name in known("python_exceptions") else UNKNOWN
+        own = self.own(of)
+        if of.kind is Kind.INSTANCE:
+            call = self._class_member(own, "__call__", of.origin, depth) if own else UNKNOWN
+            return one_of([self._called(meaning, depth) for meaning in call])
+        if own is None or own.kind is ScopeKind.CLASS:
+            return (of._replace(kind=Kind.INSTANCE),)
+        return self.result(own, depth)
+
+    def _super(self, of: Scope | None, depth: int) -> Meanings:
+        if of is None:
+            return UNKNOWN
+        bases = self.bases(of, depth)
+        if not bases:
+            return builtin("object")
+        return tuple(Meaning(Kind.INSTANCE, meaning.name, Origin.SELF) for meanings in bases for meaning in meanings)
+
+    # Annotations.
+
+    def _annotated(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        """What a value with this annotation is; none where the annotation does not tell."""
+        if depth > _DEEPEST:
+            return UNKNOWN
+        depth += 1
+        match node.type:
+            case "type" | "parenthesized_expression" if node.named_children:
+                return self._annotated(node.named_children[0], scope, depth)
+            case "none":
+                return NOTHING
+            case "identifier" | "attribute":
+                return self._annotated_name(node, text(node), scope, depth)
+            case "string":  # `"Foo"`, `"Foo | None"`, `"Optional[Foo]"`; others in quotes are not read
+                content = re.sub(r"^(?:\w+\.)?Optional\[(.*)\]$", r"\1", string_content(node).strip())
+                names = [part.strip() for part in content.split("|")]
+                if not all(_QUOTED.fullmatch(name) for name in names):
+                    return UNKNOWN
+                return one_of([self._annotated_name(None, name, scope, depth) for name in names])
+            case "binary_operator" | "union_type":
+                return one_of([self._annotated(side, scope, depth) for side in node.named_children])
+            case "generic_type" | "subscript":
+                return self._generic(node, scope, depth)
+        return UNKNOWN
+
+    def _annotated_name(self, node: Node | None, written: str, scope: Scope, depth: int) -> Meanings:
+        """An instance of the class of that name, or what another name of a type stands for: `Row = dict[str, Cell]`."""
+        first, _, rest = written.partition(".")
+        last = written.rpartition(".")[2]
+        if written == "None":
+            return NOTHING
+        if last in known("python_types_that_tell_nothing"):
+            return UNKNOWN
+        if last == "Self" and (held := scope.enclosing_class) is not None:
+            return (Meaning(Kind.INSTANCE, held.name),)
+        holder = scope.holder(first)
+        if holder is None and not rest:
+            return builtin(written) if is_builtin(written) else UNKNOWN
+        alias = holder.bindings[first][0] if holder is not None and not rest else None
+        if isinstance(alias, Value):
+            is_type = alias.kind is ValueKind.IS and alias.position is None
+            if not is_type or alias.node is None or alias.node.type == "call":  # a type variable is made by a call
+                return UNKNOWN
+            return self._annotated(alias.node, alias.scope, depth)
+        if last in known("python_containers"):
+            return builtin("list")
+        found = self.of_name(first, scope, depth)
+        for name in rest.split(".") if rest else ():
+            found = self._members(found, name, depth)
+        return as_kind(Kind.INSTANCE, found)
+
+    def _generic(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        head, *arguments = node.named_children or [node]
+        if len(arguments) == 1 and arguments[0].type in ("type_parameter", "tuple"):
+            arguments = arguments[0].named_children
+        if not arguments:
+            return UNKNOWN
+        name = text(head).rpartition(".")[2]
+        if name in known("python_read_as_their_first_argument"):
+            return self._annotated(arguments[0], scope, depth)
+        if name == "Coroutine":
+            return self._annotated(arguments[-1], scope, depth)
+        if name == "Union":
+            return one_of([self._annotated(argument, scope, depth) for argument in arguments])
+        if name in ("type", "Type"):
+            return as_kind(Kind.SYMBOL, self._annotated(arguments[0], scope, depth))
+        return self._annotated(head, scope, depth) if head.type in ("identifier", "attribute") else UNKNOWN
+
+
+def choices(node: Node) -> Iterator[Node]:
+    """The expressions that it can come to, itself where it is no choice; the first few."""
+    work = [node]
+    for _ in range(_MOST_CHOICES):
+        if not work:
+            return
+        node = work.pop()
+        if node.type == "conditional_expression" and node.named_children:
+            work += [node.named_children[-1], node.named_children[0]]
+        elif node.type in ("boolean_operator", "parenthesized_expression"):
+            work += reversed(node.named_children)
+        else:
+            yield node

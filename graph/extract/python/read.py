@@ -1,17 +1,22 @@
-"""Reads the tree of a Python file in one pass: what binds names, and the functions and classes that open scopes."""
+"""Reads the tree of a Python file in one pass: the scopes that it opens, what binds names in them, what uses names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from sluice.graph.extract.python.reader import IMPORTS, PATTERN_HANDLERS, USES, Handler, Reader, bind_target
 from sluice.graph.extract.python.scopes import (
+    DEEPEST,
+    MOST_USES,
+    Binding,
     Defined,
+    Imported,
     Reading,
     Receiver,
     Scope,
     ScopeKind,
+    Store,
+    Use,
     Value,
     ValueKind,
     last_line,
@@ -21,6 +26,229 @@ from sluice.graph.extract.python.scopes import (
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+class Reader:
+    """One reading of one file. Nodes are read in the order of the text, without recursion: nothing is too deep."""
+
+    def __init__(self, root: Node, module: str, package: str) -> None:
+        """`package` is what relative imports begin at."""
+        self.package = package
+        top = Scope(ScopeKind.MODULE, module, None, root)
+        self.reading = Reading(top, [top], [], [], [], [], [], [])
+        self.stack: list[tuple[Node, Scope]] = []
+        """Nodes that are still to be read, each in its scope; the next is the last."""
+
+    def read(self) -> Reading:
+        """The whole file. What has no handler is read child by child."""
+        self.push(self.reading.module.node.named_children, self.reading.module)
+        while self.stack:
+            node, scope = self.stack.pop()
+            handler = _HANDLERS.get(node.type)
+            if handler is not None:
+                handler(self, node, scope)
+            elif node.child_count:
+                self.push(node.named_children, scope)
+        return self.reading
+
+    def push(self, nodes: Iterable[Node | None], scope: Scope) -> None:
+        """Read these next, the first first."""
+        self.stack.extend([(node, scope) for node in reversed(list(nodes)) if node is not None])
+
+    def use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
+        """A name or a chain of attributes is used, or an expression is called."""
+        if len(self.reading.uses) < MOST_USES:
+            self.reading.uses.append(Use(scope, node, is_called))
+
+    def attribute(self, node: Node, scope: Scope, is_called: bool = False) -> None:
+        """A chain of attributes is used; what it begins with is read too, unless it is a name."""
+        self.use(node, scope, is_called)
+        base: Node | None = node
+        while base is not None and base.type == "attribute":
+            base = base.child_by_field_name("object")
+        if base is not None and base.type != "identifier":
+            self.stack.append((base, scope))
+
+    def bind(self, scope: Scope, node: Node, binding: Binding) -> None:
+        """The name at the node is bound in the scope."""
+        scope.bind(text(node), binding)
+
+    def store(self, node: Node, scope: Scope, value: Value) -> None:
+        """The attribute at the node is assigned."""
+        holder, attribute = node.child_by_field_name("object"), node.child_by_field_name("attribute")
+        if holder is not None and holder.type == "identifier" and attribute is not None:
+            self.reading.stores.append(Store(scope, node, text(holder), text(attribute), value))
+        else:
+            self.attribute(node, scope)
+
+    def inner(self, kind: ScopeKind, name: str, named_in: Scope, parent: Scope, node: Node) -> Scope:
+        """A scope that the node opens within `parent`; `parent` itself where there are too many around it."""
+        if parent.depth >= DEEPEST:
+            return parent
+        qualified = f"{named_in.name}.{name}" if name else named_in.name
+        inner = Scope(kind, qualified, parent, node, parent.depth + 1)
+        self.reading.scopes.append(inner)
+        return inner
+
+
+Handler = Callable[[Reader, "Node", Scope], None]
+"""Reads one node in its scope, and pushes what of it is to be read further."""
+
+
+_PATTERNS = frozenset({"pattern_list", "tuple_pattern", "list_pattern", "tuple", "list", "expression_list"})
+
+
+def _unknown(node: Node, scope: Scope) -> Value:
+    return Value(ValueKind.UNKNOWN, None, scope, line(node), last_line(node))
+
+
+def bind_target(reader: Reader, node: Node, scope: Scope, value: Value) -> None:
+    """Bind what stands left of `=`, in `for`, in `with`, or as a parameter."""
+    targets = [(node, value)]
+    while targets:
+        node, value = targets.pop()
+        kind = node.type
+        if kind == "identifier":
+            reader.bind(scope, node, value)
+        elif kind in _PATTERNS:
+            targets.extend(_unpacked(node, value))
+        elif kind in ("list_splat_pattern", "dictionary_splat_pattern", "list_splat"):
+            rest = Value(ValueKind.UNKNOWN, None, scope, line(node), last_line(node), value.is_definition)
+            targets.extend((child, rest) for child in node.named_children)
+        elif kind in ("as_pattern_target", "parenthesized_expression"):
+            targets.extend((child, value) for child in node.named_children)
+        elif kind == "attribute":
+            reader.store(node, scope, value)
+        else:
+            reader.stack.append((node, scope))
+
+
+def _unpacked(node: Node, value: Value) -> list[tuple[Node, Value]]:
+    """The targets in a pattern, each with its own value where both sides are written out."""
+    source = value.node
+    children = [child for child in node.named_children if child.type != "comment"]
+    values: list[Node] = []
+    if value.kind is ValueKind.IS and source is not None and source.type in ("tuple", "list", "expression_list"):
+        values = [child for child in source.named_children if child.type != "comment"]
+    is_even = len(values) == len(children) and not any("splat" in child.type for child in (*values, *children))
+    parts: list[tuple[Node, Value]] = []
+    for position, child in enumerate(children):
+        part = Value(value.kind, source, value.scope, line(child), last_line(child), value.is_definition, position)
+        if value.position is not None:
+            part.kind = ValueKind.UNKNOWN
+        elif is_even:
+            part.node, part.position = values[position], None
+        parts.append((child, part))
+    return parts
+
+
+def _call(reader: Reader, node: Node, scope: Scope) -> None:
+    function = node.child_by_field_name("function")
+    reader.push([node.child_by_field_name("arguments")], scope)
+    if function is None:
+        return
+    if function.type == "identifier":
+        reader.use(function, scope, True)
+        if text(function) == "Tool":
+            reader.reading.calls.append((scope, node))
+    elif function.type == "attribute":
+        reader.attribute(function, scope, True)
+        if text(function.child_by_field_name("attribute")) in ("Tool", "add_tool"):
+            reader.reading.calls.append((scope, node))
+    else:
+        reader.use(function, scope, True)
+        reader.stack.append((function, scope))
+
+
+def _keyword_argument(reader: Reader, node: Node, scope: Scope) -> None:
+    reader.push([node.child_by_field_name("value")], scope)
+
+
+def _case_pattern(reader: Reader, node: Node, scope: Scope) -> None:
+    patterns = [(child, True) for child in node.named_children]
+    while patterns:
+        child, is_capture = patterns.pop()
+        kind = child.type
+        if kind == "dotted_name":
+            _captured(reader, child, scope, is_capture)
+        elif kind == "class_pattern":
+            patterns.extend((entry, index > 0) for index, entry in enumerate(child.named_children))
+        elif kind == "keyword_pattern":
+            patterns.extend((entry, True) for entry in child.named_children[1:])
+        elif kind == "identifier":
+            _captured(reader, child, scope, True)
+        elif kind in ("string", "concatenated_string", "ERROR", "attribute", "call"):
+            reader.stack.append((child, scope))
+        else:
+            patterns.extend((entry, True) for entry in child.named_children)
+
+
+def _captured(reader: Reader, node: Node, scope: Scope, is_capture: bool) -> None:
+    names = node.named_children or [node]
+    if len(names) == 1 and is_capture:
+        reader.bind(scope, names[0], _unknown(node, scope))
+    else:
+        reader.use(node if node.type == "dotted_name" else names[0], scope)
+
+
+def _import(reader: Reader, node: Node, scope: Scope) -> None:
+    for child in node.named_children:
+        name_node, alias = child, None
+        if child.type == "aliased_import":
+            name_node = child.child_by_field_name("name") or child
+            alias = child.child_by_field_name("alias")
+        name = _dotted(name_node)
+        if not name:
+            continue
+        reader.reading.imports.append((name, line(child)))
+        if alias is not None:
+            reader.bind(scope, alias, Imported(name))
+        elif name_node.named_children:
+            first = name_node.named_children[0]
+            reader.bind(scope, first, Imported(text(first)))
+
+
+def _import_from(reader: Reader, node: Node, scope: Scope) -> None:
+    module_node = node.child_by_field_name("module_name")
+    written = "".join(text(module_node).split())
+    module = imported_name(reader.package, written)
+    if module:
+        reader.reading.imports.append((module, line(node)))
+    for child in node.named_children:
+        if child == module_node:
+            continue
+        if child.type == "wildcard_import":
+            reader.reading.stars.append((module, line(child)))
+            continue
+        name_node, bound = child, child
+        if child.type == "aliased_import":
+            name_node = child.child_by_field_name("name") or child
+            bound = child.child_by_field_name("alias") or name_node
+        if name_node.type != "dotted_name":
+            continue
+        name = _dotted(name_node)
+        target = f"{module}.{name}" if module else name
+        reader.reading.imports.append((target, line(child)))
+        reader.bind(scope, bound.named_children[0] if bound.named_children else bound, Imported(target))
+
+
+def _dotted(node: Node) -> str:
+    return ".".join(text(child) for child in node.named_children) if node.named_children else text(node)
+
+
+def imported_name(package: str, written: str) -> str:
+    """The absolute name of `written`, as `..models.User`, in a module of `package`.
+
+    What leads out of the outermost folder is named from there: the folders above are not known.
+    """
+    name = written.lstrip(".")
+    dots = len(written) - len(name)
+    if not dots:
+        return name
+    parts = package.split(".") if package else []
+    kept = parts[: max(0, len(parts) - dots + 1)]
+    return ".".join([*kept, *([name] if name else [])])
+
 
 _MOST_TARGETS = 8
 """In one statement, as `a = b = value`, that are followed to the value."""
@@ -46,7 +274,7 @@ def _augmented_assignment(reader: Reader, node: Node, scope: Scope) -> None:
     if left is not None and left.type == "identifier":
         holder = scope.target(text(left))
         if text(left) not in holder.bindings:
-            reader.bind(scope, left, Value(ValueKind.UNKNOWN, None, scope, line(node), last_line(node)))
+            reader.bind(scope, left, _unknown(node, scope))
     reader.push([left, node.child_by_field_name("right")], scope)
 
 
@@ -61,7 +289,7 @@ def _named_expression(reader: Reader, node: Node, scope: Scope) -> None:
 def _for(reader: Reader, node: Node, scope: Scope) -> None:
     left = node.child_by_field_name("left")
     if left is not None:
-        bind_target(reader, left, scope, Value(ValueKind.UNKNOWN, None, scope, line(left), last_line(left)))
+        bind_target(reader, left, scope, _unknown(left, scope))
     reader.push([child for child in node.named_children if child != left], scope)
 
 
@@ -77,7 +305,7 @@ def _comprehension(reader: Reader, node: Node, scope: Scope) -> None:
         left = child.child_by_field_name("left")
         around = scope if is_outermost else inner
         if left is not None:
-            bind_target(reader, left, inner, Value(ValueKind.UNKNOWN, None, around, line(left), last_line(left)))
+            bind_target(reader, left, inner, _unknown(left, around))
         reader.push([entry for entry in child.named_children if entry != left], around)
         is_outermost = False
 
@@ -100,7 +328,7 @@ def _delete(reader: Reader, node: Node, scope: Scope) -> None:
         targets = child.named_children if child.type == "expression_list" else [child]
         for target in targets:
             if target.type == "identifier" and not scope.target(text(target)).bindings.get(text(target)):
-                reader.bind(scope, target, Value(ValueKind.UNKNOWN, None, scope, line(node), line(node)))
+                reader.bind(scope, target, _unknown(node, scope))
         reader.push(targets, scope)
 
 
@@ -123,23 +351,6 @@ def _type_alias(reader: Reader, node: Node, scope: Scope) -> None:
     if name is not None and name.type == "identifier":
         reader.bind(scope, name, Value(ValueKind.UNKNOWN, None, scope, line(node), last_line(node), True))
     reader.push([right], scope)
-
-
-_BINDINGS: dict[str, Handler] = {
-    "assignment": _assignment,
-    "augmented_assignment": _augmented_assignment,
-    "named_expression": _named_expression,
-    "for_statement": _for,
-    "as_pattern": _as_pattern,
-    "delete_statement": _delete,
-    "global_statement": _global,
-    "nonlocal_statement": _nonlocal,
-    "type_alias_statement": _type_alias,
-    "list_comprehension": _comprehension,
-    "set_comprehension": _comprehension,
-    "dictionary_comprehension": _comprehension,
-    "generator_expression": _comprehension,
-}
 
 
 _STATIC = frozenset({"staticmethod"})
@@ -240,7 +451,7 @@ def _type_parameters(reader: Reader, node: Node, scope: Scope) -> Scope:
             reader.push(names[1:], outside)
             names = names[0].named_children
         if names and names[0].type == "identifier":
-            reader.bind(outside, names[0], Value(ValueKind.UNKNOWN, None, outside, line(node), line(node)))
+            reader.bind(outside, names[0], _unknown(node, outside))
     return outside
 
 
@@ -265,7 +476,28 @@ def _last_name(decorator: Node) -> str:
     return text(node)
 
 
-_DEFINITIONS: dict[str, Handler] = {
+_HANDLERS: dict[str, Handler] = {
+    "identifier": lambda reader, node, scope: reader.use(node, scope),
+    "attribute": lambda reader, node, scope: reader.attribute(node, scope),
+    "call": _call,
+    "keyword_argument": _keyword_argument,
+    "case_pattern": _case_pattern,
+    "import_statement": _import,
+    "import_from_statement": _import_from,
+    "future_import_statement": lambda reader, node, scope: None,  # what it names is no symbol
+    "assignment": _assignment,
+    "augmented_assignment": _augmented_assignment,
+    "named_expression": _named_expression,
+    "for_statement": _for,
+    "as_pattern": _as_pattern,
+    "delete_statement": _delete,
+    "global_statement": _global,
+    "nonlocal_statement": _nonlocal,
+    "type_alias_statement": _type_alias,
+    "list_comprehension": _comprehension,
+    "set_comprehension": _comprehension,
+    "dictionary_comprehension": _comprehension,
+    "generator_expression": _comprehension,
     "function_definition": _function,
     "class_definition": _class,
     "decorated_definition": _decorated,
@@ -273,20 +505,3 @@ _DEFINITIONS: dict[str, Handler] = {
     "return_statement": _return,
     "yield": _yield,
 }
-
-
-_HANDLERS: dict[str, Handler] = {**USES, **_DEFINITIONS, **_BINDINGS, **PATTERN_HANDLERS, **IMPORTS}
-
-
-def read(reader: Reader) -> Reading:
-    """The whole file. What has no handler is read child by child."""
-    stack = reader.stack
-    reader.push(reader.reading.module.node.named_children, reader.reading.module)
-    while stack:
-        node, scope = stack.pop()
-        handler = _HANDLERS.get(node.type)
-        if handler is not None:
-            handler(reader, node, scope)
-        elif node.child_count:
-            stack.extend([(child, scope) for child in reversed(node.named_children)])
-    return reader.reading

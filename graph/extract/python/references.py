@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sluice.contracts.graph.model import RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
-from sluice.graph.extract.python.annotations import BUILTINS, OF_EVERY_OBJECT, UNKNOWN, Kind, Meanings, one_of
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
+from sluice.graph.extract.known_names import known
 from sluice.graph.extract.python.definitions import LANGUAGE
-from sluice.graph.extract.python.expressions import choices, last_name
-from sluice.graph.extract.python.inference import Inference
+from sluice.graph.extract.python.inference import UNKNOWN, Inference, Kind, Meanings, is_builtin, one_of
 from sluice.graph.extract.python.scopes import (
-    Binding,
     Defined,
     Imported,
     Reading,
@@ -20,7 +18,6 @@ from sluice.graph.extract.python.scopes import (
     ScopeKind,
     Use,
     Value,
-    ValueKind,
     line,
     string_content,
     text,
@@ -29,8 +26,6 @@ from sluice.graph.extract.python.scopes import (
 if TYPE_CHECKING:
     from tree_sitter import Node as SyntaxNode
 
-_MOST_BINDINGS = 8
-"""Of one variable, that are looked at one by one."""
 _Target = tuple[str, Origin]
 """A qualified name, or with origin NAME a bare one, and how it was found."""
 
@@ -87,7 +82,7 @@ class References:
             found = self._attribute(found, text(attribute), line(attribute), use.is_called and is_last)
 
     def _attribute(self, of: Meanings, name: str, at: int, is_called: bool) -> Meanings:
-        if name in OF_EVERY_OBJECT:
+        if name in known("python_of_every_object"):
             members = [self._inference.member(meaning, name) for meaning in of] if name == "__class__" else []
             if is_called:
                 for made, origin in _reached(one_of(members) if members else UNKNOWN):
@@ -124,7 +119,7 @@ class References:
         """What a name refers to where it stands."""
         holder = scope.holder(name)
         if holder is None:
-            if name not in BUILTINS:
+            if not is_builtin(name):
                 yield (f"{self._reading.module.name}.{name}", Origin.IMPORT) if self._has_stars else (name, Origin.NAME)
             return
         if holder.kind is ScopeKind.TYPE_PARAMETERS:
@@ -141,10 +136,7 @@ class References:
         if is_called and isinstance(bindings[0], Receiver):
             yield from _reached(self._inference.of_name(name, scope))
         if any(isinstance(binding, Value) for binding in bindings):
-            meanings = self._inference.of_name(name, scope)
-            yield from self._variable(meanings, is_called)
-            if is_called and not meanings:
-                yield from self._perhaps(bindings)
+            yield from self._variable(self._inference.of_name(name, scope), is_called)
 
     def _variable(self, meanings: Meanings, is_called: bool) -> Iterator[_Target]:
         """What a variable stands for, as `join = os.path.join`, and is called by, as `Foo()(x)`."""
@@ -153,25 +145,6 @@ class References:
                 yield meaning.name, meaning.origin
         if is_called:
             yield from _calls(meanings)
-
-    def _perhaps(self, bindings: list[Binding]) -> Iterator[_Target]:
-        """What a variable that is called can be, where not all that it can be is known."""
-        for binding in bindings[:_MOST_BINDINGS]:
-            if not isinstance(binding, Value) or binding.node is None or binding.position is not None:
-                continue
-            if binding.kind not in (ValueKind.IS, ValueKind.UNKNOWN):
-                continue
-            for choice in choices(binding.node):
-                found = self._inference.of(choice, binding.scope)
-                yield from _reached(found)
-                if found:
-                    continue
-                if name := last_name(choice):
-                    yield name, Origin.NAME
-                elif choice.type == "call" and (called := choice.child_by_field_name("function")) is not None:
-                    for meaning in self._inference.of(called, binding.scope):
-                        if meaning.kind is Kind.SYMBOL:
-                            yield f"{meaning.name}.{RESULT}", meaning.origin
 
     def _exported(self) -> None:
         """The names in `__all__`."""

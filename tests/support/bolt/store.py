@@ -11,10 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sluice.contracts.graph.model import NodeLabel
-from sluice.graph.servers import statements
-from sluice.graph.servers.dialect import DIALECTS, Dialect, DialectName
-from sluice.graph.servers.statements import BETWEEN_SYMBOLS, FEED, PING, REMOVED, EdgeKind
+from sluice.graph.servers.statements import (
+    BETWEEN_SYMBOLS,
+    REMOVED,
+    Dialect,
+    DialectName,
+    EdgeKind,
+    create_edges,
+    delete_edges,
+    dialects,
+    statement,
+    statements,
+)
 from tests.support.bolt.packstream import Structure
+
+FEED = "GraphFeed"
 
 
 class Refused(Exception):
@@ -56,7 +67,7 @@ class Store:
         self.content = Content()
         self.guard = threading.Lock()
         self._numbers = itertools.count()
-        self._dialect = DIALECTS[dialect]
+        self._dialect = dialects()[dialect]
         self._has_vector_command, self._has_vectors = has_vector_command, has_vectors
         self.extra: dict[str, Callable[[dict[str, Any]], Table]] = {}
         """Statements of a test, by their text."""
@@ -89,29 +100,29 @@ class Store:
 
     def _statements(self, dialect: Dialect) -> dict[str, Callable[[dict[str, Any]], Table]]:
         known: dict[str, Callable[[dict[str, Any]], Table]] = {
-            PING: lambda _: Table(("n",), [[1]]),
+            statement("ping"): lambda _: Table(("n",), [[1]]),
             dialect.vector_index_info: lambda _: self._vector_indexes(),
-            statements.MERGE_DOCUMENTS: self._merge_documents,
-            statements.REMOVE_DOCUMENTS: self._remove_documents,
-            statements.DELETE_DOCUMENTS: lambda p: self._delete_nodes(p, NodeLabel.DOCUMENT, alone=False),
-            statements.LOWER_FENCES[0]: self._lower_fences,
-            statements.LOWER_FENCES[1]: lambda p: self._delete_nodes(p, REMOVED, alone=False),
-            statements.DELETE_CITATIONS: lambda p: self._delete_nodes(
+            statement("merge_documents"): self._merge_documents,
+            statement("remove_documents"): self._remove_documents,
+            statement("delete_documents"): lambda p: self._delete_nodes(p, NodeLabel.DOCUMENT, alone=False),
+            statements("lower_fences")[0]: self._lower_fences,
+            statements("lower_fences")[1]: lambda p: self._delete_nodes(p, REMOVED, alone=False),
+            statement("delete_citations"): lambda p: self._delete_nodes(
                 {**p, "ids": self.ids(p["corpus"], "Conversation")}, NodeLabel.CONVERSATION, alone=False
             ),
-            statements.READ_FEED: self._feed,
-            statements.WRITE_FEED: self._set_feed,
-            statements.STANDING: self._standing,
+            statement("read_feed"): self._feed,
+            statement("write_feed"): self._set_feed,
+            statement("standing"): self._standing,
             dialect.nearest: lambda p: self._nearest(p, by_index=True),
             dialect.nearest_exactly: lambda p: self._nearest(p, by_index=False),
-            statements.LINKED: self._linked,
-            statements.DROP_CORPUS[0]: self._drop_edges,
-            statements.DROP_CORPUS[1]: self._drop_nodes,
-            statements.DELETE_EDGES[0]: lambda p: self._delete_edges(p, None),
+            statement("linked"): self._linked,
+            statements("drop_corpus")[0]: self._drop_edges,
+            statements("drop_corpus")[1]: self._drop_nodes,
+            delete_edges()[0]: lambda p: self._delete_edges(p, None),
         }
-        for kind, text in zip(BETWEEN_SYMBOLS, statements.DELETE_EDGES[1:], strict=True):
+        for kind, text in zip(BETWEEN_SYMBOLS, delete_edges()[1:], strict=True):
             known[text] = lambda p, kind=kind: self._delete_edges(p, kind)  # type: ignore[misc]
-        for edge_kind, text in statements.CREATE_EDGES.items():
+        for edge_kind, text in create_edges().items():
             known[text] = lambda p, kind=edge_kind: self._create_edges(p, kind)  # type: ignore[misc]
         for label, text in dialect.delete_orphans.items():
             known[text] = lambda p, label=label: self._delete_nodes(p, label, alone=True)  # type: ignore[misc]

@@ -7,20 +7,31 @@ from typing import Any
 
 import pytest
 
-from sluice.graph.servers import statements
-from sluice.graph.servers.dialect import DIALECTS, Dialect, dialect_of
-from sluice.graph.servers.statements import CREATE_EDGES, EDGE_KINDS
+from sluice.graph.servers.statements import (
+    EDGE_KINDS,
+    Dialect,
+    create_edges,
+    delete_edges,
+    dialect_of,
+    dialects,
+    statement,
+    statements,
+)
 from tests.support.bolt.grammar import problems
 
-COMMON = ("MERGE_DOCUMENTS", "REMOVE_DOCUMENTS", "DELETE_DOCUMENTS", "DELETE_EDGES", "CREATE_EDGES", "LOWER_FENCES",
-          "DELETE_CITATIONS", "READ_FEED", "WRITE_FEED", "STANDING", "LINKED", "DROP_CORPUS", "PING")  # fmt: skip
+ONE = ("merge_documents", "remove_documents", "delete_documents", "delete_citations", "read_feed", "write_feed",
+       "standing", "linked", "ping")  # fmt: skip
 
 
 def _statements() -> Iterator[tuple[str, str]]:
     """What changes or asks the graph; the schema's statements are each server's own language."""
-    for name in COMMON:
-        yield from _each(f"both {name.lower()}", getattr(statements, name))
-    for dialect in DIALECTS.values():
+    for name in ONE:
+        yield from _each(f"both {name}", statement(name))
+    for name in ("lower_fences", "drop_corpus"):
+        yield from _each(f"both {name}", statements(name))
+    yield from _each("both delete_edges", delete_edges())
+    yield from _each("both create_edges", create_edges())
+    for dialect in dialects().values():
         for name in ("delete_orphans", "nearest", "nearest_exactly"):
             yield from _each(f"{dialect.name} {name}", getattr(dialect, name))
 
@@ -54,9 +65,9 @@ def test_the_parser_finds_what_is_wrong() -> None:
     assert problems("MATCH (d:Document {corpus: $corpus}") != []
 
 
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+@pytest.mark.parametrize("dialect", dialects().values(), ids=list(dialects()))
 def test_every_kind_of_edge_has_a_statement_and_every_label_a_constraint(dialect: Dialect) -> None:
-    assert set(CREATE_EDGES) == set(EDGE_KINDS)
+    assert set(create_edges()) == set(EDGE_KINDS)
     for kind in EDGE_KINDS:
         for label in (kind.source, kind.target):
             assert any(f"(n:{label})" in text and "UNIQUE" in text for text in dialect.schema)

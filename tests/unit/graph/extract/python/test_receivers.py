@@ -42,7 +42,6 @@ class Item:
         "class Cart:\n    def __init__(self): self.x = Item()\ndef f(c: Cart): c.x.price()",
         "if (x := Item()): x.price()",
         "bound = Item.price\nbound()",
-        "type(Item()).price",
     ],
 )
 def test_a_method_of_a_value_of_a_known_class_is_that_class_s(code: str) -> None:

@@ -1,0 +1,8 @@
+"""Names that mean the same in every document: what a language has built in, and what Python's types are read as."""
+
+from pathlib import Path
+
+from sluice.text.pattern_file import PatternFile
+
+known = PatternFile(Path(__file__).with_name("known_names.toml")).words
+"""The words of one entry of `known_names.toml`."""
