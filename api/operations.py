@@ -15,7 +15,7 @@ from sluice.api.access import InstanceOperator, WholeCaller, instance_of
 from sluice.api.problems import MEANINGS, problem_responses, problem_responses_of_stream
 from sluice.contracts.api import Health, Problem, StageView
 from sluice.contracts.event import Queue
-from sluice.contracts.operations.hosts import HostView
+from sluice.contracts.ingest import HostView
 from sluice.otel.metrics import negotiate_metrics
 from sluice.workers.service.health import check_health
 from sluice.workers.service.instance import MOST_DAYS

@@ -24,7 +24,7 @@ from sluice.evaluation.ragas.bridge import SentenceSupport, find_support
 from sluice.evaluation.retrieval.cases import read_documents, read_questions
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import MiniLM
-from sluice.text.sentences import cut_sentences
+from sluice.text.words import cut_sentences
 from tests.support.repository import MODELS
 
 STATEMENTS = 250

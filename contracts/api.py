@@ -14,7 +14,7 @@ from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.ingest import AskedRender
 from sluice.contracts.learning.control import Defence, DefenceName
-from sluice.contracts.prompt import Prompt
+from sluice.contracts.retrieval import Prompt
 from sluice.contracts.trust import Origin, Signature
 
 

@@ -15,8 +15,7 @@ from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES
 from sluice.contracts.memory.names import MemoryScope
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import DomainMeasures
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import QueryText, SearchOptions
+from sluice.contracts.retrieval import PromptMessage, QueryText, SearchOptions
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 

@@ -16,8 +16,7 @@ from sluice.contracts.event import Body, Gap
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import AnswerInsights, CodeSample, PassageInsights
-from sluice.contracts.prompt import Prompt
-from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import Prompt, RetrievedChunk
 from sluice.contracts.trust import GateCheck, Origin, TrustScore
 
 

@@ -11,7 +11,6 @@ from pydantic import AliasChoices, Field
 from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.document import Provenance, Scalar
 from sluice.contracts.graph.retrieval import GraphPath, GraphUse
-from sluice.contracts.prompt import Prompt, PromptName
 from sluice.contracts.trust import GateCheck, Inspection, TrustScore
 
 if TYPE_CHECKING:
@@ -20,6 +19,20 @@ if TYPE_CHECKING:
 
 MAX_QUERY_CHARACTERS = 8_000
 QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
+
+
+class PromptMessage(Value):
+    """One message of a chat: who speaks, and what is said."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str
+
+
+PromptName = Annotated[str | None, Field(max_length=64, exclude_if=is_none)]
+"""A template of the prompt catalogue (`sluice prompts`): `rag` for its latest version, `rag.v1` for that one."""
+
+Prompt = Annotated[tuple[PromptMessage, ...], Field(exclude_if=is_empty)]
+"""The messages that were asked for with `prompt`; empty where none were."""
 
 
 class Strategy(StrEnum):

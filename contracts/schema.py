@@ -19,47 +19,24 @@ from sluice.contracts.operations import forget, quarantine
 
 FOLDER = Path(__file__).parent / "schemas"
 
-API_VALUES: tuple[type[Value], ...] = (
-    api.GateRequest,
-    api.DocumentsRequest,
-    api.DocumentText,
-    api.FeedbackRequest,
-    control.FlagRequest,
-    control.FlagResult,
-    forget.ForgetProof,
-    forget.ForgetRequest,
-    graph.CypherRequest,
-    graph.CypherResult,
-    graph.GraphStatus,
-    graph.Linked,
-    graph.GraphServerHealth,
-    graph.NearestDocuments,
-    graph.Neighbours,
-    graph.RebuildRequest,
-    memory.IterationAccepted,
-    memory.IterationSubmission,
-    memory.LearningPatch,
-    memory.LearningRequest,
-    memory.LearningResult,
-    memory.Learnings,
-    memory.PromptBlock,
-    memory.RagStatus,
-    memory.Recall,
-    quarantine.QuarantinedText,
-    api.RunAccepted,
-    api.RunView,
-    api.Problem,
-    api.Health,
-    retrieval.Query,
-    retrieval.Retrieval,
-)
+_API_VALUES = {
+    api: "GateRequest DocumentsRequest DocumentText FeedbackRequest RunAccepted RunView Problem Health",
+    control: "FlagRequest FlagResult",
+    forget: "ForgetProof ForgetRequest",
+    graph: "CypherRequest CypherResult GraphStatus Linked GraphServerHealth NearestDocuments Neighbours RebuildRequest",
+    memory: "IterationAccepted IterationSubmission LearningPatch LearningRequest LearningResult Learnings PromptBlock "
+    "RagStatus Recall",
+    quarantine: "QuarantinedText",
+    retrieval: "Query Retrieval",
+}
+"""The interface's values, by the module that they stand in."""
 
 
 def schemas() -> dict[str, str]:
     """File name to JSON Schema text, of each registered body, the envelope and the interface's values."""
     bodies = {f"{kind}.v{version}.json": body for (kind, version), body in sluice.contracts.Body.registry.items()}
-    named: tuple[type[Value], ...] = (Event, *API_VALUES)
-    models: dict[str, type[Value]] = {**bodies, **{f"{value.__name__}.json": value for value in named}}
+    values = {f"{name}.json": getattr(module, name) for module, names in _API_VALUES.items() for name in names.split()}
+    models: dict[str, type[Value]] = {**bodies, **values, "Event.json": Event}
     return {name: _text(model) for name, model in sorted(models.items())}
 
 

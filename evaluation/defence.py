@@ -11,10 +11,10 @@ is bad, good, neither, or void where it holds too few runs. `watch` is the state
 Void windows count for nothing, in either direction. A window that is neither breaks a row. What is between the two
 thresholds changes nothing: that is the hysteresis.
 
-Intervals are of 95 % (`evaluation.intervals`): Wilson's for satisfaction and for the share of slow runs, the normal one
-for the gain in freshness. A ceiling of the day's cost is no estimate, so one look at it is enough: when it is nearly
-used up the gate answers from the local corpus alone. The two shares lie apart, so that work which is reserved and given
-back does not make the defence alternate; the next UTC day, or a higher ceiling, ends it.
+Intervals are of 95 %: Wilson's for satisfaction and for the share of slow runs, the normal one for the gain in
+freshness. A ceiling of the day's cost is no estimate, so one look at it is enough: when it is nearly used up the gate
+answers from the local corpus alone. The two shares lie apart, so that work which is reserved and given back does not
+make the defence alternate; the next UTC day, or a higher ceiling, ends it.
 
 All of it is values in, values out; `docs/decisions/0022-self-defence.md` says why.
 """
@@ -32,7 +32,7 @@ from sluice.contracts.base import LaterText, Value, is_none
 from sluice.contracts.learning.control import Defence, DefenceName
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.intervals import mean_interval, wilson_interval
+from sluice.evaluation.run_totals import mean_interval, wilson_interval
 
 FULL = 100
 """Runs of a window while the gate does as it is configured. At a true satisfaction of 0.72 two windows in a row fall

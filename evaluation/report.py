@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.disk.durable import replace_file
-from sluice.evaluation.intervals import Interval
+from sluice.evaluation.run_totals import Interval
 
 SomeReport = TypeVar("SomeReport", bound=BaseModel)
 UNKNOWN = "–"

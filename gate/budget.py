@@ -44,11 +44,11 @@ def lowest_ceilings(
     """
     pages = max(max_pages, named_pages)
     run = Ceiling(
-        pages=_lowest(budget.run_pages, limits.max_pages, pages),
-        bytes=_lowest(budget.run_bytes, limits.max_bytes, max_bytes * pages // max(max_pages, 1)),
-        tokens=_lowest(budget.run_tokens, limits.max_tokens),
-        milliseconds=_lowest(budget.run_milliseconds, limits.max_milliseconds),
-        usd=_lowest(budget.run_usd, limits.max_usd),
+        pages=lowest(budget.run_pages, limits.max_pages, pages),
+        bytes=lowest(budget.run_bytes, limits.max_bytes, max_bytes * pages // max(max_pages, 1)),
+        tokens=lowest(budget.run_tokens, limits.max_tokens),
+        milliseconds=lowest(budget.run_milliseconds, limits.max_milliseconds),
+        usd=lowest(budget.run_usd, limits.max_usd),
     )
     day = Ceiling(**{unit: getattr(budget, f"day_{unit}") for unit in Ceiling.model_fields})
     return Ceilings(run=run, day=day)
@@ -90,9 +90,12 @@ def fit_within(
 def lifted_by(ceiling: str) -> str:
     """What lifts a ceiling, by its name: `run_tokens`, `day_usd`."""
     whose, _, unit = ceiling.partition("_")
-    if whose == "day":
-        return _day_lift(unit)
-    return ", or ".join(dict.fromkeys((f"limits.max_{unit} of the request", _run_setting(unit))))
+    lifts = (_DAY_LIFT.format(unit),) if whose == "day" else (_OF_REQUEST.format(unit), _run_setting(unit))
+    return ", or ".join(dict.fromkeys(lifts))
+
+
+_DAY_LIFT = "budget.day_{} in sluice.toml, or the next UTC day"
+_OF_REQUEST = "limits.max_{} of the request"
 
 
 def _denials(capability: Capability, needed: Spend, budget: BudgetState, limits: Limits) -> Iterable[Denial]:
@@ -100,8 +103,9 @@ def _denials(capability: Capability, needed: Spend, budget: BudgetState, limits:
         for unit in ceiling.missing_for(needed + Spend(tokens=LEAST_TOKENS)):
             least = LEAST_TOKENS if unit == "tokens" else getattr(needed, unit)
             why = _why(capability, whose, unit, least, getattr(ceiling, unit))
-            lift = _day_lift(unit) if whose == "day" else _run_lift(unit, limits)
-            yield Denial(f"{whose}_{unit}", capability, why, lift)
+            lowered = getattr(limits, f"max_{unit}") is not None
+            lift = _DAY_LIFT if whose == "day" else _OF_REQUEST if lowered else _run_setting(unit)
+            yield Denial(f"{whose}_{unit}", capability, why, lift.format(unit))
 
 
 def _searches(budget: BudgetState, calls: int) -> Spend:
@@ -128,19 +132,11 @@ def _no_room(stage: str, subject: str, missing: tuple[str, ...], left: Ceilings,
     )
 
 
-def _day_lift(unit: str) -> str:
-    return f"budget.day_{unit} in sluice.toml, or the next UTC day"
-
-
-def _run_lift(unit: str, limits: Limits) -> str:
-    lowered = getattr(limits, f"max_{unit}") is not None
-    return f"limits.max_{unit} of the request" if lowered else _run_setting(unit)
-
-
 def _run_setting(unit: str) -> str:
     settings = {"pages": "crawl.max_pages in sluice.toml", "usd": "budget.run_usd in sluice.toml"}
-    return settings.get(unit, f"limits.max_{unit} of the request")
+    return settings.get(unit, _OF_REQUEST.format(unit))
 
 
-def _lowest(*most: Number | None) -> Number | None:
+def lowest(*most: Number | None) -> Number | None:
+    """The lowest of some ceilings; None where none of them is one."""
     return min((one for one in most if one is not None), default=None)

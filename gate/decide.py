@@ -31,7 +31,7 @@ from sluice.gate.judge import judged_plan
 from sluice.gate.learned.model import GateModel, choose_learned_plan, read_features
 from sluice.gate.profile import Profile
 from sluice.gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
-from sluice.gate.signals import COVERAGE_FEATURES, Signals, read_signals
+from sluice.gate.signals import COVERAGE_FEATURES, Signals, plan_without_search, read_signals
 from sluice.gate.veto import control_denials, embedder_denials, lower_plan, policy_denials
 
 DECIMALS = 6
@@ -159,18 +159,12 @@ def coverage_probability(signals: Signals, profile: Profile) -> float | None:
 
 
 def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
-    """The plan that the signals ask for, before any request, rule or ceiling is looked at.
-
-    Talk needs no source; a question about the assistant may have one in the corpus, which may be the assistant's own.
-    """
-    thresholds = profile.thresholds
-    if signals.talk is not None:
-        return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
-    if signals["session_sufficiency"] >= thresholds.skip and not signals.kind.time_sensitive:
-        return Plan.SKIP
-    if score >= thresholds.full_loop:
+    """The plan that the signals ask for, before any request, rule or ceiling is looked at."""
+    if (plan := plan_without_search(signals, profile)) is not None:
+        return plan
+    if score >= profile.thresholds.full_loop:
         return Plan.FULL_LOOP
-    return Plan.SEARCH if score >= thresholds.search else Plan.RETRIEVE
+    return Plan.SEARCH if score >= profile.thresholds.search else Plan.RETRIEVE
 
 
 def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile: Profile) -> bool:
@@ -229,10 +223,8 @@ def deciding_model(decided: GateDecided) -> str:
 
 
 def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ...]:
-    weights = profile.weights
     return tuple(
-        _contribution(feature.name, feature.value, getattr(weights, feature.name), feature.raw)
-        for feature in signals.features
+        _contribution(one.name, one.value, getattr(profile.weights, one.name), one.raw) for one in signals.features
     )
 
 

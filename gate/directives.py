@@ -16,7 +16,7 @@ from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim
 from sluice.contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
 from sluice.contracts.outcome import Next
 from sluice.contracts.plan import Plan
-from sluice.gate.budget import NOTHING
+from sluice.gate.budget import NOTHING, lowest
 
 
 class CrawlLimits(Value):
@@ -42,13 +42,9 @@ class CrawlLimits(Value):
 
 def lower_limits(crawl_limits: CrawlLimits, limits: Limits) -> CrawlLimits:
     """The configured reach, lowered by a request's own limits. A request never raises a ceiling."""
-    return crawl_limits.model_copy(
-        update={
-            "max_pages": _lower(crawl_limits.max_pages, limits.max_pages),
-            "max_depth": _lower(crawl_limits.max_depth, limits.max_depth),
-            "max_bytes": _lower(crawl_limits.max_bytes, limits.max_bytes),
-        }
-    )
+    names = ("max_pages", "max_depth", "max_bytes")
+    lowered = {name: lowest(getattr(crawl_limits, name), getattr(limits, name)) for name in names}
+    return crawl_limits.model_copy(update=lowered)
 
 
 def set_rendering(crawl_limits: CrawlLimits, render: Render | None, *, screenshot: bool) -> CrawlLimits:
@@ -81,18 +77,14 @@ def make_directives(request: GateRequested, decided: GateDecided, crawl_limits: 
 def compute_allowance(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
     """What crawling `pages` pages may take of what is left after `before`: fewer pages where they do not all fit."""
     milliseconds = left.least("milliseconds")
-    wanted = Allowance(
-        pages=int(_lowest(pages, left.least("pages"))),
-        bytes=int(_lowest(crawl_limits.max_bytes, left.least("bytes"))),
-        milliseconds=None if milliseconds is None else max(0.0, milliseconds - before.milliseconds),
-    )
+    has_time = None if milliseconds is None else max(0.0, milliseconds - before.milliseconds)
+    most_pages, most_bytes = lowest(pages, left.least("pages")), lowest(crawl_limits.max_bytes, left.least("bytes"))
+    wanted = Allowance(pages=int(most_pages or 0), bytes=int(most_bytes or 0), milliseconds=has_time)
     fitting = wanted.pages_that_fit()
     return Allowance(
         pages=fitting,
-        bytes=int(_lowest(wanted.bytes, crawl_limits.page_bytes * fitting)),
-        milliseconds=None
-        if milliseconds is None
-        else _lowest(wanted.milliseconds, crawl_limits.page_milliseconds * fitting),
+        bytes=min(int(most_bytes or 0), crawl_limits.page_bytes * fitting),
+        milliseconds=None if has_time is None else min(has_time, crawl_limits.page_milliseconds * fitting),
     )
 
 
@@ -193,11 +185,3 @@ def _search_key(query: str, aim: SearchAim) -> str:
         return f"search:{query}"
     filters = "".join(f" {name}={value}" for name, value in sorted(aim.filters.items()))
     return f"search:{aim.vertical}{filters}:{query}"
-
-
-def _lower(ceiling: int, wanted: int | None) -> int:
-    return ceiling if wanted is None else min(ceiling, wanted)
-
-
-def _lowest(*most: float | None) -> float:
-    return min(one for one in most if one is not None)

@@ -156,6 +156,5 @@ def _clean(value: str) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in value).split()).strip(" .\"'“”`*_-")
     if len(line) <= MAX_ENTITY_CHARACTERS:
         return line
-    return line[
-        : line.rfind(" ", 0, MAX_ENTITY_CHARACTERS) if " " in line[:MAX_ENTITY_CHARACTERS] else MAX_ENTITY_CHARACTERS
-    ]
+    end = line.rfind(" ", 0, MAX_ENTITY_CHARACTERS)
+    return line[: end if end >= 0 else MAX_ENTITY_CHARACTERS]

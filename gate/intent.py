@@ -42,8 +42,6 @@ class QuestionKind:
     """Age at which an answer has lost half its worth: the intent's, or that of a more urgent time word."""
     newest_year: int | None
     """The latest calendar year that the question names."""
-    time_words: tuple[str, ...]
-    """The groups of time words found."""
     time_sensitive: bool
     """Whether the question counts as one about something that changes."""
 
@@ -70,7 +68,7 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
     urgent = [group.half_life_days for group in groups.values() if group.half_life_days is not None]
     half_life = min([profile.intents[intent].half_life_days, *urgent])
     newest_year = max(extract_years(query, present_year), default=None)
-    return QuestionKind(intent, closeness, sensitivity, half_life, newest_year, tuple(groups), time_sensitive)
+    return QuestionKind(intent, closeness, sensitivity, half_life, newest_year, time_sensitive)
 
 
 def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:

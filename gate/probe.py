@@ -25,8 +25,7 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import Message, QueryTerm
 from sluice.gate.words import IDENTIFIER, STOP_WORDS
 from sluice.text.bm25 import inverse_document_frequency
-from sluice.text.sentences import cut_sentences
-from sluice.text.words import UNSPACED, WORD, stem
+from sluice.text.words import UNSPACED, WORD, cut_sentences, stem
 
 DECIMALS = 6
 SENTENCES_COMPARED = 1
@@ -188,7 +187,7 @@ def term_coverage(
 
 
 def enough_mass(document_count: int) -> float:
-    """The idf mass that is enough for one sentence: see `gate.sentences.RARE_WORDS_ENOUGH`."""
+    """The idf mass that is enough for one sentence: see `RARE_WORDS_ENOUGH`."""
     return RARE_WORDS_ENOUGH * _idf(1, max(1, document_count))
 
 
@@ -225,7 +224,12 @@ def session_measures(
     """
     similarity = tuple(_cosines(query_vector, session_vectors, "session")) if len(session) else ()
     question = [entry.term for entry in terms]
-    holds = _TextMatcher(message.content for message in session if is_informative(message, question))
+    text = "\n".join(one.content for one in session if is_informative(one, question)).casefold()
+    stems = {stem(word) for word in WORD.findall(text)}
+
+    def holds(term: str) -> bool:
+        return term in text if IDENTIFIER.search(term) or UNSPACED.search(term) else stem(term) in stems
+
     return similarity, compute_coverage([entry.model_copy(update={"covered": holds(entry.term)}) for entry in terms])
 
 
@@ -254,19 +258,6 @@ def _each_term(text: str) -> Iterator[str]:
 
 def _pairs(run: str) -> list[str]:
     return ["".join(pair) for pair in pairwise(run)] or [run]
-
-
-class _TextMatcher:
-    """Answers whether any of some texts holds a term."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._text = "\n".join(texts).casefold()
-        self._stems = {stem(word) for word in WORD.findall(self._text)}
-
-    def __call__(self, term: str) -> bool:
-        if IDENTIFIER.search(term) or UNSPACED.search(term):
-            return term in self._text
-        return stem(term) in self._stems
 
 
 def _idf(frequency: int, document_count: int) -> float:

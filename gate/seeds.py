@@ -70,12 +70,10 @@ def _specific(
     if not queries.verticals:
         return []
     entities = {**extract_entities(query, session, queries.regions), "query": question, "year": str(year)}
+    applying = (asked for asked in queries.verticals if _applies(asked, entities, time_sensitive))
     found: list[SearchSeed] = []
-    for asked in queries.verticals:
-        seed = (
-            _seed(asked, entities, time_sensitive=time_sensitive) if _applies(asked, entities, time_sensitive) else None
-        )
-        if seed is not None and seed not in found:
+    for seed in (_seed(asked, entities, time_sensitive=time_sensitive) for asked in applying):
+        if seed not in found:
             found.append(seed)
     return found
 

@@ -42,6 +42,7 @@ from datetime import datetime
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import DomainMeasures
 from sluice.gate.domains import rate_drift, rate_failing_tests, rate_todo_density, rate_velocity
 from sluice.gate.intent import QuestionKind, classify
@@ -127,6 +128,17 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
         ),
         talk,
     )
+
+
+def plan_without_search(signals: Signals, profile: Profile) -> Plan | None:
+    """The plan of a question that needs no search whatever the corpus holds; None for every other question.
+
+    Talk needs no source; a question about the assistant may have one in the corpus, which may be the assistant's own.
+    """
+    if signals.talk is not None:
+        return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
+    holds_it = signals["session_sufficiency"] >= profile.thresholds.skip and not signals.kind.time_sensitive
+    return Plan.SKIP if holds_it else None
 
 
 def effective_date(hit: ProbeHit) -> datetime:
@@ -284,16 +296,12 @@ def _session_sufficiency(request: GateRequested, probed: CoverageProbed, scales:
 
 
 def _informing_similarities(request: GateRequested, probed: CoverageProbed) -> list[float]:
-    if not probed.session_similarity:
-        return []
-    if len(request.session) != len(probed.session_similarity):
-        raise InvalidInput(
-            "session_similarity",
-            f"{len(probed.session_similarity)} similarities for {len(request.session)} messages",
-            "one a message, in order",
-        )
+    measured, messages = probed.session_similarity, request.session
+    if measured and len(messages) != len(measured):
+        problem = f"{len(measured)} similarities for {len(messages)} messages"
+        raise InvalidInput("session_similarity", problem, "one a message, in order")
     terms = content_terms(request.query)
-    pairs = zip(request.session, probed.session_similarity, strict=True)
+    pairs = zip(messages, measured, strict=False)  # without vectors there are messages and no similarities
     return [similarity for message, similarity in pairs if is_informative(message, terms)]
 
 

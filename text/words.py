@@ -1,4 +1,4 @@
-"""English function words, a light stemmer, and words as runs of letters and digits."""
+"""English function words, a light stemmer, words as runs of letters and digits, and sentences."""
 
 from __future__ import annotations
 
@@ -56,3 +56,11 @@ def _without_suffix(word: str) -> str:
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without a tokenizer; errs towards too many."""
     return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
+
+
+_END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
+
+
+def cut_sentences(text: str) -> list[str]:
+    """The sentences of `text` in order, without the blanks around them; a stop before a lower-case letter ends none."""
+    return [sentence for piece in _END.split(text) if (sentence := piece.strip())]

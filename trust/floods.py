@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from sluice.text.sentences import cut_sentences
+from sluice.text.words import cut_sentences
 
 GROUP = 3
 """Independent sources from which suspected passages are a group."""

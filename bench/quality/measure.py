@@ -20,11 +20,10 @@ from sluice.cli.quality.eval import LiveServer
 from sluice.contracts.api import SubmittedDocument
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
 from sluice.evaluation.report import write_report
-from sluice.evaluation.retrieval.ask import ask_all
+from sluice.evaluation.retrieval.ask import ask_all, submit_documents
 from sluice.evaluation.retrieval.cases import Case, make_corpus_name, read_documents, read_questions, sample_cases
 from sluice.evaluation.retrieval.measures import compute_measures, randomisation_p
 from sluice.evaluation.retrieval.report import Report, Subject, make_report, summarise_means
-from sluice.evaluation.retrieval.submit import submit_documents
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import MiniLM
 from sluice_client import SluiceClient

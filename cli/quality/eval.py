@@ -30,7 +30,7 @@ from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
 from sluice.evaluation.ragas.environment import FOLDER, install
 from sluice.evaluation.report import write_report
 from sluice.evaluation.retrieval import tables
-from sluice.evaluation.retrieval.ask import Answered, ask_all
+from sluice.evaluation.retrieval.ask import Answered, Submitted, ask_all, submit_documents
 from sluice.evaluation.retrieval.cases import (
     Case,
     make_corpus_name,
@@ -43,7 +43,6 @@ from sluice.evaluation.retrieval.compare import MAX_DROP, compare
 from sluice.evaluation.retrieval.fit_fusion import fit_lexical_weight
 from sluice.evaluation.retrieval.measures import require_library
 from sluice.evaluation.retrieval.report import Subject, cache_hit_rate, list_unknown, make_report, read_retrieval_report
-from sluice.evaluation.retrieval.submit import Submitted, submit_documents
 from sluice.otel.logs import configure
 from sluice_client import SluiceClient
 from sluice_client.errors import Forbidden

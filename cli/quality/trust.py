@@ -18,7 +18,7 @@ from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, connect, ser
 from sluice.cli.session import begin_work
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import Filters, Query
-from sluice.evaluation.retrieval.submit import submit_documents
+from sluice.evaluation.retrieval.ask import submit_documents
 from sluice.trust.gates import GuardReport, summarise, write_evidence
 from sluice.trust.redteam import SHIPPED, Attack, Outcome, RedTeamReport, outcome_of, read_attacks, summarise_attacks
 from sluice.workers.context import Context

@@ -1,1 +1,1 @@
-"""Values for operators: dead letters, quarantine, forgetting, hosts."""
+"""Values for operators: dead letters, quarantine, forgetting."""

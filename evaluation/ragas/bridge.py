@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from sluice.contracts.errors import InvalidInput, first_problem
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import Retrieval
+from sluice.contracts.retrieval import PromptMessage, Retrieval
 from sluice.disk.json_lines import read_objects
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
 from sluice.evaluation.ragas.environment import AT, AnsweredQuestion, RagasMetrics, RagasScore, Response, mean_of
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.retrieval.measures import compute_measures
-from sluice.text.sentences import cut_sentences
+from sluice.text.words import cut_sentences
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Strategy
@@ -70,11 +72,12 @@ def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
     questions = collect_candidates(answers)
     if len(questions) < LEAST_QUESTIONS:
         raise InvalidInput("cases", f"{len(questions)} questions are too few to fit to", f"give {LEAST_QUESTIONS}")
-    by_weight = [[compute_ndcg(one, weighted_sum(weight)) for one in questions] for weight in WEIGHTS]
-    in_first = [hashlib.sha256(one.case.id.encode()).digest()[0] % 2 == 0 for one in questions]
-    if len(set(in_first)) < 2:
-        in_first = [number % 2 == 0 for number in range(len(questions))]
-    whole, first, second = (_means(by_weight, [is_in in chosen for is_in in in_first]) for chosen in _PARTS)
+    by_weight = np.array([[compute_ndcg(one, weighted_sum(weight)) for one in questions] for weight in WEIGHTS])
+    in_first = np.array([hashlib.sha256(one.case.id.encode()).digest()[0] % 2 == 0 for one in questions])
+    if in_first.all() or not in_first.any():
+        in_first = np.arange(len(questions)) % 2 == 0
+    parts = (by_weight, by_weight[:, in_first], by_weight[:, ~in_first])
+    whole, first, second = (part.mean(axis=1).tolist() for part in parts)
     best = choose_weight(whole)
     return FusionFit(
         lexical_weight=_rounded(WEIGHTS[best]),
@@ -83,9 +86,6 @@ def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
         curve=tuple(CurvePoint(lexical_weight=_rounded(w), ndcg=mean) for w, mean in zip(WEIGHTS, whole, strict=True)),
         halves=(_half(first, second), _half(second, first)),
     )
-
-
-_PARTS = ((True, False), (True,), (False,))
 
 
 def collect_candidates(answers: Iterable[Answered]) -> list[ScoredQuestion]:
@@ -160,12 +160,6 @@ def _half(chosen_on: Sequence[float], measured_on: Sequence[float]) -> HalfFit:
         other_half_ndcg=measured_on[chosen],
         other_half_best_ndcg=max(measured_on),
     )
-
-
-def _means(by_weight: Sequence[Sequence[float]], is_in: Sequence[bool]) -> list[float]:
-    return [
-        sum(value for value, chosen in zip(values, is_in, strict=True) if chosen) / sum(is_in) for values in by_weight
-    ]
 
 
 def _gain(grades: Sequence[int]) -> float:

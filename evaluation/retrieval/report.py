@@ -17,10 +17,9 @@ from pydantic import ConfigDict, Field, model_validator
 from sluice.contracts.base import CorpusName, Moment, Sha256, Value, is_empty
 from sluice.contracts.retrieval import Strategy
 from sluice.evaluation.report import read_report
-from sluice.evaluation.retrieval.ask import TOP_K, Answered, Miss
+from sluice.evaluation.retrieval.ask import TOP_K, Answered, Miss, Submitted
 from sluice.evaluation.retrieval.cases import Case, fingerprint
 from sluice.evaluation.retrieval.measures import MEASURES, bootstrap_interval, compute_measures
-from sluice.evaluation.retrieval.submit import Submitted
 
 _LOOKUPS = "sluice_embedding_cache_total"
 

@@ -43,7 +43,7 @@ from sluice.contracts.learning.rollout import ModelVersion
 from sluice.contracts.plan import Plan
 from sluice.gate.probe import compute_coverage
 from sluice.gate.profile import Profile
-from sluice.gate.signals import Signals
+from sluice.gate.signals import Signals, plan_without_search
 
 DECIMALS = 6
 FEATURES_VERSION = 1
@@ -267,10 +267,8 @@ _RELIEF = ("self_contained", "session_sufficiency")
 
 def choose_learned_plan(probability: float, thresholds: Thresholds, signals: Signals, profile: Profile) -> Plan:
     """The plan that `probability` and the other signals ask for, before any request, rule or ceiling is looked at."""
-    if signals.talk is not None:
-        return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
-    if signals["session_sufficiency"] >= profile.thresholds.skip and not signals.kind.time_sensitive:
-        return Plan.SKIP
+    if (plan := plan_without_search(signals, profile)) is not None:
+        return plan
     usable = usable_probability(probability, signals, profile)
     if usable < thresholds.full_loop_below:
         return Plan.FULL_LOOP

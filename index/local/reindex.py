@@ -4,7 +4,7 @@
    (`index.local.build_alias`). What the corpus records meanwhile follows in further rounds, each shorter than the last.
 2. *Take over.* Once little is left, the corpus's writer is asked to close (`index.disk.locks`). The rest is
    appended, and the build alias publishes a generation that covers everything.
-3. *Swap.* The two folders swap names in one step (`index.disk.swap`): readers follow the pointer into the new one,
+3. *Swap.* The two folders swap names in one step (`disk.durable.swap`): readers follow the pointer into the new one,
    writers open the new one, and the old one is removed or kept.
 
 Killed at any moment, the old corpus serves or the new one, each complete. The next call continues with the build alias:
@@ -24,7 +24,7 @@ import numpy as np
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
 from sluice.contracts.errors import Conflict, Corrupted, NotFound, Unavailable
-from sluice.disk.swap import require_swap, swap
+from sluice.disk.durable import require_swap, swap
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import WriterLock, take_over
 from sluice.index.generations.publish import Generation

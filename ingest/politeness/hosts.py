@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
 from sluice.contracts.errors import Overloaded
-from sluice.contracts.operations.hosts import HostCounts, HostView
+from sluice.contracts.ingest import HostCounts, HostView
 from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.egress.crawl_account import EgressReport
 from sluice.ingest.politeness.broker import LenientBroker, lua

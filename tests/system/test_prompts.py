@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from sluice.contracts.prompt import PromptMessage
+from sluice.contracts.retrieval import PromptMessage
 from tests.support.instance import Instance
 
 pytestmark = pytest.mark.timeout(240)

@@ -21,8 +21,7 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.index import NO_TEXT, Answer, Citation
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import PassageInsights
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import PromptMessage, RetrievedChunk
 from sluice.text.words import estimate_tokens
 from sluice.trust.confidence import LIMITED_BELOW
 from sluice.trust.prompts.catalogue import NONCE, Template, template_named

@@ -12,8 +12,7 @@ from sluice.contracts.gate import DecisionFields, GateRequested
 from sluice.contracts.index import Answer, AnswerDirected
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.plan import Plan
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
+from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
 from sluice.gate.budget import lifted_by
 from sluice.gate.profile import Profile
 from sluice.index.search.compose_answer import compose_answer

@@ -13,8 +13,7 @@ from sluice.contracts.graph.retrieval import GraphUse
 from sluice.contracts.index import Answer
 from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import Query, Retrieval, Strategy
+from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, Strategy
 from sluice.index.search.compose_answer import compose_answer
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics

@@ -17,7 +17,7 @@ import pytest
 from sluice.contracts.document import ChunkBatch
 from sluice.contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, TimedOut, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.disk.swap import swap
+from sluice.disk.durable import swap
 from sluice.index.disk.layout import CorpusLayout, list_corpora
 from sluice.index.disk.locks import is_handover_requested, take_over
 from sluice.index.generations.publish import list_generation_names, read_current_name, verify
@@ -312,7 +312,7 @@ def test_a_file_system_that_cannot_exchange_is_told_before_anything_is_embedded(
     class Libc:
         def __init__(self, *arguments: object, **options: object) -> None: ...
 
-    monkeypatch.setattr("sluice.disk.swap.ctypes.CDLL", Libc)
+    monkeypatch.setattr("sluice.disk.durable.ctypes.CDLL", Libc)
     embedding = Embedding()
     with pytest.raises(InvalidInput, match="cannot swap two folders"):
         reindex(tmp_path, "c", CURRENT_MODEL, embedding, PLAN)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sluice.evaluation.intervals import mean_interval, ratio_interval, wilson_interval
-from sluice.evaluation.run_totals import Quantiles
+from sluice.evaluation.run_totals import Quantiles, mean_interval, ratio_interval, wilson_interval
 
 
 def test_wilson_gives_the_figures_of_the_literature() -> None:

@@ -10,7 +10,7 @@ import pytest
 from sluice.contracts.api import RunAccepted, RunStatus, RunView, SubmittedDocument
 from sluice.contracts.errors import Overloaded, SluiceError, TimedOut
 from sluice.contracts.event import Gap
-from sluice.evaluation.retrieval.submit import DOCUMENTS_PER_REQUEST, Submitted, split_into_batches, submit_documents
+from sluice.evaluation.retrieval.ask import DOCUMENTS_PER_REQUEST, Submitted, split_into_batches, submit_documents
 
 
 def documents(count: int, text: str = "x") -> list[SubmittedDocument]:

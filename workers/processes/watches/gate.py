@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Gauge
 
-    from sluice.evaluation.intervals import Interval
-    from sluice.evaluation.run_totals import Summary
+    from sluice.evaluation.run_totals import Interval, Summary
     from sluice.ledger.ledger import Ledger
     from sluice.workers.context import Context
 

