@@ -5,9 +5,7 @@ A command is a function of what it works with and of its options. It works with 
 what it has to say as a `Shown`; `--json` prints the value of it, else it is drawn. Errors become a message and an exit
 code.
 
-An option is `Annotated[type, "What it is for."]`, with its names in front where they are others than the parameter's:
-`Annotated[int, "-k", "How many."]`. A `bool` is a flag without an opposite. What has bounds, or is no option but an
-argument, is declared by typer's own classes.
+What an option is for, its other names and its bounds stand in `commands.toml`, by the command and the parameter.
 """
 
 from __future__ import annotations
@@ -18,23 +16,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import typer
 
 from sluice.cli.connection import connected, wrong
 from sluice.cli.output import console, errors_told, marked, print_json, print_table, say
 from sluice_client.errors import Conflict
-
-AsJson = Annotated[bool, "--json", "Print one JSON value and nothing else."]
-Corpus = Annotated[str, "--corpus", "-c", "Name of the corpus."]
-Corpora = Annotated[list[str] | None, "--corpus", "-c", "Only of this corpus. Repeatable."]
-Note = Annotated[str, "Why; it is recorded."]
-Yes = Annotated[bool, "Do not ask."]
-DryRun = Annotated[bool, "Say what would be done, and do nothing."]
-Limit = Annotated[int, typer.Option(min=1, max=1_000, help="How many at most.")]
-Before = Annotated[str | None, "Go on behind this position."]
-Timeout = Annotated[float, "Seconds to wait for the run's end; it goes on in any case."]
 
 Column = str | tuple[str, str | Callable[[Any], object]]
 """Names of fields, each its heading too or with another as in `by=operator`; or one heading, and a field, a format of
@@ -89,8 +77,8 @@ def opening(
 ) -> Callable[..., None]:
     """The command with `--json`, run inside of what is opened. Its first parameter is that, if `has_subject`.
 
-    The options of `opened` are the command's too. A parameter whose type is a dataclass stands for the dataclass's
-    fields as options.
+    The parameters of `opened` are options of the command too; its keyword-only ones where the command names them. A
+    parameter whose type is a dataclass stands for the dataclass's fields as options.
     """
     local = dict.fromkeys(("SluiceClient", "Context", "MemoryPort"), object)
     hints = get_type_hints(command, localns=local, include_extras=True)
@@ -114,7 +102,7 @@ def opening(
             if shown is not None:
                 print_shown(shown, as_json=as_json)
 
-    own += [one for one in openers if get_origin(one.annotation) is Annotated]
+    own += [one for one in openers if one.kind is one.POSITIONAL_OR_KEYWORD]
     parameters: dict[str, inspect.Parameter] = {}
     for one in own:
         fields = (
@@ -122,22 +110,10 @@ def opening(
         )
         parameters |= fields
     named = inspect.Parameter.KEYWORD_ONLY
-    parameters["as_json"] = inspect.Parameter("as_json", named, default=False, annotation=AsJson)
-    flat = [one.replace(kind=named, annotation=_option(one)) for one in parameters.values()]
+    parameters["as_json"] = inspect.Parameter("as_json", named, default=False, annotation=bool)
+    flat = [one.replace(kind=named) for one in parameters.values()]
     vars(run)["__signature__"] = inspect.Signature(flat)
-    run.__annotations__ = {one.name: one.annotation for one in flat}
     return run
-
-
-def _option(parameter: inspect.Parameter) -> Any:
-    """The type of a parameter, its sentence and names made an option of typer."""
-    if get_origin(parameter.annotation) is not Annotated:
-        return parameter.annotation
-    kind, *told = get_args(parameter.annotation)
-    if not isinstance(told[-1], str):
-        return parameter.annotation
-    names = told[:-1] or ([f"--{parameter.name.replace('_', '-')}"] if kind is bool else [])
-    return Annotated[kind, typer.Option(*names, help=told[-1])]
 
 
 def group(about: str, /, kind: type[Any] | None = None, **commands: Callable[..., None]) -> typer.Typer:

@@ -11,7 +11,6 @@ import http.client
 import json
 import os
 import socket
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +34,6 @@ DEFAULT_PORT = 8080
 CONNECT_SECONDS = 1.0
 ENDED = frozenset({"finished", "failed", "cancelled"})
 """The states that a run does not leave."""
-FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.05, 1.0
 _MOMENTS = ("_at", "_seen", "_since")
 
 
@@ -217,14 +215,9 @@ def wait_for(client: SluiceClient, run_id: str, timeout_seconds: float) -> RunVi
     Raises:
         TimedOut: it did not end in time; it goes on all the same.
     """
-    deadline, pause = time.monotonic() + timeout_seconds, FIRST_LOOK_SECONDS
-    with goes_on(run_id):
-        while (view := client.run(run_id)).status not in ENDED:
-            if time.monotonic() > deadline:
-                raise TimedOut(f"{run_id} goes on; look again with `sluice runs {run_id}`")
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_LOOK_SECONDS)
-    return view
+    for _event in follow(client, run_id, timeout_seconds):
+        pass
+    return client.run(run_id)
 
 
 def as_record(view: Any) -> Any:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 import json
 import os
 import platform
 import sys
 import tomllib
+from collections.abc import Callable
+from datetime import datetime
 from importlib.resources import files
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
@@ -124,6 +127,7 @@ def load(name: str) -> Any:
     if isinstance(found, typer.Typer):
         _dress(found, name)
         return get_command(found)
+    _declare(found, name)
     alone = typer.Typer(add_completion=False)
     alone.command(name, cls=Leaf, epilog=examples_of(name))(found)
     return get_command(alone)
@@ -143,14 +147,44 @@ def _dress(group: typer.Typer, *name: str) -> None:
     group.info.epilog = examples_of(*name)
     for command in group.registered_commands:
         command.cls, command.epilog = Leaf, examples_of(*name, str(command.name))
-    for inner in group.registered_groups:
-        if inner.typer_instance is not None:
-            _dress(inner.typer_instance, *name, str(inner.name))
+        if command.callback is not None:
+            _declare(command.callback, *name, str(command.name))
 
 
-def version(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")] = False,
-) -> None:
+def _declare(command: Callable[..., Any], *name: str) -> None:
+    """Make each parameter of a command the option or argument that the table describes.
+
+    A table of `options` is under the name of a command, of its group, or under `*`; the nearest one counts. A parameter
+    that none of them names is an argument without help, or declares itself.
+    """
+    options = _TABLE["options"]
+    told = {**options["*"], **options.get(name[0], {}), **options.get(" ".join(name), {})}
+    parameters = [
+        one.replace(annotation=Annotated[one.annotation, _described(one, told[one.name])])
+        if one.name in told and get_origin(one.annotation) is not Annotated
+        else one
+        for one in inspect.signature(command, eval_str=True).parameters.values()
+    ]
+    vars(command)["__signature__"] = inspect.Signature(parameters)
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+
+
+def _described(parameter: inspect.Parameter, told: str | list[str] | dict[str, Any]) -> Any:
+    """typer's description of a parameter. A flag has no opposite but where its names say one."""
+    more = dict(told) if isinstance(told, dict) else {"help": told if isinstance(told, str) else told[-1]}
+    names = more.pop("names", told[:-1] if isinstance(told, list) else [])
+    if "argument" in more:
+        return typer.Argument(help=more.pop("argument"), **more)
+    if datetime in (parameter.annotation, *get_args(parameter.annotation)):
+        from sluice.cli.command import moment
+
+        more |= {"parser": moment, "metavar": "WHEN"}
+    if parameter.annotation is bool and not names:
+        names = [f"--{parameter.name.replace('_', '-')}"]
+    return typer.Option(*names, **more)
+
+
+def version(as_json: bool = False) -> None:
     """Print the version."""
     facts = _versions()
     typer.echo(json.dumps(facts, indent=2) if as_json else _told(facts))

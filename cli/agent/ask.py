@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sluice.cli.agent.answers import path_in_words, print_paths, print_prompt, print_trust, shown_run
 from sluice.cli.choices import FeedbackOutcome, Plan, SignalName, Strategy
-from sluice.cli.command import Corpus, Shown, alone, over_http, print_rows, table
+from sluice.cli.command import Shown, alone, over_http, print_rows, table
 from sluice.cli.connection import follow, given, wrong
 from sluice.cli.output import console, error_console, marked, plain_text, say
 from sluice_client.errors import Conflict, InvalidInput, NotFound
@@ -24,31 +22,20 @@ GRACE_SECONDS = 15.0
 """What a run may take beyond its deadline to hand over its answer."""
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 
-Prompt = Annotated[str | None, "Print the messages of this prompt instead; see `sluice prompts`."]
-
 
 @over_http
 def ask(
     client: SluiceClient,
     question: str,
-    corpus: Corpus = "default",
-    profile: Annotated[str, "The gate's profile; see `sluice gate profiles`."] = "default",
-    plan: Annotated[Plan | None, "Override the score (never a veto)."] = None,
-    rag: Annotated[
-        bool | None,
-        typer.Option(
-            "--rag/--no-rag",
-            help="--no-rag is --plan skip: the answer has no context. --rag, the default, lets the gate decide.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[list[str] | None, "A URL to crawl first. Repeatable."] = None,
-    deadline: Annotated[float, "Seconds until the answer is given with what is there."] = 60.0,
-    confidence_floor: Annotated[
-        float | None, "Cite nothing that answers with a lower probability; 0 cites what is found."
-    ] = None,
-    prompt: Prompt = None,
-    why: Annotated[bool, "Show how the gate decided, and why sources are trusted."] = False,
+    corpus: str = "default",
+    profile: str = "default",
+    plan: Plan | None = None,
+    rag: bool | None = None,
+    seed: list[str] | None = None,
+    deadline: float = 60.0,
+    confidence_floor: float | None = None,
+    prompt: str | None = None,
+    why: bool = False,
     as_json: bool = False,
 ) -> Shown:
     """Ask the gate, and wait for the cited answer."""
@@ -79,19 +66,19 @@ def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
 def query(
     client: SluiceClient,
     text: str,
-    corpus: Corpus = "default",
-    top_k: Annotated[int, "--top-k", "-k", "How many chunks at most."] = 8,
-    strategy: Annotated[Strategy, "Which arms find candidates."] = "hybrid",
-    trust_threshold: Annotated[float, "Drop what is trusted less, from 0 to 1."] = 0.0,
-    max_tokens: Annotated[int | None, "Tokens of all chunks together at most."] = None,
-    diversity: Annotated[float | None, "0: by relevance alone; 1: by difference from those before alone."] = None,
-    neighbours: Annotated[int, "Chunks before and behind each one, given with it."] = 0,
-    max_per_domain: Annotated[int | None, "Results of one host at most; 0 for no cap."] = None,
-    duplicate_threshold: Annotated[float | None, "How alike two texts must be to count as one; 0 for never."] = None,
-    prompt: Prompt = None,
-    rerank: Annotated[bool, "--rerank/--no-rerank", "Ask the reranker, where one is configured."] = True,
-    confidence_floor: Annotated[float | None, "Leave out what answers with a lower probability, from 0 to 1."] = None,
-    why: Annotated[bool, "Show how far each source is trusted, and why."] = False,
+    corpus: str = "default",
+    top_k: int = 8,
+    strategy: Strategy = "hybrid",
+    trust_threshold: float = 0.0,
+    max_tokens: int | None = None,
+    diversity: float | None = None,
+    neighbours: int = 0,
+    max_per_domain: int | None = None,
+    duplicate_threshold: float | None = None,
+    prompt: str | None = None,
+    rerank: bool = True,
+    confidence_floor: float | None = None,
+    why: bool = False,
 ) -> Shown:
     """Search the corpus as it is, without the gate."""
     limits = given(max_tokens=max_tokens, diversity=diversity, max_per_domain=max_per_domain, prompt=prompt)
@@ -126,12 +113,7 @@ def _place(found: Any) -> str:
 
 
 @over_http
-def show(
-    client: SluiceClient,
-    document: str,
-    corpus: Corpus = "default",
-    lines: Annotated[str | None, "Only these: 12 or 12-30, as a citation names them."] = None,
-) -> Shown:
+def show(client: SluiceClient, document: str, corpus: str = "default", lines: str | None = None) -> Shown:
     """Show the text of a document, by its id, URL or path, with the lines that citations name."""
     named = _LINES.fullmatch("1" if lines is None else lines)
     if named is None:
@@ -151,9 +133,7 @@ def show(
 
 
 @alone
-def prompts(
-    name: Annotated[str | None, typer.Argument(help="Show this one: its system message and its examples.")] = None,
-) -> Shown:
+def prompts(name: str | None = None) -> Shown:
     """Prompt templates: what `sluice ask --prompt` makes of an answer."""
     from sluice.trust.prompts.catalogue import template_named, templates
 
@@ -178,14 +158,14 @@ def prompts(
 @over_http
 def feedback(
     client: SluiceClient,
-    run_id: Annotated[str | None, typer.Argument(help="The run whose answer it is about.")] = None,
-    outcome: Annotated[FeedbackOutcome, "How the task went."] = "unknown",
-    rating: Annotated[float | None, typer.Option(min=0, max=1, help="From 0 to 1, instead of the outcome.")] = None,
-    signal: Annotated[SignalName, "Who or what says so."] = "task_satisfaction",
-    used: Annotated[list[str] | None, "A chunk of the answer that was used. Repeatable."] = None,
-    note: Annotated[str, "In words."] = "",
-    response: Annotated[Path | None, "File with what the agent made of the answer, at most 32,000 characters."] = None,
-    file: Annotated[Path | None, "Feedback on many runs: a JSON object a line, with run_id and these fields."] = None,
+    run_id: str | None = None,
+    outcome: FeedbackOutcome = "unknown",
+    rating: float | None = None,
+    signal: SignalName = "task_satisfaction",
+    used: list[str] | None = None,
+    note: str = "",
+    response: Path | None = None,
+    file: Path | None = None,
 ) -> Shown:
     """Say what became of an answer: one run's, or in bulk from a file.
 

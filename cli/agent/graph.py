@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from sluice.cli.agent.answers import path_in_words
 from sluice.cli.agent.tools import tools
-from sluice.cli.command import Corpus, Shown, Timeout, group, over_http, print_rows, table
+from sluice.cli.command import Shown, group, over_http, print_rows, table
 from sluice.cli.connection import wait_for, wrong
 from sluice.cli.output import console, print_table
 
@@ -28,15 +26,13 @@ Nearness = Literal["edges", "failing-tests", "tests", "meaning"]
 @over_http
 def query(
     client: SluiceClient,
-    cypher: Annotated[str | None, typer.Argument(help="The question; instead of it --file.")] = None,
-    corpus: Corpus = "default",
-    file: Annotated[str | None, "A file with the question; - for standard input."] = None,
-    parameter: Annotated[
-        list[str] | None, "--param", "-p", "name=value for $name; JSON, or else a text. Repeatable."
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows at most.")] = 100,
-    timeout: Annotated[float, "Seconds that it may take, up to 30."] = 5.0,
-    server: Annotated[bool, "Ask the Neo4j or Memgraph of graph.url."] = False,
+    cypher: str | None = None,
+    corpus: str = "default",
+    file: str | None = None,
+    parameter: list[str] | None = None,
+    limit: int = 100,
+    timeout: float = 5.0,
+    server: bool = False,
 ) -> Shown:
     """Ask in Cypher, which only reads: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
     how = {"parameters": dict(map(_parameter, parameter or ())), "limit": limit, "server": server}
@@ -86,21 +82,12 @@ def _dim(text: str) -> None:
 @over_http
 def near(
     client: SluiceClient,
-    what: Annotated[
-        str,
-        typer.Argument(help="A symbol, a module, a path, label and key (Symbol:python:shop.cart.Cart); or a question."),
-    ],
-    by: Annotated[
-        Nearness,
-        "edges: its neighbours, the surest first. failing-tests, tests: what is linked to the tests that "
-        "touch it, and by which path. meaning: documents near a question, by the Neo4j or Memgraph of graph.url.",
-    ] = "edges",
-    corpus: Corpus = "default",
-    direction: Annotated[Literal["out", "in"] | None, "Only edges that leave it, or arrive; by edges."] = None,
-    edge: Annotated[list[str] | None, "Only edges of this type, such as REFERS_TO; by edges. Repeatable."] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-k", min=1, help="So many at most: 50 by edges, else 10.")
-    ] = None,
+    what: str,
+    by: Nearness = "edges",
+    corpus: str = "default",
+    direction: Literal["out", "in"] | None = None,
+    edge: list[str] | None = None,
+    limit: int | None = None,
 ) -> Shown:
     """Show what is near: the neighbours of a node, what its tests lead to, or documents that mean what is said."""
     if by != "edges" and (direction or edge):
@@ -144,9 +131,7 @@ def _print_nearest(found: Any) -> None:
 
 
 @over_http
-def status(
-    client: SluiceClient, corpus: Annotated[str | None, "--corpus", "-c", "Of this corpus alone; else of all."] = None
-) -> Shown:
+def status(client: SluiceClient, corpus: str | None = None) -> Shown:
     """Show what each graph holds, what is published of it, and how far that is behind."""
     found = [client.graph_status(corpus)] if corpus else client.graphs()
     digest = ("hash", "{.graph_sha256:.16}")
@@ -161,12 +146,7 @@ def _behind(one: GraphStatus) -> int:
 
 
 @over_http
-def rebuild(
-    client: SluiceClient,
-    corpus: Corpus = "default",
-    proven: Annotated[bool, "--prove", "Change nothing: read it anew beside the one that grew, and compare."] = False,
-    timeout: Timeout = 3_600,
-) -> Shown:
+def rebuild(client: SluiceClient, corpus: str = "default", proven: bool = False, timeout: float = 3_600) -> Shown:
     """Read every document into the graph anew. With `--prove`, exit code 1 where the graph that grew is another."""
     if proven:
         return _proof(client.prove_graph(corpus, patience_seconds=timeout))

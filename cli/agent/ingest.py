@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.choices import Render
-from sluice.cli.command import Corpus, Shown, Timeout, on_disk, over_http
+from sluice.cli.command import Shown, on_disk, over_http
 from sluice.cli.connection import as_record, follow, given, goes_on, wrong
 from sluice.cli.output import checked_corpus, error_console, marked, say, warn
 
@@ -35,11 +35,11 @@ SKIPS_NAMED = 10
 @on_disk
 def ingest(
     context: Context,
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files, folders, or a corpus.jsonl in BEIR form.")] = None,
-    corpus: Corpus = "default",
-    git: Annotated[str | None, "A repository instead: a folder or an https:// address. Reads what changed."] = None,
-    ref: Annotated[str | None, "Branch, tag or commit; without it what is checked out."] = None,
-    timeout: Timeout = 3_600.0,
+    paths: list[Path] | None = None,
+    corpus: str = "default",
+    git: str | None = None,
+    ref: str | None = None,
+    timeout: float = 3_600.0,
     as_json: bool = False,
 ) -> Shown:
     """Read files or a repository into the corpus, and wait until all of them can be found."""
@@ -88,16 +88,14 @@ def _ingest_repository(
 @over_http
 def crawl(
     client: SluiceClient,
-    urls: Annotated[list[str], typer.Argument(help="Pages to crawl.")],
-    corpus: Corpus = "default",
-    pages: Annotated[int | None, typer.Option(min=1, help="Pages in all; the settings' ceiling holds.")] = None,
-    depth: Annotated[int | None, typer.Option(min=0, max=5, help="Links deep; the settings' ceiling holds.")] = None,
-    render: Annotated[Render | None, "Whether a browser shows the pages."] = None,
-    screenshot: Annotated[bool, "--screenshot/--no-screenshot", "Keep a picture of each page as a blob."] = False,
-    explained: Annotated[
-        bool, "--explain", "Ask for one page, print each decision about it, and record nothing."
-    ] = False,
-    timeout: Timeout = 600.0,
+    urls: list[str],
+    corpus: str = "default",
+    pages: int | None = None,
+    depth: int | None = None,
+    render: Render | None = None,
+    screenshot: bool = False,
+    explained: bool = False,
+    timeout: float = 600.0,
     as_json: bool = False,
 ) -> Shown:
     """Crawl pages into the corpus, and wait until they can be found."""

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from pydantic import ValidationError
 
-from sluice.cli.agent.opened_memory import HERE, InstanceMemory, Project, opened
+from sluice.cli.agent.opened_memory import HERE, InstanceMemory, opened
 from sluice.cli.command import Shown, group, opening, print_rows, table
 from sluice.cli.output import INTERRUPTED, plain_text, print_table, say, warn
 from sluice.contracts.errors import InvalidInput, Unavailable, first_problem
@@ -29,9 +29,6 @@ from sluice.contracts.memory.model import ModelTier
 from sluice.contracts.memory.port import MemoryPort
 from sluice.memory.extraction.raw_output import RawIterationOutput, collect
 
-Feature = Annotated[str, "--feature", "-f", "The feature that is worked on."]
-TaskId = Annotated[int | None, typer.Option(min=0, help="The task, where it is not about the whole feature.")]
-
 
 def of_memory(command: Callable[..., Shown | None]) -> Callable[..., None]:
     """The command with `--json` and the options that say which memory; its first parameter is that memory."""
@@ -44,25 +41,19 @@ def of_memory(command: Callable[..., Shown | None]) -> Callable[..., None]:
 @of_memory
 def record(
     memory: MemoryPort,
-    feature: Feature,
-    file: Annotated[
-        Path | None, typer.Argument(help="A file with the agent's output; else it is read from standard input.")
-    ] = None,
-    project: Project = HERE,
-    format: Annotated[StreamFormat, "What the output is written in; auto looks at it."] = "auto",
-    iteration: Annotated[int | None, typer.Option(min=1, help="Its number; counted on without one.")] = None,
-    task_id: Annotated[int | None, typer.Option(min=0, help="The task that it worked on.")] = None,
-    task_title: Annotated[str | None, "What the task is called."] = None,
-    discipline: Annotated[str | None, "Such as backend, frontend, devops."] = None,
-    session: Annotated[str | None, "The agent's session, where the output names none."] = None,
-    tier: Annotated[ModelTier | None, "The model's role in the loop."] = None,
-    cwd: Annotated[
-        str | None, "The folder that absolute paths are resolved against, where the output names none."
-    ] = None,
-    tee: Annotated[bool, "--tee/--no-tee", "Pass what is read on to standard output as it comes."] = False,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds after which reading ends, and the iteration as a time-out.")
-    ] = None,
+    feature: str,
+    file: Path | None = None,
+    project: str = HERE,
+    format: StreamFormat = "auto",
+    iteration: int | None = None,
+    task_id: int | None = None,
+    task_title: str | None = None,
+    discipline: str | None = None,
+    session: str | None = None,
+    tier: ModelTier | None = None,
+    cwd: str | None = None,
+    tee: bool = False,
+    timeout: float | None = None,
 ) -> Shown:
     """Remember an iteration of an agent: what it tried, what failed, what it decided and touched.
 
@@ -138,12 +129,12 @@ class PassedOnOutput(RawIterationOutput):
 @of_memory
 def learn(
     memory: MemoryPort,
-    text: Annotated[str, typer.Argument(help="What was learned, as an observation.")],
-    feature: Feature,
-    reason: Annotated[str, "What it was learned from."],
-    source: Annotated[LearningSource, "Whose word it is."] = LearningSource.HUMAN,
-    iteration: Annotated[int, typer.Option(min=0, help="The iteration that it is of; 0 for none.")] = 0,
-    task_id: TaskId = None,
+    text: str,
+    feature: str,
+    reason: str,
+    source: LearningSource = LearningSource.HUMAN,
+    iteration: int = 0,
+    task_id: int | None = None,
 ) -> Shown:
     """Add a learning. One that says the same as an earlier one is counted there; an opposite is kept beside it."""
     about = {"source": source, "iteration": iteration, "task_id": task_id}
@@ -163,22 +154,18 @@ def learn(
 @of_memory
 def review(
     memory: MemoryPort,
-    feature: Feature,
-    learning_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="The learning to change; without one all are listed.")
-    ] = None,
-    text: Annotated[str | None, "Say it so."] = None,
-    reason: Annotated[str | None, "What it was learned from."] = None,
-    task_id: TaskId = None,
-    reviewed: Annotated[bool, "--reviewed/--no-reviewed", "Somebody has looked at it. It need not be true."] = False,
-    rejected: Annotated[bool | None, "--reject/--restore", "Offer it no more, or again; nothing is deleted."] = None,
-    keep_over: Annotated[str | None, "Of two that contradict each other keep this one, and reject that one."] = None,
-    undo: Annotated[
-        str | None, typer.Option(metavar="ENTRY", help="A text was counted as saying the same, and does not.")
-    ] = None,
-    prune: Annotated[bool, "Put aside those found by rule, seen once, reviewed by nobody, long ago."] = False,
-    source: Annotated[LearningSource, "--as", "Who says so."] = LearningSource.HUMAN,
-    note: Annotated[str, "In words, for the journal."] = "",
+    feature: str,
+    learning_id: str | None = None,
+    text: str | None = None,
+    reason: str | None = None,
+    task_id: int | None = None,
+    reviewed: bool = False,
+    rejected: bool | None = None,
+    keep_over: str | None = None,
+    undo: str | None = None,
+    prune: bool = False,
+    source: LearningSource = LearningSource.HUMAN,
+    note: str = "",
 ) -> Shown:
     """List the learnings of a feature, or change one: nothing is replaced in bulk, and nothing is lost."""
     if prune and learning_id is not None:
@@ -224,13 +211,7 @@ def _checked(kind: type[Any], **fields: object) -> Any:
 
 @of_memory
 def recall(
-    memory: MemoryPort,
-    feature: Feature,
-    query: Annotated[
-        str | None, typer.Argument(help="What is asked; without it the whole journal, a JSON object a line.")
-    ] = None,
-    top_k: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 8,
-    task_id: TaskId = None,
+    memory: MemoryPort, feature: str, query: str | None = None, top_k: int = 8, task_id: int | None = None
 ) -> Shown | None:
     """What memory holds on a question, of this feature alone, the best first."""
     if query is None:
@@ -251,14 +232,12 @@ def recall(
 @of_memory
 def prompt(
     memory: MemoryPort,
-    feature: Feature,
-    iteration: Annotated[
-        int | None, typer.Option(min=1, help="The iteration that is to begin; counted on else.")
-    ] = None,
-    session: Annotated[str | None, "The agent's session."] = None,
-    task_id: TaskId = None,
-    query: Annotated[str, "What it is about: the task, in words."] = "",
-    max_tokens: Annotated[int | None, typer.Option(min=50, max=20_000, help="Its length at most.")] = None,
+    feature: str,
+    iteration: int | None = None,
+    session: str | None = None,
+    task_id: int | None = None,
+    query: str = "",
+    max_tokens: int | None = None,
 ) -> Shown:
     """A block for the next iteration's prompt: its last errors first, then what was learned, as observations.
 
@@ -280,11 +259,7 @@ def status(memory: MemoryPort) -> Shown:
 
 @of_memory
 def rebuild(
-    memory: MemoryPort,
-    feature: Annotated[str | None, "--feature", "-f", "Of this feature alone; else of all."] = None,
-    proven: Annotated[bool, "--prove", "Compare journals, memory and index, id by id."] = False,
-    orphans: Annotated[bool, "--drop-orphans", "Remove collections of this project that have no journal."] = False,
-    timeout: Annotated[float, "Seconds to wait for the instance's runs."] = 600.0,
+    memory: MemoryPort, feature: str | None = None, proven: bool = False, orphans: bool = False, timeout: float = 600.0
 ) -> Shown:
     """Bring the index up to what the journals say. With `--prove`, exit code 1 where the two differ."""
     if orphans:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from pydantic import TypeAdapter
 
@@ -22,19 +22,10 @@ HERE = "."
 EMBEDDED = ".ralph"
 """The folder of a project that keeps an agent's memory itself."""
 
-Project = Annotated[str, "The project: its folder, by default that of this repository; in an instance any name of it."]
-Folder = Annotated[Path | None, "Remember in this folder, without an instance; .ralph/db/memory by default."]
-Local = Annotated[
-    bool | None,
-    "--local/--instance",
-    "In a folder of the project, or in the configured instance. Without either: in the folder where the "
-    "project has a .ralph, or no instance is configured here.",
-]
-
 
 @contextmanager
 def opened(
-    project: Project = HERE, folder: Folder = None, local: Local = None, *, as_json: bool = False
+    project: str = HERE, folder: Path | None = None, local: bool | None = None, *, as_json: bool = False
 ) -> Iterator[MemoryPort]:
     """The memory of a project; errors become a message and an exit code.
 

@@ -7,12 +7,10 @@ import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from sluice.cli.agent.ingest import counted, indexing_progress, submit, wait_here
-from sluice.cli.command import Corpus, Shown, Timeout, on_disk
+from sluice.cli.command import Shown, on_disk
 from sluice.cli.connection import wrong
 from sluice.cli.output import checked_corpus, warn
 from sluice_client.errors import Unavailable
@@ -30,15 +28,13 @@ ANSWER_SECONDS = 30.0
 @on_disk
 def tools(
     context: Context,
-    configurations: Annotated[
-        list[Path] | None, typer.Argument(help="Configurations of MCP clients, like .mcp.json.", show_default=False)
-    ] = None,
-    command: Annotated[list[str] | None, "A server's command, which is run; may be given more than once."] = None,
-    url: Annotated[list[str] | None, "A server's address (streamable HTTP)."] = None,
-    name: Annotated[str | None, "The server's name, where one command or address is given."] = None,
-    run: Annotated[bool, "Run the commands that the configurations name, too."] = False,
-    corpus: Corpus = "default",
-    timeout: Timeout = 600.0,
+    configurations: list[Path] | None = None,
+    command: list[str] | None = None,
+    url: list[str] | None = None,
+    name: str | None = None,
+    run: bool = False,
+    corpus: str = "default",
+    timeout: float = 600.0,
     as_json: bool = False,
 ) -> Shown:
     """Ask MCP servers for their tools, and read them into the corpus: one document a server, mcp/NAME.json.

@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
 
 from sluice.cli.command import Shown, alone, table
 from sluice.contracts.errors import Conflict
@@ -20,10 +19,7 @@ from sluice.workers.settings import Settings, load_settings
 
 
 @alone
-def init(
-    path: Annotated[Path | None, "Where to; by default SLUICE_CONFIG, else sluice.toml in this folder."] = None,
-    force: Annotated[bool, "Replace a file that is there."] = False,
-) -> Shown:
+def init(path: Path | None = None, force: bool = False) -> Shown:
     """Write a sluice.toml with every setting, its default and its reason."""
     target = path or Path(os.environ.get(CONFIG_VARIABLE, CONFIG_FILE))
     folder = target.absolute().parent
@@ -65,7 +61,7 @@ def _write(target: Path, text: str, *, replace: bool) -> None:
 
 
 @alone
-def config(changed: Annotated[bool, "Only what is not at its default."] = False) -> Shown:
+def config(changed: bool = False) -> Shown:
     """Show each setting, its value, and where that comes from.
 
     A variable counts before the file, the file before the default. Keys and passwords are masked.

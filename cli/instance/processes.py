@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
@@ -26,12 +26,8 @@ from sluice.workers.settings import Settings
 if TYPE_CHECKING:
     from sluice.workers.supervisor.child import Program
 
-Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]
 
-
-def up(
-    scale: Scale = None, log_dir: Annotated[Path | None, typer.Option(help="One log file per process.")] = None
-) -> None:
+def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
     """Run every process: broker, workers, reconciler, HTTP interface."""
     with errors_told():
         settings = _scaled(scale or [])
@@ -67,15 +63,7 @@ def _forked_programs(settings: Settings) -> Callable[..., Program]:
     return program_of
 
 
-def worker(
-    stage: Annotated[
-        str,
-        typer.Argument(
-            help="gate, search, crawl, chunk, embed, index, query or graph; gate+query: both in one process."
-        ),
-    ],
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Events of each stage handled at once.")] = None,
-) -> None:
+def worker(stage: str, concurrency: int | None = None) -> None:
     """Run one worker of a stage, or of several."""
     with errors_told():
         from sluice.workers.broker.celery_app import stages_of

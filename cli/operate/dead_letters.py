@@ -12,25 +12,16 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sluice.cli.choices import DeadLetterReason, DeadLetterStatus, Stage
 from sluice.cli.command import (
     ACTIONS,
-    Before,
     Column,
-    Corpora,
-    DryRun,
-    Limit,
-    Note,
     Shown,
-    Yes,
     ask_first,
     chosen,
     group,
-    moment,
     needed,
     over_http,
     print_fields,
@@ -55,24 +46,19 @@ _REPLAYS: tuple[Column, ...] = (
     ("why", lambda view: view.why or view.note),
 )
 
-LetterId = Annotated[str, typer.Argument(metavar="ID", help="The letter.")]
-OneOrMany = Annotated[str | None, typer.Argument(help="One letter. Without it, those that the options name.")]
-EveryOne = Annotated[bool, "--all", "Every parked letter."]
-When = Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen since: 2h, or a date.")]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """The options that say which dead letters are meant: those that fit all of them."""
 
-    stage: Annotated[Stage | None, "Only of this stage."] = None
-    reason: Annotated[DeadLetterReason | None, "Only parked for this reason."] = None
-    kind: Annotated[str | None, "Only events of this kind."] = None
-    fingerprint: Annotated[str | None, "Only with this fingerprint."] = None
-    run: Annotated[str | None, "Only of this run."] = None
-    corpora: Corpora = None
-    since: When = None
-    until: Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen before that.")] = None
+    stage: Stage | None = None
+    reason: DeadLetterReason | None = None
+    kind: str | None = None
+    fingerprint: str | None = None
+    run: str | None = None
+    corpora: list[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
     def filters(self) -> dict[str, Any]:
         """The filters that were given, by the names of the HTTP interface."""
@@ -84,10 +70,10 @@ class Selection:
 def list_dead(
     client: SluiceClient,
     selection: Selection,
-    status: Annotated[Literal[DeadLetterStatus, "any"], "Only of this status."] = "parked",
-    each: Annotated[bool, "One by one, not by fingerprint."] = False,
-    limit: Limit = 100,
-    before: Before = None,
+    status: Literal[DeadLetterStatus, "any"] = "parked",
+    each: bool = False,
+    limit: int = 100,
+    before: str | None = None,
 ) -> Shown:
     """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
     page = given(limit=limit, before=before, status=status, **selection.filters())
@@ -97,19 +83,14 @@ def list_dead(
 
 
 @over_http
-def show_dead(client: SluiceClient, letter_id: LetterId) -> Shown:
+def show_dead(client: SluiceClient, letter_id: str) -> Shown:
     """Show one dead letter in full: envelope, error, stack, past payloads, operator actions."""
     letter = client.dead_letter(letter_id)
     return Shown(letter, lambda: _print_letter(letter))
 
 
 @over_http
-def edit_dead(
-    client: SluiceClient,
-    letter_id: LetterId,
-    file: Annotated[str | None, "Take the payload from this file; - for standard input."] = None,
-    note: Note = "",
-) -> Shown:
+def edit_dead(client: SluiceClient, letter_id: str, file: str | None = None, note: str = "") -> Shown:
     """Put another payload in place, in $EDITOR or from a file; the old one is kept. Replay it afterwards."""
     payload = (
         _in_editor(client.dead_letter(letter_id))
@@ -124,12 +105,12 @@ def edit_dead(
 def replay_dead(
     client: SluiceClient,
     selection: Selection,
-    letter_id: OneOrMany = None,
-    everything: EveryOne = False,
-    rate: Annotated[float, "Letters per second."] = 10.0,
-    dry_run: DryRun = False,
-    force: Annotated[bool, "--force/--no-force", "Although replayed three times, or its run was cancelled."] = False,
-    note: Note = "",
+    letter_id: str | None = None,
+    everything: bool = False,
+    rate: float = 10.0,
+    dry_run: bool = False,
+    force: bool = False,
+    note: str = "",
 ) -> Shown:
     """Replay one event, or many at a rate (see `sluice dead replays`)."""
     filters = selection.filters()
@@ -148,12 +129,12 @@ def replay_dead(
 def purge_dead(
     client: SluiceClient,
     selection: Selection,
-    letter_id: OneOrMany = None,
-    status: Annotated[DeadLetterStatus, "Only of this status."] = "parked",
-    everything: EveryOne = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    note: Note = "",
+    letter_id: str | None = None,
+    status: DeadLetterStatus = "parked",
+    everything: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    note: str = "",
 ) -> Shown:
     """Purge one letter or many: payload and stack are removed, the facts stay.
 
@@ -177,13 +158,13 @@ def purge_dead(
 @over_http
 def replays(
     client: SluiceClient,
-    replay_id: Annotated[str | None, typer.Argument(help="One bulk replay; without it, the latest.")] = None,
-    pause: Annotated[bool, "Pause it; what it brought back goes on."] = False,
-    resume: Annotated[bool, "Go on with it."] = False,
-    abort: Annotated[bool, "End it for good; the rest stays parked."] = False,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 50,
-    before: Annotated[str | None, "Only those begun before this one."] = None,
-    note: Note = "",
+    replay_id: str | None = None,
+    pause: bool = False,
+    resume: bool = False,
+    abort: bool = False,
+    limit: int = 50,
+    before: str | None = None,
+    note: str = "",
 ) -> Shown:
     """Show one bulk replay and how far it is, list the latest, or pause, resume and abort one."""
     if action := chosen(pause=pause, resume=resume, abort=abort):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sluice.cli.command import Corpus, Shown, on_disk
+from sluice.cli.command import Shown, on_disk
 from sluice.cli.connection import goes_on
 from sluice.cli.output import checked_corpus, print_table, say
 from sluice.cli.session import begin_work, follow
@@ -26,7 +24,7 @@ from sluice.workers.service.freshness import (
     require_whole,
     write_current_manifest,
 )
-from sluice.workers.service.plan_command import PLAN_VARIABLE, run_with_plan
+from sluice.workers.service.plan_command import run_with_plan
 
 _STDERR = 2
 
@@ -34,20 +32,13 @@ _STDERR = 2
 @on_disk
 def freshness(
     context: Context,
-    corpus: Corpus = "default",
-    prior: Annotated[Path | None, "Manifest to compare with; by default that of the last job."] = None,
-    current: Annotated[Path | None, "Manifest in place of the corpus as it is served; needs --prior."] = None,
-    out: Annotated[Path | None, "Folder of the files; by default freshness/CORPUS of the data directory."] = None,
-    command: Annotated[
-        str | None,
-        "--exec",
-        f"Command that gets a plan that is not empty: its path is the last argument, and in {PLAN_VARIABLE}. "
-        "Its exit code becomes ours, and only after 0 the next job compares with this one.",
-    ] = None,
-    ask_again: Annotated[
-        bool, "--recheck", "First ask the sites again for the pages that are due; needs `sluice up`."
-    ] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that rechecking may take, and the command.")] = 3_600.0,
+    corpus: str = "default",
+    prior: Path | None = None,
+    current: Path | None = None,
+    out: Path | None = None,
+    command: str | None = None,
+    ask_again: bool = False,
+    timeout: float = 3_600.0,
     as_json: bool = False,
 ) -> Shown:
     """Freshness: what is new, changed or gone since the last job, as a plan."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sluice.cli.command import Corpus, Shown, chosen, on_disk, table
+from sluice.cli.command import Shown, chosen, on_disk, table
 from sluice.cli.output import checked_corpus, error_console
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, InvalidSetting, NotFound, Unavailable
 from sluice.index.disk.layout import CorpusLayout
@@ -37,15 +36,13 @@ _PROBE = "which way does this point"
 @on_disk
 def snapshot(
     context: Context,
-    generation: Annotated[str | None, typer.Argument(help="One generation; without it, every one.")] = None,
-    verify: Annotated[bool, "Hash every file again; exit with 1 where one is not what was published."] = False,
-    roll_back: Annotated[
-        bool, "--rollback", "Serve this one, by default the one before; until something new comes."
-    ] = False,
-    push: Annotated[bool, "Copy it to the object store; only new files travel."] = False,
-    pull: Annotated[bool, "Load it from there, verified, and serve it."] = False,
-    corpus: Annotated[str | None, "--corpus", "-c", "Only this corpus; without it, every one, or `default`."] = None,
-    store: Annotated[str | None, "URL; without it, the setting index.object_store_url."] = None,
+    generation: str | None = None,
+    verify: bool = False,
+    roll_back: bool = False,
+    push: bool = False,
+    pull: bool = False,
+    corpus: str | None = None,
+    store: str | None = None,
     as_json: bool = False,
 ) -> Shown:
     """List the generations of each corpus, the newest first; verify, roll back or copy them."""
@@ -148,11 +145,7 @@ def _one_before(layout: CorpusLayout, current: str | None) -> str:
 
 
 @on_disk
-def rebuild(
-    context: Context,
-    corpus: Corpus = "default",
-    prove: Annotated[bool, "Exit with 1 unless the set of chunks is the one it was before."] = False,
-) -> Shown:
+def rebuild(context: Context, corpus: str = "default", prove: bool = False) -> Shown:
     """Rebuild the index from the journal and publish it.
 
     The old generation serves until then.
@@ -174,13 +167,11 @@ def rebuild(
 @on_disk
 def reindex(
     context: Context,
-    model: Annotated[str | None, "fp32 or int8 (the local model), openai (the endpoint), or a fingerprint."] = None,
-    model_version: Annotated[str | None, "The same as --model."] = None,
-    corpus: Corpus = "default",
-    patience: Annotated[
-        float, typer.Option(min=0, help="Seconds that index workers may take to hand the corpus over.")
-    ] = 60.0,
-    keep_old: Annotated[bool, "Keep the corpus as it was, and say where."] = False,
+    model: str | None = None,
+    model_version: str | None = None,
+    corpus: str = "default",
+    patience: float = 60.0,
+    keep_old: bool = False,
     as_json: bool = False,
 ) -> Shown:
     """Embed a corpus anew with another model, then swap.

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.choices import QuarantineState
-from sluice.cli.command import (
-    ACTIONS,
-    Before,
-    Corpora,
-    Corpus,
-    Limit,
-    Note,
-    Shown,
-    Yes,
-    ask_first,
-    chosen,
-    needed,
-    over_http,
-    print_fields,
-    print_rows,
-    table,
-)
+from sluice.cli.command import ACTIONS, Shown, ask_first, chosen, needed, over_http, print_fields, print_rows, table
 from sluice.cli.connection import given, wait_for, wrong
 from sluice.cli.output import console, marked, say
 
@@ -44,22 +26,20 @@ DRAWN_BELOW = frozenset({"position", "findings", "text", "section_path", "action
 @over_http
 def quarantine(
     client: SluiceClient,
-    held_id: Annotated[str | None, typer.Argument(metavar="ID", help="One chunk; without it, they are listed.")] = None,
-    release: Annotated[bool, "Bring it into the index; it is not blocked again."] = False,
-    purge: Annotated[bool, "Remove its text for good. Seen again it is blocked."] = False,
-    corpus: Corpora = None,
-    rule: Annotated[str | None, "Only blocked by this rule."] = None,
-    url: Annotated[str | None, "Only of pages whose URL begins so."] = None,
-    document: Annotated[str | None, "Only of this document."] = None,
-    run: Annotated[str | None, "Only of this run."] = None,
-    state: Annotated[Literal[QuarantineState, "any"], "Only in this state."] = "held",
-    limit: Limit = 100,
-    before: Before = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until it can be found; 0: do not.")] = (
-        RELEASE_SECONDS
-    ),
-    note: Note = "",
-    yes: Yes = False,
+    held_id: str | None = None,
+    release: bool = False,
+    purge: bool = False,
+    corpus: list[str] | None = None,
+    rule: str | None = None,
+    url: str | None = None,
+    document: str | None = None,
+    run: str | None = None,
+    state: Literal[QuarantineState, "any"] = "held",
+    limit: int = 100,
+    before: str | None = None,
+    wait: float = (RELEASE_SECONDS),
+    note: str = "",
+    yes: bool = False,
 ) -> Shown:
     """Quarantine: chunks that the guard blocked when they were ingested; list, show, release, purge."""
     action = chosen(release=release, purge=purge)
@@ -121,23 +101,21 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 @over_http
 def forget(
     client: SluiceClient,
-    corpus: Corpus = "default",
-    url: Annotated[str | None, "The documents of this URL."] = None,
-    url_prefix: Annotated[str | None, "Those whose URL begins so."] = None,
-    document: Annotated[str | None, "The document with this id."] = None,
-    run: Annotated[str | None, "Those that this run brought."] = None,
-    submitted_by: Annotated[str | None, "Those that this API key handed in."] = None,
-    filters: Annotated[str | None, "Those that meet these filters, as JSON."] = None,
-    keep_out: Annotated[bool, "--keep-out/--may-return", "Whether they are refused when they come again."] = True,
-    prove: Annotated[bool, "Only look whether anything is left of them; exit with 1 if so."] = False,
-    dry_run: Annotated[bool, "Only say how many documents are meant."] = False,
-    list_entries: Annotated[bool, "--list", "Show the negative list."] = False,
-    allow: Annotated[str | None, typer.Option(metavar="ID", help="Take an entry off the negative list.")] = None,
-    note: Note = "",
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until nothing is left; 0: do not.")] = (
-        FORGET_SECONDS
-    ),
-    yes: Yes = False,
+    corpus: str = "default",
+    url: str | None = None,
+    url_prefix: str | None = None,
+    document: str | None = None,
+    run: str | None = None,
+    submitted_by: str | None = None,
+    filters: str | None = None,
+    keep_out: bool = True,
+    prove: bool = False,
+    dry_run: bool = False,
+    list_entries: bool = False,
+    allow: str | None = None,
+    note: str = "",
+    wait: float = (FORGET_SECONDS),
+    yes: bool = False,
 ) -> Shown:
     """Remove documents with every trace of them, and keep them out.
 

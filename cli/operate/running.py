@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, get_args
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.choices import FLAG_VARIABLES, RunKind, Stage
-from sluice.cli.command import ACTIONS, Note, Shown, chosen, needed, over_http, table
+from sluice.cli.command import ACTIONS, Shown, chosen, needed, over_http, table
 from sluice.cli.connection import ENDED, Record
 from sluice.cli.output import error_console, print_wide, say, warn
 
@@ -27,11 +25,11 @@ MOST_DAYS = 8
 @over_http
 def runs(
     client: SluiceClient,
-    run_id: Annotated[str | None, typer.Argument(help="One run; without it, the latest.")] = None,
-    cancel: Annotated[bool, "Drop what is queued of it, and stop what is under way."] = False,
-    corpus: Annotated[str | None, "--corpus", "-c", "Only runs of this corpus."] = None,
-    kind: Annotated[RunKind | None, "Only runs of this kind."] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
+    run_id: str | None = None,
+    cancel: bool = False,
+    corpus: str | None = None,
+    kind: RunKind | None = None,
+    limit: int = 20,
     as_json: bool = False,
 ) -> Shown:
     """Show one run, list the latest, or cancel one."""
@@ -59,9 +57,7 @@ def _print_run(client: SluiceClient, view: RunView) -> None:
 
 
 @over_http
-def trace(
-    client: SluiceClient, run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")]
-) -> Shown:
+def trace(client: SluiceClient, run_id: str) -> Shown:
     """Draw the steps of a run as a waterfall, from the local span store."""
     found = client.trace(run_id)
 
@@ -87,13 +83,13 @@ def _spans(tree: Sequence[dict[str, Any]]) -> Iterator[StoredSpan]:
 @over_http
 def flags(
     client: SluiceClient,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help=f"One of {', '.join(FLAG_VARIABLES)}.")] = None,
-    on: Annotated[bool, "Switch it on, where nothing above decides otherwise."] = False,
-    off: Annotated[bool, "Switch it off. Of search or crawl what waits is cancelled."] = False,
-    kill: Annotated[bool, "Hold it off, whatever else decides, until reset."] = False,
-    reset: Annotated[bool, "Take back what is stored, its kill switch too."] = False,
-    operator: Annotated[str | None, "Who does it; by default this machine's user. Recorded."] = None,
-    note: Note = "",
+    name: str | None = None,
+    on: bool = False,
+    off: bool = False,
+    kill: bool = False,
+    reset: bool = False,
+    operator: str | None = None,
+    note: str = "",
 ) -> Shown:
     """Feature flags: who decides each, what operators did to one, and switching it at run time."""
     action = chosen(on=on, off=off, kill=kill, reset=reset)
@@ -129,11 +125,7 @@ def _say_result(result: FlagResult, action: str) -> None:
 
 @over_http
 def stages(
-    client: SluiceClient,
-    stage: Annotated[Stage | None, typer.Argument(help=f"One of {', '.join(get_args(Stage))}.")] = None,
-    pause: Annotated[bool, "Its events stay ready until it is resumed."] = False,
-    resume: Annotated[bool, "Whoever paused it, an operator or its breaker."] = False,
-    why: Annotated[str, "Why it is paused; it is recorded."] = "",
+    client: SluiceClient, stage: Stage | None = None, pause: bool = False, resume: bool = False, why: str = ""
 ) -> Shown:
     """Stages: what waits in each, the threads that serve it, which are paused; pause or resume one."""
     action = chosen(pause=pause, resume=resume)
@@ -151,11 +143,7 @@ def stages(
 
 
 @over_http
-def hosts(
-    client: SluiceClient,
-    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days to add up, today included.")] = 1,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Hosts to show, the most asked first.")] = 20,
-) -> Shown:
+def hosts(client: SluiceClient, days: int = 1, limit: int = 20) -> Shown:
     """Hosts: what the crawl asked of each, and how that went."""
     shares = (("success", "{.success_share:.0%}"), ("rendered", "{.render_share:.0%}"))
     counts = "robots_refused=robots_refusals egress_refused=egress_refusals bytes=received_bytes"

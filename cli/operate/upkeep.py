@@ -9,11 +9,9 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
-import typer
-
-from sluice.cli.command import DryRun, Shown, alone, chosen, needed, on_disk, print_shown, table
+from sluice.cli.command import Shown, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.configured import configured
 from sluice.cli.output import print_table, say
 from sluice.contracts.errors import Conflict, InvalidInput
@@ -27,7 +25,7 @@ from sluice.trust.signature import SIGNATURE_SUFFIX, make_key
 from sluice.trust.signature import sign as sign_document
 from sluice.workers.context import Context
 from sluice.workers.runtime.private_files import make_private
-from sluice.workers.service.api_keys import ROLES, ApiKeys, Role
+from sluice.workers.service.api_keys import ApiKeys, Role
 from sluice.workers.service.submissions import usable_url
 from sluice.workers.settings import Settings
 
@@ -38,11 +36,11 @@ _AGE = re.compile(r"(\d{1,6})([dhm])")
 @on_disk
 def keys(
     context: Context,
-    name: Annotated[str | None, typer.Argument(help="What a new key is for; or the id of one to revoke.")] = None,
-    create: Annotated[bool, "Make a key: shown this once, kept as a hash."] = False,
-    revoke: Annotated[bool, "It is refused within two seconds."] = False,
-    role: Annotated[str, f"Of a new key: one of {', '.join(ROLES)}."] = "agent",
-    corpus: Annotated[list[str] | None, "--corpus", "-c", "What a new key may touch. Repeatable; none: all."] = None,
+    name: str | None = None,
+    create: bool = False,
+    revoke: bool = False,
+    role: str = "agent",
+    corpus: list[str] | None = None,
 ) -> Shown:
     """API keys: list them, create one, revoke one."""
     known, action = ApiKeys(context.ledger), chosen(create=create, revoke=revoke)
@@ -59,13 +57,11 @@ def keys(
 
 @alone
 def sign(
-    file: Annotated[Path | None, typer.Argument(help="What to sign: the very bytes that will be handed in.")] = None,
-    key: Annotated[Path, "The private key: Ed25519, PKCS #8 in PEM."] = Path("sluice-key.pem"),
-    key_id: Annotated[str | None, "The key's name in trust.keys. Default: its file's name without the ending."] = None,
-    source: Annotated[
-        str | None, "The url or file_path under which it will be submitted; none for a file that is ingested."
-    ] = None,
-    new_key: Annotated[bool, "Make the key; prints the line for sluice.toml."] = False,
+    file: Path | None = None,
+    key: Path = Path("sluice-key.pem"),
+    key_id: str | None = None,
+    source: str | None = None,
+    new_key: bool = False,
     as_json: bool = False,
 ) -> Shown:
     """Sign a document, so that its origin can be trusted.
@@ -94,7 +90,7 @@ def sign(
 
 
 @alone
-def migrate(dry_run: DryRun = False) -> Shown:
+def migrate(dry_run: bool = False) -> Shown:
     """Bring an older ledger to this version; a copy is taken first."""
     settings = configured()
     with closing(Database(settings.ledger_location)) as database:
@@ -130,9 +126,7 @@ def _migrated(migration: Migration, *, dry_run: bool) -> str:
 
 
 @alone
-def prune(
-    before: Annotated[str, "The age of what goes: 30d, 12h or 90m since it ended."], dry_run: DryRun = False
-) -> Shown:
+def prune(before: str, dry_run: bool = False) -> Shown:
     """Remove runs that ended long ago from the ledger."""
     moment = datetime.now(UTC) - age(before)
     with closing(Database(configured().ledger_location)) as database:

@@ -12,16 +12,14 @@ from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.cli.agent.ingest import indexing_progress
 from sluice.cli.command import Shown, alone, group
 from sluice.cli.configured import configured
 from sluice.cli.main import Group
 from sluice.cli.output import checked_corpus, print_table, say, warn
-from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, connect, judge_responses, server_version
+from sluice.cli.quality.eval_server import LiveServer, connect, judge_responses, server_version
 from sluice.cli.quality.runs import phase, replay, review, runs
 from sluice.cli.quality.trust import guard, redteam
 from sluice.cli.session import quiet
@@ -73,24 +71,20 @@ class _Questions(NamedTuple):
 
 @alone
 def retrieval(
-    path: Annotated[Path, typer.Argument(help="A file of cases, or the folder of a collection in BEIR form.")],
-    corpus: Annotated[str | None, "--corpus", "-c", "Default: `default`; for a folder, `eval-` and its name."] = None,
-    strategy: Annotated[list[Strategy] | None, "Repeatable. Without it: bm25, vector, hybrid."] = None,
-    ingest: Annotated[
-        bool, "--ingest/--no-ingest", "Hand the folder's corpus in first, and wait until it is found."
-    ] = True,
-    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many, always the same ones.")] = None,
-    at_once: Annotated[int, typer.Option(min=1, max=32, help="Questions under way at the same time.")] = 4,
-    output: Annotated[Path, "--output", "-o", "--report-json", "Where the report goes."] = REPORT,
-    responses: Annotated[
-        Path | None, 'Answers to judge, {"id" or "query": …, "response": …} a line. Needs the flag ragas.'
-    ] = None,
-    generate: Annotated[bool, "Have judge.model answer, and judge that. Needs the flag ragas."] = False,
-    misses: Annotated[bool, "Print the questions that were missed."] = False,
-    fit_fusion: Annotated[bool, "Find query.lexical_weight for the corpus's model by these questions."] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    timeout: Annotated[float, "Seconds to wait until the corpus can be found."] = 3_600.0,
+    path: Path,
+    corpus: str | None = None,
+    strategy: list[Strategy] | None = None,
+    ingest: bool = True,
+    questions: int | None = None,
+    at_once: int = 4,
+    output: Path = REPORT,
+    responses: Path | None = None,
+    generate: bool = False,
+    misses: bool = False,
+    fit_fusion: bool = False,
+    url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 3_600.0,
     as_json: bool = False,
 ) -> Shown:
     """Ask every question by each strategy; print the measures and write the report. `retrieval` may be left out."""
@@ -141,13 +135,7 @@ def retrieval(
 
 
 @alone
-def compare_reports(
-    before: Annotated[Path, typer.Argument(help="The report to compare with.")],
-    after: Annotated[Path, typer.Argument(help="The report of the same questions now.")],
-    max_drop: Annotated[
-        float, typer.Option(min=0, max=1, help="Relative drop of nDCG@10, MRR@10 or recall@10 that fails.")
-    ] = MAX_DROP,
-) -> Shown:
+def compare_reports(before: Path, after: Path, max_drop: float = MAX_DROP) -> Shown:
     """Compare two reports of the same questions; leave with 1 when a headline measure dropped too far."""
     found = compare(read_retrieval_report(before), read_retrieval_report(after), max_drop)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-import typer
 from pydantic import BaseModel
 
 from sluice.cli.connection import whereabouts
@@ -24,10 +23,8 @@ from sluice_client import errors as client_errors
 
 PROMPT = "rag"
 """The template by which answers are generated."""
-Url = Annotated[str | None, "The server; by default the one that the settings describe."]
-ApiKey = Annotated[
-    str | None, typer.Option(envvar="SLUICE_API_KEY", help="Better set as a variable.", show_default=False)
-]
+
+
 SomeModel = TypeVar("SomeModel", bound=BaseModel)
 
 

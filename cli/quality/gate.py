@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sluice.cli.choices import DefenceName
-from sluice.cli.command import Note, Shown, chosen, group, needed, on_disk, over_http, print_rows, table
+from sluice.cli.command import Shown, chosen, group, needed, on_disk, over_http, print_rows, table
 from sluice.cli.connection import given, wrong
 from sluice.cli.output import console, marked, say
 from sluice.cli.quality.training import calibrate, train
@@ -25,7 +23,7 @@ ACTIVE = frozenset({"shadow", "canary", "promoted"})
 
 
 @over_http
-def explain_decision(client: SluiceClient, run_id: Annotated[str, typer.Argument(metavar="RUN")]) -> Shown:
+def explain_decision(client: SluiceClient, run_id: str) -> Shown:
     """Recompute a recorded decision, and compare it bit for bit with the record."""
     found = client.explanation(run_id)
 
@@ -80,10 +78,10 @@ def _facts(folder: Path, embed: Any) -> dict[str, Any]:
 @over_http
 def defences(
     client: SluiceClient,
-    name: Annotated[DefenceName | None, typer.Argument(help="The one to lift.")] = None,
-    lift: Annotated[bool, "End its step back before it heals; its windows begin anew."] = False,
-    profile: Annotated[str | None, "Of this profile alone."] = None,
-    note: Note = "",
+    name: DefenceName | None = None,
+    lift: bool = False,
+    profile: str | None = None,
+    note: str = "",
 ) -> Shown:
     """The gate's steps back: which stand, since when and why, what the latest window showed; and ending one."""
     if lift:
@@ -106,17 +104,17 @@ def _step(one: DefenceView) -> str | None:
 @over_http
 def rollout(
     client: SluiceClient,
-    version: Annotated[str | None, typer.Argument(help="The model; the active one where it is left out.")] = None,
-    shadow: Annotated[bool, "Record its plans beside the gate's."] = False,
-    canary: Annotated[bool, "Let it decide for a share, by stages."] = False,
-    promote: Annotated[bool, "Let it decide every run, without a verdict."] = False,
-    stop: Annotated[bool, "End its part: the profile's weights decide again."] = False,
-    rollback: Annotated[bool, "End the part of whatever model is active."] = False,
-    report: Annotated[bool, "The arms side by side, and the verdict."] = False,
-    stages: Annotated[str, "The shares in percent that a canary goes through."] = "10,50,100",
-    unit: Annotated[Literal["session", "run"], "What a canary draws."] = "session",
-    markdown: Annotated[Path | None, "Write the report as Markdown into this file too."] = None,
-    note: Note = "",
+    version: str | None = None,
+    shadow: bool = False,
+    canary: bool = False,
+    promote: bool = False,
+    stop: bool = False,
+    rollback: bool = False,
+    report: bool = False,
+    stages: str = "10,50,100",
+    unit: Literal["session", "run"] = "session",
+    markdown: Path | None = None,
+    note: str = "",
 ) -> Shown:
     """Try a learned model in the gate: beside it, for a share of the runs, for all; see how it does, end its part."""
     action = chosen(shadow=shadow, canary=canary, promote=promote, stop=stop, rollback=rollback, report=report)

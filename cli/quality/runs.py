@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from sluice.cli.command import Shown, moment, on_disk, over_http, print_rows
+from sluice.cli.command import Shown, on_disk, over_http, print_rows
 from sluice.cli.connection import wrong
 from sluice.cli.output import print_table, say, warn
 
@@ -19,19 +17,14 @@ if TYPE_CHECKING:
     from sluice_client import SluiceClient
     from sluice_client.models import Evaluation, EvaluationRow, Interval, Summary
 
-Since = Annotated[
-    datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Decided since: 7d, or a date and time.")
-]
-Month = Annotated[datetime, typer.Option(parser=moment, metavar="WHEN", help="Since then: 30d, or a date.")]
-
 
 @over_http
 def runs(
     client: SluiceClient,
-    since: Since = None,
-    profile: Annotated[str | None, "Of one profile alone."] = None,
-    by: Annotated[Literal["plan", "profile", "model"], "What a row is of."] = "plan",
-    rebuild: Annotated[bool, "First make what is known of each run again from its events."] = False,
+    since: datetime | None = None,
+    profile: str | None = None,
+    by: Literal["plan", "profile", "model"] = "plan",
+    rebuild: bool = False,
 ) -> Shown:
     """How the runs did: satisfaction, freshness gain, cost and latency, by plan.
 
@@ -90,10 +83,10 @@ def _seconds(milliseconds: float | None) -> str:
 @on_disk
 def replay(
     context: Context,
-    profile: Annotated[str, "The configuration to try: a profile, NAME.vN, or a file."],
-    since: Month = "30d",  # type: ignore[assignment]
-    corpus: Annotated[str | None, "--corpus", "-c", "Only of this corpus."] = None,
-    of_profile: Annotated[str | None, "Only what this profile decided."] = None,
+    profile: str,
+    since: datetime = "30d",  # type: ignore[assignment]
+    corpus: str | None = None,
+    of_profile: str | None = None,
 ) -> Shown:
     """Compute recorded decisions again by another configuration of the gate."""
     from sluice.workers.service.learning.replay_decisions import replay_decisions
@@ -121,10 +114,10 @@ def _print_replay(found: DecisionReplay) -> None:
 @on_disk
 def review(
     context: Context,
-    since: Month = "90d",  # type: ignore[assignment]
-    report: Annotated[list[Path] | None, "A report of `sluice eval retrieval`. Repeatable."] = None,
-    redteam: Annotated[list[Path] | None, "A result of `sluice eval redteam --json`. Repeatable."] = None,
-    output: Annotated[Path, "--output", "-o", "The folder for review.md and review.json."] = Path("reports/review"),
+    since: datetime = "90d",  # type: ignore[assignment]
+    report: list[Path] | None = None,
+    redteam: list[Path] | None = None,
+    output: Path = Path("reports/review"),
 ) -> Shown:
     """Write the review packet: weights, rerankers, cost per task, alerts, red-team results."""
     from sluice.evaluation import review as packets
@@ -140,15 +133,12 @@ def review(
 @on_disk
 def phase(
     context: Context,
-    number: Annotated[int, typer.Argument(min=0, max=4, help="The phase of the rollout.")],
-    baseline_until: Annotated[
-        datetime | None,
-        typer.Option(parser=moment, metavar="WHEN", help="Phases 1 and 4: runs before that are the baseline."),
-    ] = None,
-    cap_usd: Annotated[float | None, typer.Option(min=0, help="Phase 4: USD per successful task.")] = None,
-    model: Annotated[str | None, "Phase 3: the version of the learned gate."] = None,
-    report: Annotated[Path | None, "Phase 3: a report of `sluice eval retrieval` without reranker."] = None,
-    reranked: Annotated[Path | None, "Phase 3: one with it."] = None,
+    number: int,
+    baseline_until: datetime | None = None,
+    cap_usd: float | None = None,
+    model: str | None = None,
+    report: Path | None = None,
+    reranked: Path | None = None,
 ) -> Shown:
     """Check whether a phase of the rollout is over.
 

@@ -6,9 +6,6 @@ import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sluice.cli.command import Shown, on_disk
 from sluice.cli.output import print_table, say
@@ -33,29 +30,20 @@ DAY_SECONDS = 86_400.0
 FEWEST_RUNS = 50
 """Judged runs below which they say too little of thresholds, and the collections of the training speak alone."""
 
-CostFullLoop = Annotated[float | None, "Of a full loop for nothing; by default four searches."]
-CostMiss = Annotated[float, "Of an answer that is missed."]
-SinceDays = Annotated[float, typer.Option(min=0, help="Runs decided in so many days.")]
-
 
 @on_disk
 def train(
     context: Context,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option("--data", exists=True, file_okay=False, help="A collection in BEIR form, or a folder of several."),
-    ] = None,
-    version: Annotated[str | None, "Name of the model; by default the date."] = None,
-    since_days: SinceDays = 90.0,
-    profile: Annotated[str, "The profile that it is compared with."] = "default",
-    pseudo_runs: Annotated[
-        float, typer.Option(min=1, help="As how many runs the collections weigh while there are none.")
-    ] = 1_000.0,
-    questions: Annotated[int, typer.Option(min=1, help="Questions of a collection at most.")] = 500,
-    cost_outside: Annotated[float, "Of a search for nothing."] = 1.0,
-    cost_full_loop: CostFullLoop = None,
-    cost_miss: CostMiss = 1.0,
-    out: Annotated[Path | None, "Folder of the model's folder."] = None,
+    data: list[Path] | None = None,
+    version: str | None = None,
+    since_days: float = 90.0,
+    profile: str = "default",
+    pseudo_runs: float = 1_000.0,
+    questions: int = 500,
+    cost_outside: float = 1.0,
+    cost_full_loop: float | None = None,
+    cost_miss: float = 1.0,
+    out: Path | None = None,
 ) -> Shown:
     """Fit a learned gate, measure it on what it has not seen, and write its files. It decides nothing by that.
 
@@ -112,12 +100,12 @@ def stated_costs(outside: float, full_loop: float | None, miss: float) -> Costs:
 @on_disk
 def calibrate(
     context: Context,
-    cost_outside: Annotated[float, "Of a search where the corpus answers."],
-    cost_miss: CostMiss,
-    cost_full_loop: CostFullLoop = None,
-    model: Annotated[str | None, "Version; by default the latest."] = None,
-    since_days: SinceDays = 90.0,
-    write: Annotated[str | None, "Write the model with these thresholds under this new version."] = None,
+    cost_outside: float,
+    cost_miss: float,
+    cost_full_loop: float | None = None,
+    model: str | None = None,
+    since_days: float = 90.0,
+    write: str | None = None,
 ) -> Shown:
     """Propose thresholds for stated costs of error, with the confusion table at them. Nothing is applied."""
     costs = stated_costs(cost_outside, cost_full_loop, cost_miss)

@@ -7,14 +7,11 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sluice.cli.agent.answers import describe_check
-from sluice.cli.command import Corpus, Shown, alone, on_disk, print_rows
+from sluice.cli.command import Shown, alone, on_disk, print_rows
 from sluice.cli.output import console, error_console, marked
-from sluice.cli.quality.eval_server import ApiKey, LiveServer, Url, connect, server_version
+from sluice.cli.quality.eval_server import LiveServer, connect, server_version
 from sluice.cli.session import begin_work
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import Filters, Query
@@ -33,10 +30,10 @@ _PASSAGES = 20
 @on_disk
 def guard(
     context: Context,
-    corpus: Corpus = "default",
-    questions: Annotated[Path | None, "Ask these now: one a line, as text or as JSON with `query` or `text`."] = None,
-    runs: Annotated[int, typer.Option(min=1, max=10_000, help="Look at so many of the latest finished runs.")] = 100,
-    evidence: Annotated[Path | None, "Write what was served, and its trust: reports/evidence-trust.jsonl."] = None,
+    corpus: str = "default",
+    questions: Path | None = None,
+    runs: int = 100,
+    evidence: Path | None = None,
 ) -> Shown:
     """Check source trust and poisoning of what is served, for CI.
 
@@ -100,14 +97,12 @@ def _print_gates(report: GuardReport, evidence: Path | None) -> None:
 
 @alone
 def redteam(
-    corpus: Annotated[str | None, "--corpus", "-c", "A scratch corpus, its name begins with `redteam-`."] = None,
-    attacks: Annotated[
-        Path, typer.Option(help="A file of `python -m bench.redteam`, which makes more of each.", show_default=False)
-    ] = SHIPPED,
-    keep: Annotated[bool, "Leave the attacks in the scratch corpus."] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    timeout: Annotated[float, "Seconds to wait until the attacks are ingested."] = 900.0,
+    corpus: str | None = None,
+    attacks: Path = SHIPPED,
+    keep: bool = False,
+    url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 900.0,
 ) -> Shown:
     """Attack a running instance with commands to its readers' models, and print what came through.
 

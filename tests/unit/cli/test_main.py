@@ -6,6 +6,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,20 @@ def test_every_command_shows_an_example_whose_words_it_knows(command: tuple[str,
         shown = sluice(*example, "--help")
         assert shown.exit_code == 0, shown.output
         assert f"sluice {' '.join(command)}" in " ".join(shown.output.split())
+
+
+def test_every_option_has_its_sentence_and_every_sentence_its_option() -> None:
+    table = tomllib.loads(files("sluice.cli").joinpath("commands.toml").read_text("utf-8"))["options"]
+    options: dict[str, set[str]] = {}
+    for name in leaves():
+        command = load(name[0]) if len(name) == 1 else load(name[0]).commands[name[1]]
+        for parameter in command.params:
+            assert getattr(parameter, "help", None) or not parameter.opts[0].startswith("-"), (name, parameter.name)
+            for section in ("*", name[0], " ".join(name)):
+                options.setdefault(section, set()).add(parameter.name)
+    assert {section: set(told) - options[section] for section, told in table.items()} == {
+        section: set() for section in table
+    }
 
 
 def test_every_example_is_of_a_command() -> None:
