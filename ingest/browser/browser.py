@@ -142,7 +142,7 @@ class Browser:
         """
         future, deadline = self._submit(work), time.monotonic() + patience_seconds
         try:
-            while not _is_done(future, LOOK_SECONDS):
+            while not wait([future], timeout=LOOK_SECONDS).done:
                 self._check_cancelled()
                 if time.monotonic() > deadline:
                     raise TimedOut(f"the browser did not answer within {patience_seconds:g} s")
@@ -260,8 +260,3 @@ class Browser:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-
-
-def _is_done(future: Future[T], patience_seconds: float) -> bool:
-    done, _ = wait([future], timeout=patience_seconds)
-    return bool(done)

@@ -24,8 +24,6 @@ CONTENT_KINDS = frozenset({"document", "script", "xhr", "fetch", "stylesheet"})
 """Requests that text may depend on; images, media and fonts are not waited for."""
 MAX_WINDOWS = 5
 """Windows that a page may try to open before it is ended; an honest one opens none by itself."""
-CRASH_SECONDS = 0.5
-"""How long the browser may take to say that it has gone, after a page of its has."""
 
 
 class PageGuard:

@@ -141,11 +141,6 @@ def adequate(report: str) -> bool:
     return ADEQUATE in report
 
 
-def weakness_of(renderer: int, browser: int) -> str | None:
-    """What the renderer lacks, against the browser process it belongs to; None where it lacks nothing or has ended."""
-    return next(_weaknesses(renderer, namespace_depth(browser)), None)
-
-
 def namespace_depth(pid: int) -> int:
     """How many process namespaces deep a process lives; 0 where it has ended."""
     return len(status(pid).get("NSpid", "").split())
@@ -283,14 +278,12 @@ class BrowserWatch:
             self._scanned_at = time.monotonic()
             found = descendants(self._pid)
         else:
-            found = [pid for parent in self._zygotes() for pid in descendants(parent)]
+            zygotes = [pid for pid, command in self._commands.items() if "--type=zygote" in command]
+            found = [pid for parent in zygotes for pid in descendants(parent)]
         for pid in found:
             # The zygote's children bear its name until they know what they are to be.
             if "--type=zygote" in self._commands.get(pid, "--type=zygote"):
                 self._commands[pid] = command_line(pid)
-
-    def _zygotes(self) -> list[int]:
-        return [pid for pid, command in self._commands.items() if "--type=zygote" in command]
 
     def _judge(self, pid: int) -> int | None:
         """Bytes that the process takes; None where it has ended."""
@@ -302,7 +295,7 @@ class BrowserWatch:
         return 1_024 * sum(int(state.get(field, "0").split()[0]) for field in ("RssAnon", "RssShmem"))
 
     def _judge_renderer(self, pid: int) -> None:
-        weakness = weakness_of(pid, self._browser)
+        weakness = next(_weaknesses(pid, namespace_depth(self._browser)), None)
         if weakness is None:
             self._proven.add(pid)
             return

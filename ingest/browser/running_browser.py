@@ -173,14 +173,17 @@ async def _launch_in(
             engine = await _start(playwright, launcher, settings, guards)
         except PlaywrightError as error:
             report.cancel()
-            _end_what_started(launcher)
+            with suppress(FileNotFoundError, ValueError):  # it did not come so far
+                end_processes(process_handles(int(launcher.process_id.read_text())))
             raise _launch_failure(error, binary) from error
         isolation, listener = await report
     egress_grant = EgressGrant(listener) if listener is not None else None
     launcher_pid = int(launcher.process_id.read_text())
     warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, egress_grant, settings)
     try:
-        _judge_isolation(isolation, settings)
+        if settings.browser_network == "isolated" and not isolation.network:
+            reasons = "; ".join(isolation.missing)
+            raise PolicyRefused("network", f"the browser has no network of its own: {reasons}", NETWORK_REMEDY)
         if egress_grant is not None:
             await egress_grant.start()
     except BaseException:
@@ -215,11 +218,6 @@ async def _isolation(door: socket.socket) -> tuple[Isolation, socket.socket | No
     return isolation, listener
 
 
-def _end_what_started(launcher: Launcher) -> None:
-    with suppress(FileNotFoundError, ValueError):  # it did not come so far
-        end_processes(process_handles(int(launcher.process_id.read_text())))
-
-
 async def _start(
     playwright: Playwright, launcher: Launcher, settings: CrawlSettings, guards: Guards
 ) -> PlaywrightBrowser:
@@ -234,12 +232,6 @@ async def _start(
         env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
         timeout=LAUNCH_SECONDS * 1_000,
     )
-
-
-def _judge_isolation(isolation: Isolation, settings: CrawlSettings) -> None:
-    if settings.browser_network == "isolated" and not isolation.network:
-        reasons = "; ".join(isolation.missing)
-        raise PolicyRefused("network", f"the browser has no network of its own: {reasons}", NETWORK_REMEDY)
 
 
 async def _prove_sandbox(warm: WarmBrowser) -> None:

@@ -16,8 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
 from lxml.etree import LxmlError, XMLParser
 
@@ -25,6 +24,7 @@ from sluice.contracts.errors import InvalidInput, SluiceError
 from sluice.ingest.deadline import Deadline
 from sluice.ingest.http.decompress import Inflater, UnknownEncoding
 from sluice.ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from sluice.ingest.moments import read_moment
 from sluice.ingest.politeness.robots import RobotsCache
 from sluice.ingest.url import normalise_url, origin_of, site_of
 
@@ -227,16 +227,8 @@ def _age(entry: SitemapUrl) -> float:
 
 def _moment(text: str | None) -> datetime | None:
     """A W3C date, however much of it is there, or one of RFC 5322 as RSS has it."""
-    if text is None:
-        return None
-    padded = text + "-01-01"[: max(0, 10 - len(text))] if text[:4].isdecimal() and len(text) in (4, 7) else text
-    for read in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            moment = read(padded)
-            return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-        except (ValueError, OverflowError):
-            continue
-    return None
+    is_partial = text is not None and text[:4].isdecimal() and len(text) in (4, 7)
+    return read_moment(f"{text}{'-01-01'[: 10 - len(text or '')]}" if is_partial else text)
 
 
 def _priority(text: str | None) -> float | None:

@@ -17,11 +17,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from types import TracebackType
+from dataclasses import dataclass, field, replace
 
 from sluice.ingest.egress.http_heads import Target
 from sluice.ingest.egress.rules import Refusal
@@ -94,36 +94,23 @@ class EgressReport:
     """How often something else was refused, beyond those kinds."""
 
 
+@dataclass(frozen=True, slots=True)
 class EgressAccount:
     """One crawl's access to the proxy, until it is closed. Use as a context manager, from any thread.
 
-    `url` carries a secret; hand it to clients, never to logs.
+    `url` is the proxy's address with this account's name and token, a secret: hand it to clients, never to logs.
+    `report` tells what went through so far; it is final once the account is closed. `close` ends the account's
+    connections and makes its token worthless; it may be called again.
     """
 
-    def __init__(self, url: str, report: Callable[[], EgressReport], close: Callable[[], None]) -> None:
-        self._url = url
-        self._report = report
-        self._close = close
-
-    @property
-    def url(self) -> str:
-        """The proxy's address with this account's name and token."""
-        return self._url
-
-    def report(self) -> EgressReport:
-        """What went through so far; final once the account is closed."""
-        return self._report()
-
-    def close(self) -> None:
-        """End the account's connections and make its token worthless. May be called again."""
-        self._close()
+    url: str = field(repr=False)
+    report: Callable[[], EgressReport]
+    close: Callable[[], None]
 
     def __enter__(self) -> EgressAccount:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -164,7 +151,7 @@ class Account:
         self._names: set[str] = set()
         self._reached: dict[str, None] = {}
         self._refusals = RefusalCounts() if caps else None
-        self._telling = _Telling()
+        self._told: Counter[int] = Counter()
 
     def begin(self) -> str | None:
         """Count one more request under way, or the rule that forbids it: `requests`, `bytes`, `connections`."""
@@ -212,7 +199,9 @@ class Account:
         """Count a refusal. Returns it with this account's name where it is to be told of, else None."""
         ours = replace(refusal, purpose=self.purpose, run_id=self.run_id)
         if self._refusals is None:
-            return ours if self._telling.has_room() else None
+            second = int(time.monotonic())
+            self._told = Counter({second: self._told[second] + 1})
+            return ours if self._told[second] <= STANDING_REFUSALS_PER_SECOND else None
         return ours if self._refusals.add(ours) else None
 
     def keep(self, name: str, answer: asyncio.Future[tuple[str, ...]]) -> None:
@@ -269,21 +258,6 @@ class RefusalCounts:
         """Each kind with its count, and the count of the rest."""
         with self._lock:
             return tuple(self._kinds.values()), self._others
-
-
-class _Telling:
-    """Whether there is room to tell of one more, at `STANDING_REFUSALS_PER_SECOND`."""
-
-    def __init__(self) -> None:
-        self._second = 0
-        self._told = 0
-
-    def has_room(self) -> bool:
-        second = int(time.monotonic())
-        if second != self._second:
-            self._second, self._told = second, 0
-        self._told += 1
-        return self._told <= STANDING_REFUSALS_PER_SECOND
 
 
 _in_hand: ContextVar[str | None] = ContextVar("egress_grant_url", default=None)

@@ -37,7 +37,6 @@ import itertools
 import secrets
 import threading
 from collections.abc import Callable
-from types import TracebackType
 
 from sluice.contracts.errors import Unavailable
 from sluice.ingest.egress.crawl_account import USUAL_LIMITS, Account, Caps, EgressAccount, EgressLimits, EgressReport
@@ -192,9 +191,7 @@ class EgressProxy:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     async def _serve(self, ready: threading.Event) -> None:

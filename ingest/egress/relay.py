@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 
 from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.side import Side
@@ -52,9 +51,7 @@ class Relay:
         self._watch()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.end(None)
         if self._look is not None:
             self._look.cancel()

@@ -15,7 +15,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TypeVar
 
 from sluice.ingest.deadline import LOOK_SECONDS, CancelCheck
@@ -75,9 +74,7 @@ class Connection:
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _connect(self, host: str, port: int) -> None:

@@ -238,7 +238,7 @@ class RobotsCache:
 
     def _learn(self, origin: str, deadline: Deadline) -> _Known:
         try:
-            answer, seconds = self._recalled(origin) or self._asked(origin, deadline)
+            answer, seconds = (self._store and self._store.recall(origin)) or self._asked(origin, deadline)
         finally:
             with self._guard:
                 self._fetching.pop(origin, None)
@@ -254,9 +254,6 @@ class RobotsCache:
         while len(self._known) > MAX_ORIGINS or (self._rule_count > MAX_RULES and len(self._known) > 1):
             _, forgotten = self._known.popitem(last=False)
             self._rule_count -= len(forgotten.rules)
-
-    def _recalled(self, origin: str) -> tuple[RobotsAnswer, float] | None:
-        return self._store.recall(origin) if self._store is not None else None
 
     def _asked(self, origin: str, deadline: Deadline) -> tuple[RobotsAnswer, float]:
         answer = self._ask(origin, deadline)

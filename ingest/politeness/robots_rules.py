@@ -3,7 +3,7 @@
 `read_robots` reads a robots.txt (RFC 9309) by protego: groups, rules, and which of them decides about an address.
 
     rules = read_robots(body, "SluiceBot")
-    rules.allows("https://example.com/private")      rules.decided_by(...) → "Disallow: /private"
+    rules.decision("https://example.com/private") → False, "Disallow: /private"
 
 What is ours around the library: of a file longer than 500 KiB the lines that end before that count (2.5); a group is
 ours by the whole product token (2.2.1), where protego would take `Sluice` for `SluiceBot`; only CR, LF and both end a
@@ -22,8 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from itertools import pairwise
 
 import ada_url
@@ -31,6 +30,7 @@ from protego import Protego
 from protego._utils import _quote_path
 
 from sluice.contracts.errors import InvalidInput
+from sluice.ingest.moments import read_moment
 
 MAX_ROBOTS_BYTES = 500 * 1_024
 MAX_SITEMAPS = 100
@@ -68,26 +68,15 @@ class RobotsRules:
         """How many rules there are."""
         return len(self._rules)
 
-    def allows(self, url: str) -> bool:
-        """Whether `url` may be fetched.
-
-        Raises:
-            InvalidInput: `url` is not an absolute URL.
-        """
-        return self.decision(url)[0]
-
-    def decided_by(self, url: str) -> str | None:
-        """The rule that decides about `url`, with its path as the file has it; None where no rule speaks of it.
-
-        At most its first 200 characters, without invisible ones.
-
-        Raises:
-            InvalidInput: `url` is not an absolute URL.
-        """
-        return self.decision(url)[1]
-
     def decision(self, url: str) -> tuple[bool, str | None]:
-        """Both of these at once: the longest rule decides, and of two as long the one that allows (2.2.2)."""
+        """Whether `url` may be fetched, and the rule that decides, with its path as the file has it.
+
+        The longest rule decides, and of two as long the one that allows (2.2.2). No rule (None) allows. Of a rule at
+        most its first 200 characters are shown, without invisible ones.
+
+        Raises:
+            InvalidInput: `url` is not an absolute URL.
+        """
         try:
             parsed = ada_url.URL(url)
         except (ValueError, UnicodeError) as error:
@@ -118,8 +107,6 @@ def read_robots(body: str | bytes, token: str) -> RobotsRules:
 
 MAX_CHARACTERS = 2_000
 """Of one line or one element that are read; an honest one has a hundred."""
-MAX_DATE_CHARACTERS = 100
-"""Of an `unavailable_after`; the longest form of a date has some forty."""
 
 _AGENT = re.compile(r"\s*(?P<agent>\*|[a-z_-]+)(?:/[^\s:]*)?\s*:(?P<rest>.*)", re.DOTALL)
 """A robot's name, as it stands before the directives for it: no part of a date is one."""
@@ -130,7 +117,7 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What is asked. `unavailable_after` has its zone, UTC where none is given."""
+    """What is asked. `unavailable_after` is in UTC, which is meant where no zone is given."""
 
     noindex: bool = False
     nofollow: bool = False
@@ -184,23 +171,9 @@ def _dates(parts: list[str]) -> Iterator[datetime]:
     for part, following in pairwise([*parts, ""]):
         name, _, value = part.partition(":")
         if name.strip() == _EXPIRY:
-            found = _date(value) or _date(f"{value},{following}")
+            found = read_moment(value.upper()) or read_moment(f"{value},{following}".upper())
             if found is not None:
                 yield found
-
-
-def _date(text: str) -> datetime | None:
-    """A date by RFC 822, RFC 850 or ISO 8601; None where it is none."""
-    plain = text.strip().upper()
-    if not plain or len(plain) > MAX_DATE_CHARACTERS:
-        return None
-    for read in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            found = read(plain)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return None
 
 
 def _snippet_limits(parts: list[str]) -> Iterator[int]:

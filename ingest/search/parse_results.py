@@ -13,14 +13,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from sluice.contracts.errors import InvalidInput, Overloaded, Unavailable
 from sluice.contracts.ingest import SearchResult
 from sluice.ingest.http.fetch import Fetched
+from sluice.ingest.moments import read_moment
 from sluice.ingest.politeness.response_verdict import retry_after_seconds
 from sluice.ingest.search.port import SearchAnswer
 from sluice.ingest.url import normalise_url
@@ -33,7 +33,6 @@ MAX_TEXT_CHARACTERS = 2_000
 
 _WRONG = object()
 _READ_CHARACTERS = 4 * MAX_TEXT_CHARACTERS
-_DATE_CHARACTERS = 64
 _LEEWAY = timedelta(days=1)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _AGO = re.compile(r"(\d{1,3}) (minute|hour|day|week|month|year)s? ago", re.ASCII)
@@ -91,25 +90,10 @@ def answer_from(
     return SearchAnswer(ranked, usd, rows=len(rows), more=more, remarks=tuple(told))
 
 
-def read_moment(value: object, now: datetime | None = None) -> datetime | None:
-    """A date as providers write it, in UTC: ISO 8601, RFC 5322, `Jan 5, 2024`, and with `now` also `3 days ago`.
-
-    None for anything else.
-    """
-    if not isinstance(value, str) or not value.strip() or len(value) > _DATE_CHARACTERS:
-        return None
-    text = value.strip()
-    age = _AGO.fullmatch(text)
-    if age is not None:
-        return now - int(age[1]) * _UNITS[age[2]] if now else None
-    readers: tuple[Callable[[str], datetime], ...] = (datetime.fromisoformat, parsedate_to_datetime, _american)
-    for read in readers:
-        try:
-            moment = read(text)
-            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-        except (ValueError, TypeError, OverflowError):
-            continue
-    return None
+def read_date(value: object, now: datetime) -> datetime | None:
+    """A date as providers write it, in UTC: also `3 days ago`, before `now`. None for anything else."""
+    age = _AGO.fullmatch(value.strip()) if isinstance(value, str) else None
+    return now - int(age[1]) * _UNITS[age[2]] if age else read_moment(value)
 
 
 def _result(row: Any, fields: Fields, now: datetime) -> tuple[SearchResult | None, bool]:
@@ -121,7 +105,7 @@ def _result(row: Any, fields: Fields, now: datetime) -> tuple[SearchResult | Non
         url = normalise_url(address)
     except InvalidInput:
         return None, False
-    moments = (read_moment(row.get(name), now) for name in fields.dates)
+    moments = (read_date(row.get(name), now) for name in fields.dates)
     published = next((moment for moment in moments if moment is not None), None)
     is_future = published is not None and published > now + _LEEWAY
     return (
@@ -134,10 +118,6 @@ def _result(row: Any, fields: Fields, now: datetime) -> tuple[SearchResult | Non
         ),
         is_future,
     )
-
-
-def _american(text: str) -> datetime:
-    return datetime.strptime(text, "%b %d, %Y").replace(tzinfo=UTC)
 
 
 def _plain(value: object) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Any
 
 import ada_url
 
 from sluice.ingest.extract.html.nodes import Nodes, readable
+from sluice.ingest.moments import read_moment
 from sluice.text.hidden import visible
 
 MOST_JSON_LD_BYTES = 65_536
@@ -193,18 +193,9 @@ def resolve(address: str | None, base: str | None) -> str | None:
 
 
 def parse_moment(value: object) -> datetime | None:
-    """An ISO 8601 or RFC 5322 date in UTC; without a zone it is read as UTC. None if implausible."""
-    if not isinstance(value, str) or not value.strip():
-        return None
-    text = value.strip()[:64]
-    for parse in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            moment = parse(text)
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        except (ValueError, OverflowError):
-            continue
-        return moment if moment.year >= _EARLIEST_YEAR else None
-    return None
+    """A date in UTC; None where it is none or implausible."""
+    moment = read_moment(value)
+    return moment if moment is not None and moment.year >= _EARLIEST_YEAR else None
 
 
 def _items(linked_data: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -53,9 +53,9 @@ def read_robots(body: bytes) -> None:
     """robots.txt: whatever it says, there is an answer, and robots.txt itself is open."""
     rules = robots_rules(body, _TOKEN)
     for path in _PATHS:
-        rules.allows(f"http://example.org{path}")
-        rules.decided_by(f"http://example.org{path}")
-    assert rules.allows("http://example.org/robots.txt"), "robots.txt is closed"
+        rules.decision(f"http://example.org{path}")[0]
+        rules.decision(f"http://example.org{path}")[1]
+    assert rules.decision("http://example.org/robots.txt")[0], "robots.txt is closed"
     delay = rules.crawl_delay_seconds
     assert delay is None or 0 <= delay < float("inf"), f"a delay of {delay}"
 

@@ -39,7 +39,7 @@ LOST = pytest.mark.xfail(strict=True, reason="protego reads it otherwise: see de
 
 
 def allowed(file: str | bytes, path: str, token: str = "FooBot") -> bool:
-    return read_robots(file, token).allows(SITE + path)
+    return read_robots(file, token).decision(SITE + path)[0]
 
 
 @pytest.mark.parametrize(
@@ -255,16 +255,16 @@ def test_sitemaps_are_for_all_and_stand_anywhere() -> None:
 
 def test_the_rule_that_decides_is_told_with_its_path_as_it_stands_in_the_file() -> None:
     rules = read_robots("User-agent: *\nDisallow : /*?print  # paper\nAllow: /", "FooBot")
-    assert rules.decided_by(f"{SITE}/x?print") == "Disallow: /*?print"
-    assert rules.decided_by(f"{SITE}/x") == "Allow: /"
-    assert read_robots("", "FooBot").decided_by(f"{SITE}/x") is None
+    assert rules.decision(f"{SITE}/x?print")[1] == "Disallow: /*?print"
+    assert rules.decision(f"{SITE}/x")[1] == "Allow: /"
+    assert read_robots("", "FooBot").decision(f"{SITE}/x")[1] is None
     with pytest.raises(InvalidInput, match="URL"):
-        rules.allows("/x")
+        rules.decision("/x")[0]
 
 
 def test_a_line_that_is_told_fits_on_a_terminal_and_does_nothing_there() -> None:
     hostile = "Disallow: /\x1b[2J\u202e\x00" + "x" * 10_000
-    line = read_robots("User-agent: *\n" + hostile, "FooBot").decided_by(f"{SITE}/%1B[2J\u202e%00{'x' * 10_000}")
+    line = read_robots("User-agent: *\n" + hostile, "FooBot").decision(f"{SITE}/%1B[2J\u202e%00{'x' * 10_000}")[1]
     assert line == "Disallow: / [2J  " + "x" * (200 - 17)
 
 
@@ -299,7 +299,7 @@ def test_the_line_that_is_told_is_the_one_by_which_protego_decides(
     ours = read_robots("\n".join(lines), "FooBot")
     theirs = Protego.parse("\n".join(lines).replace("FooBot/2.1", "FooBot"))
     for path in paths:
-        assert ours.allows(SITE + path) is theirs.can_fetch(SITE + path, "FooBot"), (lines, path)
+        assert ours.decision(SITE + path)[0] is theirs.can_fetch(SITE + path, "FooBot"), (lines, path)
 
 
 # -- hostile files ----------------------------------------------------------------------------------
@@ -308,8 +308,8 @@ def test_the_line_that_is_told_is_the_one_by_which_protego_decides(
 @given(st.binary(max_size=400) | st.text("user-agent:*\n\r alowdis/%$#é\ufeff2", max_size=400), st.text(max_size=50))
 def test_whatever_stands_in_a_file_it_is_read_and_judges(file: str | bytes, path: str) -> None:
     rules = read_robots(file, "FooBot")
-    rules.allows(f"{SITE}/{path}")
-    assert rules.allows(f"{SITE}/robots.txt")
+    rules.decision(f"{SITE}/{path}")[0]
+    assert rules.decision(f"{SITE}/robots.txt")[0]
 
 
 HOSTILE: dict[str, Callable[[int], tuple[str, str]]] = {
