@@ -116,14 +116,6 @@ def opening(
     return run
 
 
-def group(about: str, /, kind: type[Any] | None = None, **commands: Callable[..., None]) -> typer.Typer:
-    """A group of commands by their names; `_` stands for `-`."""
-    made = typer.Typer(help=about, no_args_is_help=True, cls=kind)
-    for name, command in commands.items():
-        made.command(name.replace("_", "-"))(command)
-    return made
-
-
 def print_shown(shown: Shown, *, as_json: bool) -> None:
     """Print what a command has to say; leave with its exit code."""
     print_json(shown.value) if as_json else shown.draw()

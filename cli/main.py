@@ -21,13 +21,13 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+from typer.main import get_command, get_group
 
 INTERRUPTED = 130
 
 
 class Entry(NamedTuple):
-    """A command before it is loaded: `module:attribute` of its function or of its group of commands."""
+    """A command before it is loaded: `module:function`, empty for a group of commands."""
 
     target: str
     summary: str
@@ -36,10 +36,15 @@ class Entry(NamedTuple):
 
 _TABLE: dict[str, Any] = tomllib.loads(files("sluice.cli").joinpath("commands.toml").read_text("utf-8"))
 COMMANDS = {
-    name: Entry(told[0], told[1], panel) for panel, some in _TABLE["commands"].items() for name, told in some.items()
+    name: Entry("", told, panel) if isinstance(told, str) else Entry(told[0], told[1], panel)
+    for panel, some in _TABLE["commands"].items()
+    for name, told in some.items()
 }
+GROUPS: dict[str, dict[str, str]] = _TABLE["groups"]
 FORMER_NAMES: dict[str, str] = _TABLE["former"]
 EXAMPLES: tuple[str, ...] = tuple(_TABLE["help"]["examples"].splitlines())
+LEFT_OUT = {"eval": "retrieval"}
+"""`sluice eval PATH` is `sluice eval retrieval PATH`."""
 
 
 class Ready(NamedTuple):
@@ -75,6 +80,8 @@ class Group(TyperGroup):
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             ctx.exit()
+        if self.name in LEFT_OUT and args and args[0] not in self.commands and args[0] != "--help":
+            args = [LEFT_OUT[self.name], *args]
         _make_ready(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
@@ -103,7 +110,7 @@ class LazyGroup(Group):
                 args = [*present.split(), *args[count:]]
                 break
         name, placeholder, rest = super().resolve_command(ctx, args)
-        return name, load(str(name)) if name in COMMANDS else placeholder, rest
+        return name, load(str(name), rest[0] if rest else "") if name in COMMANDS else placeholder, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. An interruption ends with a sentence and not a traceback; a misspelt option is guessed."""
@@ -118,37 +125,33 @@ class LazyGroup(Group):
             raise
 
 
-def load(name: str) -> Any:
-    """Import a command by its name in the table."""
-    module, _, attribute = COMMANDS[name].target.partition(":")
+def load(name: str, within: str = "") -> Any:
+    """Import a command by its name in the table. Of a group, only the command named `within`, if there is one."""
     gc.disable()  # it would look for garbage a hundred times, a tenth of the time, and there is none yet
-    found = getattr(importlib.import_module(f"sluice.cli.{module}"), attribute)
+    members = GROUPS.get(name, {})
+    made = typer.Typer(
+        name=name,
+        cls=Group,
+        help=COMMANDS[name].summary,
+        epilog=examples_of(name),
+        no_args_is_help=bool(members),
+        add_completion=bool(members),
+    )
+    wanted = {within: members[within]} if within in members else members or {name: COMMANDS[name].target}
+    for own_name, target in wanted.items():
+        module, _, attribute = target.partition(":")
+        command = getattr(importlib.import_module(f"sluice.cli.{module}"), attribute)
+        path = (name, own_name) if members else (name,)
+        _declare(command, *path)
+        made.command(own_name, cls=Leaf, epilog=examples_of(*path))(command)
     gc.enable()
-    if isinstance(found, typer.Typer):
-        _dress(found, name)
-        return get_command(found)
-    _declare(found, name)
-    alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=Leaf, epilog=examples_of(name))(found)
-    return get_command(alone)
+    return get_group(made) if members else get_command(made)
 
 
 def examples_of(*command: str) -> str:
     """The lines below the help of a command (`dead`, `list`) or of a group (`dead`), as Markdown."""
     found = [example for example in EXAMPLES if example.split()[: len(command)] == [*command]]
     return "\n\n".join(["Examples:" if len(found) > 1 else "Example:", *(f"`sluice {one}`" for one in found)])
-
-
-def _dress(group: typer.Typer, *name: str) -> None:
-    """Give a group its class, and each of its commands and groups their examples."""
-    own_kind = group.info.cls
-    if not (isinstance(own_kind, type) and issubclass(own_kind, Group)):
-        group.info.cls = Group
-    group.info.epilog = examples_of(*name)
-    for command in group.registered_commands:
-        command.cls, command.epilog = Leaf, examples_of(*name, str(command.name))
-        if command.callback is not None:
-            _declare(command.callback, *name, str(command.name))
 
 
 def _declare(command: Callable[..., Any], *name: str) -> None:

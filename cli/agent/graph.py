@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sluice.cli.agent.answers import path_in_words
-from sluice.cli.agent.tools import tools
-from sluice.cli.command import Shown, group, over_http, print_rows, table
+from sluice.cli.command import Shown, over_http, print_rows, table
 from sluice.cli.connection import wait_for, wrong
 from sluice.cli.output import console, print_table
 
@@ -166,13 +165,3 @@ def _proof(proof: GraphProof) -> Shown:
         told += f"another: {proof.grown_sha256[:16]} grown, {proof.rebuilt_sha256[:16]} read anew; "
         told += ", ".join(proof.differing or ())
     return Shown({**dict(proof), "is_equal": is_equal}, told, exit_code=int(not is_equal))
-
-
-graph = group(
-    "The graph of what is indexed: ask it, see how it stands, read it anew.",
-    query=query,
-    near=near,
-    status=status,
-    rebuild=rebuild,
-    tools=tools,
-)

@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from sluice.cli.agent.opened_memory import HERE, InstanceMemory, opened
-from sluice.cli.command import Shown, group, opening, print_rows, table
+from sluice.cli.command import Shown, opening, print_rows, table
 from sluice.cli.output import INTERRUPTED, plain_text, print_table, say, warn
 from sluice.contracts.errors import InvalidInput, Unavailable, first_problem
 from sluice.contracts.memory.api import (
@@ -290,15 +290,3 @@ def _verdict(proof: MemoryProof) -> str:
         return "equal"
     told = (*proof.differences, *proof.problems)
     return f"{len(proof.missing)} missing, {len(proof.surplus)} too much" + "".join(f"; {one}" for one in told)
-
-
-memory = group(
-    "Memory: what an agent's iterations taught, in a folder of the project or in the instance.",
-    record=record,
-    recall=recall,
-    learn=learn,
-    review=review,
-    prompt=prompt,
-    status=status,
-    rebuild=rebuild,
-)

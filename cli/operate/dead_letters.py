@@ -21,7 +21,6 @@ from sluice.cli.command import (
     Shown,
     ask_first,
     chosen,
-    group,
     needed,
     over_http,
     print_fields,
@@ -92,11 +91,7 @@ def show_dead(client: SluiceClient, letter_id: str) -> Shown:
 @over_http
 def edit_dead(client: SluiceClient, letter_id: str, file: str | None = None, note: str = "") -> Shown:
     """Put another payload in place, in $EDITOR or from a file; the old one is kept. Replay it afterwards."""
-    payload = (
-        _in_editor(client.dead_letter(letter_id))
-        if file is None
-        else (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes())
-    )
+    payload = _in_editor(client.dead_letter(letter_id)) if file is None else _read(file)
     edited = client.edit_dead_letter(letter_id, payload, note)
     return Shown(edited, f"{letter_id} is edited: sluice dead replay {letter_id}")
 
@@ -241,14 +236,3 @@ def _print_plan(plan: ReplayPlan) -> None:
 
 def _counted(skips: Mapping[str, int]) -> str:
     return ", ".join(f"{how_many} {reason}" for reason, how_many in skips.items())
-
-
-dead = group(
-    "Dead letters: events that could not be handled.",
-    list=list_dead,
-    show=show_dead,
-    edit=edit_dead,
-    replay=replay_dead,
-    purge=purge_dead,
-    replays=replays,
-)

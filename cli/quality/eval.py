@@ -1,4 +1,4 @@
-"""`sluice eval`: the group, and how well the corpus answers questions whose answers are known, now and before.
+"""`sluice eval`: the and how well the corpus answers questions whose answers are known, now and before.
 
 Everything is asked over HTTP, as an agent would, and politely: a few questions at a time, and none before the server
 says that it has room.
@@ -12,16 +12,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.cli.agent.ingest import indexing_progress
-from sluice.cli.command import Shown, alone, group
+from sluice.cli.command import Shown, alone
 from sluice.cli.configured import configured
-from sluice.cli.main import Group
 from sluice.cli.output import checked_corpus, print_table, say, warn
 from sluice.cli.quality.eval_server import LiveServer, connect, judge_responses, server_version
-from sluice.cli.quality.runs import phase, replay, review, runs
-from sluice.cli.quality.trust import guard, redteam
 from sluice.cli.session import quiet
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import TEXT_STRATEGIES, Strategy
@@ -49,15 +46,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 REPORT = Path("reports/retrieval-metrics.json")
-
-
-class RunUnlessNamed(Group):
-    """`sluice eval PATH` is `sluice eval retrieval PATH`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments, with the command that was meant."""
-        is_named = not args or args[0] in self.commands or args[0] == "--help"
-        return super().parse_args(ctx, args if is_named else ["retrieval", *args])
 
 
 class _Questions(NamedTuple):
@@ -206,18 +194,3 @@ def _answers(
     asking = ask_all(asked.cases, chosen, asked.corpus, search, at_once=at_once, with_scores=with_scores)
     with closing(asking):
         return list(progress.track(asking, len(asked.cases) * len(chosen), description="asking"))
-
-
-evaluation = group(
-    "How well it works: retrieval by known answers, the gate's runs, and whether what is served can be trusted.",
-    kind=RunUnlessNamed,
-    retrieval=retrieval,
-    compare=compare_reports,
-    runs=runs,
-    replay=replay,
-    review=review,
-    phase=phase,
-    guard=guard,
-    redteam=redteam,
-    install_ragas=install_ragas,
-)

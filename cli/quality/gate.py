@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sluice.cli.choices import DefenceName
-from sluice.cli.command import Shown, chosen, group, needed, on_disk, over_http, print_rows, table
+from sluice.cli.command import Shown, chosen, needed, on_disk, over_http, print_rows, table
 from sluice.cli.connection import given, wrong
 from sluice.cli.output import console, marked, say
-from sluice.cli.quality.training import calibrate, train
 from sluice_client.errors import NotFound
 
 if TYPE_CHECKING:
@@ -177,15 +176,3 @@ def _print_rollout(client: SluiceClient, found: Rollout) -> None:
         say(f"  {share:.0%} takes at most {runs:,} gate runs")
     verdict = ("verdict", lambda one: one.verdict or "-")
     print_rows("steps", found.history, "at status share", verdict, "by=operator why")
-
-
-gate = group(
-    "The gate's decisions, profiles and models.",
-    train=train,
-    calibrate=calibrate,
-    explain=explain_decision,
-    profiles=list_profiles,
-    models=models,
-    defences=defences,
-    rollout=rollout,
-)

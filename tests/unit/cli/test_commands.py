@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -16,13 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from sluice.cli import connection
 from sluice.cli.instance.doctor import checks_of
 from sluice.cli.instance.init import settings_for
-from sluice.cli.main import COMMANDS, app
+from sluice.cli.main import COMMANDS, GROUPS, app, load
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from sluice.index.local.writer import IndexWriter
 from sluice.workers.setting_names import names_of
@@ -58,9 +56,7 @@ def value(result: Result) -> Any:
 
 def test_the_table_says_of_each_command_what_the_command_says_of_itself() -> None:
     for name, entry in COMMANDS.items():
-        module, _, attribute = entry.target.partition(":")
-        found = getattr(importlib.import_module(f"sluice.cli.{module}"), attribute)
-        told = found.info.help if isinstance(found, typer.Typer) else found.__doc__.partition("\n")[0]
+        told = load(name).help if name in GROUPS else load(name).callback.__doc__.partition("\n")[0]
         assert told == entry.summary, name
 
 
