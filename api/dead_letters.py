@@ -102,11 +102,9 @@ def begin(request: Request, response: Response, operator: Operator, body: Replay
 
     It aborts itself when more than a fifth of what came to an end is parked again.
     """
-    replays = instance_of(request).replays
     if body.dry_run:
         response.status_code = 200
-        return replays.plan(body, operator)
-    return replays.begin(body, operator)
+    return instance_of(request).dead_letters.begin_replay(body, operator)
 
 
 @replays.get("", responses=problem_responses(503), summary="Bulk replays, the newest first")
@@ -114,19 +112,19 @@ def every(
     request: Request, operator: Operator, limit: Annotated[int, Query(ge=1, le=MOST)] = 50, before: str | None = None
 ) -> list[ReplayView]:
     """Each with how far it is; the next page is `before` the last id."""
-    return instance_of(request).replays.latest(operator, limit, before)
+    return instance_of(request).dead_letters.latest_replays(operator, limit, before)
 
 
 @replays.get("/{replay_id}", name="one", responses=problem_responses(404, 503), summary="How far one is")
 def one_replay(request: Request, replay_id: str, operator: Operator) -> ReplayView:
     """How many came back, were left out and why, are under way, succeeded, are parked again."""
-    return instance_of(request).replays.one(replay_id, operator)
+    return instance_of(request).dead_letters.show_replay(replay_id, operator)
 
 
 @replays.get("/{replay_id}/actions", responses=problem_responses(404, 503), summary="What operators did with one")
 def actions(request: Request, replay_id: str, operator: Operator) -> list[OperatorAction]:
     """Who, when, what and why, in order."""
-    return list(instance_of(request).replays.actions(replay_id, operator))
+    return list(instance_of(request).dead_letters.replay_actions(replay_id, operator))
 
 
 @replays.post(
@@ -134,13 +132,13 @@ def actions(request: Request, replay_id: str, operator: Operator) -> list[Operat
 )
 def pause(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on."""
-    return instance_of(request).replays.change(replay_id, "pause", operator, note)
+    return instance_of(request).dead_letters.change_replay(replay_id, "pause", operator, note)
 
 
 @replays.post("/{replay_id}/resume", responses=problem_responses(404, 409, 503, 507), summary="Go on with a paused one")
 def resume(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """From where it was, at its rate."""
-    return instance_of(request).replays.change(replay_id, "resume", operator, note)
+    return instance_of(request).dead_letters.change_replay(replay_id, "resume", operator, note)
 
 
 @replays.post(
@@ -148,4 +146,4 @@ def resume(request: Request, replay_id: str, operator: Operator, note: Note = ""
 )
 def abort(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on; the rest stays parked."""
-    return instance_of(request).replays.change(replay_id, "abort", operator, note)
+    return instance_of(request).dead_letters.change_replay(replay_id, "abort", operator, note)

@@ -27,7 +27,7 @@ from sluice.contracts.graph.api import (
 )
 from sluice.contracts.graph.model import EdgeType
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
-from sluice.workers.service.graph.desk import check_graph_server
+from sluice.workers.service.graphs import check_graph_server
 
 graph = APIRouter(prefix="/v1/graph", tags=["graph"])
 health = APIRouter(tags=["operations"])
@@ -111,20 +111,20 @@ def linked(
 @graph.get("/status", responses=problem_responses(404, 503), summary="How the graph of a corpus stands")
 def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> GraphStatus:
     """What the ledger holds, what is published of it, and how far that is behind."""
-    return instance_of(request).graph_upkeep.status(corpus, caller)
+    return instance_of(request).graph.status(corpus, caller)
 
 
 @graph.get("", responses=problem_responses(503), summary="How the graph of each corpus stands")
 def every(request: Request, caller: AnyCaller) -> list[GraphStatus]:
     """As `/v1/graph/status`, of each corpus that the key may see and that has a graph."""
-    return instance_of(request).graph_upkeep.every(caller)
+    return instance_of(request).graph.every(caller)
 
 
 @graph.post("/prove", responses=problem_responses(404, 503), summary="Does the graph hold what its documents say?")
 def prove(request: Request, body: RebuildRequest, caller: Operator) -> GraphProof:
     """Reads every document of the index anew and compares; changes nothing. Takes about as long as a rebuild."""
     with request_span(request, "POST /v1/graph/prove"):
-        return instance_of(request).graph_upkeep.prove(body.corpus, caller)
+        return instance_of(request).graph.prove(body.corpus, caller)
 
 
 @graph.post(
@@ -137,7 +137,7 @@ def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAcce
     """The graph answers meanwhile. When the run is finished, an unchanged `graph_sha256` of the status says that the
     graph that grew was the same."""
     with request_span(request, "POST /v1/graph/rebuild"):
-        return instance_of(request).graph_upkeep.rebuild(body.corpus, caller)
+        return instance_of(request).graph.rebuild(body.corpus, caller)
 
 
 @health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")

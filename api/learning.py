@@ -17,10 +17,9 @@ from sluice.contracts.api import DefenceView
 from sluice.contracts.learning.control import DefenceName, FlagRequest, FlagResult, FlagState
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.workers.service.learning.control import lift_defence, list_defences
+from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences
 from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
-from sluice.workers.service.learning.rollouts import AbReport
-from sluice.workers.service.run_records import GateProfile, list_profiles
+from sluice.workers.service.runs import GateProfile, list_profiles
 
 flags = APIRouter(prefix="/v1/flags", tags=["flags"])
 outcomes = APIRouter(prefix="/v1/evaluation", tags=["operations"])
@@ -70,7 +69,7 @@ def evaluation(
     """Counts, satisfaction, freshness gain, cost per successful task, latency and more, with intervals of 95 %."""
     now = datetime.now(UTC)
     begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
-    return evaluate(instance_of(request).context.ledger.outcomes, begin, now, by, profile)
+    return evaluate(instance_of(request).context.ledger, begin, now, by, profile)
 
 
 @outcomes.post("/rebuild", responses=problem_responses(503, 507), summary="Make what is known of each run again")

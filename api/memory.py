@@ -29,7 +29,7 @@ from sluice.contracts.memory.api import (
 from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningState
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
-from sluice.workers.service.memory.desk import DEFAULT_TOP_K, InstanceMemory
+from sluice.workers.service.memories import DEFAULT_TOP_K, InstanceMemory
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"])
 ROUTERS = (router,)

@@ -20,8 +20,16 @@ from sluice.contracts.retrieval import Query as DirectQuery
 from sluice.contracts.retrieval import Retrieval
 from sluice.otel.context import current_traceparent
 from sluice.workers.service.instance import Instance
-from sluice.workers.service.run_records import TRACE_ID, Explanation, RunTrace, explain_run, read_trace
-from sluice.workers.service.runs import PATIENCE_SECONDS, RunSummary, news_or_patience
+from sluice.workers.service.runs import (
+    PATIENCE_SECONDS,
+    TRACE_ID,
+    Explanation,
+    RunSummary,
+    RunTrace,
+    explain_run,
+    news_or_patience,
+    read_trace,
+)
 
 runs = APIRouter(prefix="/v1", tags=["runs"])
 retrieval = APIRouter(prefix="/v1", tags=["retrieval"])

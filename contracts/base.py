@@ -76,6 +76,11 @@ def fields_of(kind: type[BaseModel], value: BaseModel) -> dict[str, Any]:
     return {name: getattr(value, name) for name in kind.model_fields}
 
 
+def shared_fields(kind: type[BaseModel], value: object) -> dict[str, Any]:
+    """The fields of `kind` that `value` has too; those that it lacks are for the caller to add."""
+    return {name: getattr(value, name) for name in kind.model_fields if hasattr(value, name)}
+
+
 SomeValue = TypeVar("SomeValue", bound=BaseModel)
 
 

@@ -18,10 +18,10 @@ changelogs, pages of one template) cover a question together, but do not repeat 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple
 
 from sluice.text.words import cut_sentences
 
@@ -41,16 +41,13 @@ HALF_COVERED = 0.5
 SHARED = 0.5
 
 
-class Analysis(Protocol):
+class Analysis(NamedTuple):
     """How the index reads a text of one language."""
 
-    def terms(self, text: str) -> Sequence[str]:
-        """Its terms in order, function words among them."""
-        ...
-
-    def content(self, text: str) -> Collection[str]:
-        """Its distinct terms that are no function words."""
-        ...
+    terms: Callable[[str], Sequence[str]]
+    """Its terms in order, function words among them."""
+    content: Callable[[str], Collection[str]]
+    """Its distinct terms that are no function words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,62 +12,63 @@ import threading
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from sluice.gate.directives import CrawlLimits
 from sluice.gate.profile import load_former_profiles, load_profiles
+from sluice.gate.veto import policy_state
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.runtime.transient_pages import TransientPages
 from sluice.workers.settings import Settings
-from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
+from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusWriters, PerCorpus
 from sluice.workers.wiring.embedding import EmbeddingService
-from sluice.workers.wiring.graph.graphs import GraphArms, build_graph_server
-from sluice.workers.wiring.limits import crawl_limits_of, flag_policy, policy_of
+from sluice.workers.wiring.graphs import GraphArms, build_graph_server
 from sluice.workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
 from sluice.workers.wiring.reranker import DailyBudget, build_reranker
 from sluice.workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    import httpx2
     from tokenizers import Tokenizer
 
     from sluice.contracts.gate import PolicyState
     from sluice.contracts.ingest import SearchCompleted, SearchDirected
+    from sluice.contracts.learning.control import FlagName
     from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
-    from sluice.gate.directives import CrawlLimits
     from sluice.gate.profile import Profile
     from sluice.graph.servers.server import GraphServer
+    from sluice.index.qdrant.server import ServerCollection
     from sluice.index.search.rerank.base import Reranker
     from sluice.ingest.crawl.crawler import Crawler
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ingest.embed.embed import BreakingEmbedder
-    from sluice.ingest.embed.port import Embedder
+    from sluice.ingest.embed.port import Embedder, Vectors
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.politeness.hosts import HostStats
     from sluice.ingest.settings import Purpose
     from sluice.ledger.known_pages import PageMemory
     from sluice.memory.find import SearchIndex
-    from sluice.memory.ports import AskModel, Sanitise
+    from sluice.memory.memory import Memory
+    from sluice.memory.ports import AskModel
     from sluice.workers.broker.cancellation import Cancellations
     from sluice.workers.broker.transport import Transport
     from sluice.workers.runtime.flags import FlagReader
     from sluice.workers.runtime.gate_models import GateModels
     from sluice.workers.runtime.standing_defences import StandingDefences
     from sluice.workers.wiring.inspector import GuardedInspection
-    from sluice.workers.wiring.memory.projects import MemoryModel, ProjectMemories
+    from sluice.workers.wiring.memories import MemoryModel, ProjectMemories
 
 Built = TypeVar("Built")
 
-
-class Closable(Protocol):
-    """What is closed with the process."""
-
-    def close(self) -> object:
-        """Give up what it holds."""
+MOST_USD_AT_ONCE = 1.0
+"""What judging may take in one go where no ceiling of the day is set."""
 
 
 SomeClosable = TypeVar("SomeClosable", bound=Closable)
@@ -151,11 +152,15 @@ class Context:
 
     @lazy
     def flags(self) -> FlagReader:
-        """The feature flags as they stand."""
-        from sluice.workers.feature_variables import read_environment
+        """The feature flags as they stand. The owner's settings hold some off."""
+        from sluice.workers.environment import read_flags
         from sluice.workers.runtime.flags import FlagReader
 
-        return FlagReader(self.ledger.flags.all, read_environment(os.environ), flag_policy(self.settings))
+        reasons: dict[FlagName, str] = {"search": self.policy.search_reason, "crawl": self.policy.crawl_reason}
+        reasons["memory"] = "" if self.settings.memory.in_gate else "memory.in_gate is false"
+        reasons["graph"] = self.settings.graph_hindrance
+        held_off = {name: reason for name, reason in reasons.items() if reason}
+        return FlagReader(self.ledger.flags.all, read_flags(os.environ), held_off)
 
     @lazy
     def profiles(self) -> Mapping[str, Profile]:
@@ -184,12 +189,30 @@ class Context:
     @lazy
     def policy(self) -> PolicyState:
         """What the owner's settings allow."""
-        return policy_of(self.settings)
+        search, crawl = self.settings.search, self.settings.crawl
+        return policy_state(
+            search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
+        )
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:
-        """How far a run may go by the settings."""
-        return crawl_limits_of(self.settings)
+        """How far a run may go by the settings, and what one search may take at most, with every fail-over."""
+        from sluice.ingest.search.build import search_at_most
+
+        search, crawl, most = self.settings.search, self.settings.crawl, search_at_most(self.settings.search)
+        fetches = 1 if crawl.render == "never" else 2  # over HTTP, and again in the browser
+        return CrawlLimits(
+            max_pages=crawl.max_pages,
+            max_depth=crawl.max_depth,
+            max_bytes=crawl.run_bytes,
+            page_bytes=crawl.max_page_bytes,
+            page_milliseconds=fetches * crawl.page_timeout_seconds * 1_000,
+            search_top_k=search.top_k,
+            search_usd=most.usd,
+            search_milliseconds=most.milliseconds,
+            locale=search.locale,
+            render=crawl.render,
+        )
 
     # -- the outside world --------------------------------------------------------------------
 
@@ -321,23 +344,47 @@ class Context:
 
     @lazy
     def judge(self) -> ChatEndpoint | None:
-        """The language model that judges; None where the settings name none."""
-        from sluice.workers.wiring.judge import build_judge
+        """The language model that judges; None where the settings name none. Opens nothing before it is asked.
 
-        return build_judge(self.settings.judge, lambda: self.egress, self.hide)
+        Its requests obey the rules of egress, for the purpose `judge`.
+        """
+        from sluice.evaluation.chat_endpoint import ChatEndpoint
+
+        settings = self.settings.judge
+
+        def connect() -> httpx2.Client:
+            import httpx2
+
+            return httpx2.Client(proxy=self.egress.url_for("judge"), trust_env=False, timeout=settings.timeout_seconds)
+
+        return ChatEndpoint(settings, connect, self.hide) if settings.model is not None else None
 
     @lazy
     def ragas(self) -> RagasBridge:
-        """Judges answers by what they were made from."""
-        from sluice.workers.wiring.judge import build_ragas
+        """Judges answers by what they were made from: by the package `ragas` where it and a judge are there, else by
+        support. What goes out is masked."""
+        from sluice.evaluation.ragas.bridge import RagasBridge
+        from sluice.evaluation.ragas.environment import FOLDER, AnsweredQuestion, RagasScore, find_python, judge_answers
 
-        return build_ragas(
-            self.settings,
-            lambda texts: self.question_embedder.embed(texts).vectors,
-            lambda: self.egress,
-            self.hide,
-            enabled=self.flags.enabled("ragas"),
-        )
+        settings, enabled = self.settings, self.flags.enabled("ragas")
+        python = find_python(settings.data_dir / FOLDER)
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            return self.question_embedder.embed(texts).vectors
+
+        if python is None or settings.judge.model is None:
+            return RagasBridge(embed, enabled=enabled)
+
+        def judge(answers: Sequence[AnsweredQuestion]) -> Sequence[RagasScore]:
+            hidden = [
+                AnsweredQuestion(self.hide(one.query), tuple(map(self.hide, one.passages)), self.hide(one.response))
+                for one in answers
+            ]
+            day_usd, price = settings.budget.day_usd, max(settings.judge.usd_per_million_tokens, 0.01)
+            most_tokens = int((MOST_USD_AT_ONCE if day_usd is None else day_usd) / price * 1e6)
+            return judge_answers(python, settings.judge, self.egress.url_for("judge"), hidden, most_tokens).scores
+
+        return RagasBridge(embed, judge, enabled=enabled)
 
     @lazy
     def inspector(self) -> GuardedInspection:
@@ -349,16 +396,9 @@ class Context:
     # -- memory of agents -----------------------------------------------------------------------
 
     @lazy
-    def memory_sanitise(self) -> Sanitise:
-        """Takes out of a text what would command the agent that reads it, and masks private data."""
-        from sluice.memory.embedded.guarded import sanitise_with_trust
-
-        return sanitise_with_trust
-
-    @lazy
     def memory_model(self) -> MemoryModel:
         """The language model that distils learnings, where the settings want it, within a run's budget."""
-        from sluice.workers.wiring.memory.projects import MemoryModel
+        from sluice.workers.wiring.memories import MemoryModel
 
         return MemoryModel(self.judge if self.settings.memory.distil_by_model else None, self.ledger)
 
@@ -370,18 +410,30 @@ class Context:
     def open_memories(
         self, search: Callable[[str], SearchIndex] | None = None, ask: AskModel | None = None, *, derives: bool = True
     ) -> ProjectMemories:
-        """The memory of each project, searched by the index that `search` gives for it."""
-        from sluice.ingest.embed.tokens import count_tokens
-        from sluice.workers.wiring.memory.projects import build_memories
+        """The memory of each project, searched by the index that `search` gives for it. Opens and loads nothing yet.
 
-        return build_memories(
-            self.settings,
-            sanitise=self.memory_sanitise,
-            count_tokens=lambda text: count_tokens(text, self.tokenizer),
-            search=search,
-            ask=ask,
-            derives=derives,
-        )
+        `derives`: learnings of new iterations are found as soon as something is asked; else a worker does so.
+        """
+        from sluice.ingest.embed.tokens import count_tokens
+        from sluice.workers.wiring.memories import ProjectMemories
+
+        def open_memory(folder: Path, project: str) -> Memory:
+            from sluice.memory.embedded.guarded import sanitise_with_trust
+            from sluice.memory.learning.deduplication import judge_by
+            from sluice.memory.memory import Memory
+
+            return Memory(
+                folder,
+                project,
+                sanitise=sanitise_with_trust,
+                search=search(project) if search else None,
+                judge=judge_by(ask) if ask else None,
+                ask=ask,
+                count_tokens=lambda text: count_tokens(text, self.tokenizer),
+                derives=derives,
+            )
+
+        return ProjectMemories(self.settings.data_dir / "memory", open_memory)
 
     # -- graph ----------------------------------------------------------------------------------
 
@@ -406,8 +458,11 @@ class Context:
         return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take, self.hide)
 
     @lazy
-    def _collections(self) -> QdrantCollections:
-        return self.opened(QdrantCollections(self.settings))
+    def _collections(self) -> PerCorpus[ServerCollection]:
+        """The Qdrant collection of each corpus: one for its reader and its writer."""
+        from sluice.index.qdrant.server import open_collection
+
+        return self.opened(PerCorpus(lambda corpus: open_collection(corpus, self.settings.qdrant)))
 
     @lazy
     def readers(self) -> CorpusReaders:

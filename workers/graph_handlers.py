@@ -1,25 +1,57 @@
-"""Handlers of the graph: what was indexed is read into it, and a generation of it is published.
+"""The handler of the graph: what was indexed is read into its rows, and a generation is folded from them and published.
 
-The rules of handlers stand in `workers.handlers`.
+What a document states follows from its indexed text and its facts alone. One whose facts are those that the graph has
+it by, read by the same parser, is not read again. All rows are written as of the journal offset of the view that was
+read, so whatever else reads the same documents at the same time, the later view stands.
+
+While more of the corpus is to be read, what is published may be a minute behind; and folding takes no more than a sixth
+of the time, however long it takes. One process publishes at a time; whoever comes second finds it done. The rules of
+handlers stand in `workers.handlers`.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.contracts.event import Event
+import structlog
+
+from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Event, Gap
 from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
+from sluice.graph.generations.publish import POINTER, discard, lock_folder, publish, verified
+from sluice.ledger.graph.rows import Totals
+from sluice.otel import metrics
 from sluice.workers.runtime.heartbeat import check_cancelled
-from sluice.workers.steps.graph.publish import publish_rows
-from sluice.workers.steps.graph.read import read_in
+from sluice.workers.wiring.graph_documents import IndexedDocuments
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
+    from sluice.graph.generations.publish import Generation
+    from sluice.ledger.graph.changes import Change
+    from sluice.ledger.graph.rows import Written
+    from sluice.ledger.graph.store import Graphs
     from sluice.ledger.ledger import Ledger
-    from sluice.workers.wiring.corpora import CorpusReaders
-    from sluice.workers.wiring.graph.graphs import GraphArms
+    from sluice.workers.wiring.corpora import CorpusReaders, Reader
+    from sluice.workers.wiring.graphs import GraphArms
+
+log = structlog.get_logger(__name__)
+
+DOCUMENTS_AT_ONCE = 20
+"""Documents of one transaction: some thousand edges, 50 ms for which nobody else writes to SQLite."""
+MOST_LOOKS = 5
+"""How often documents are looked at again that change while they are read, before the event is tried again."""
+REST = 5
+"""Times its own duration that lie between two foldings of a corpus."""
+BEHIND_SECONDS = 60.0
+"""How old what is published may be while more is being read."""
+LOCK_SECONDS = 120.0
+"""How long another process may publish before an event comes back later."""
 
 
 def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, graphs: GraphArms) -> Outcome:
@@ -28,27 +60,116 @@ def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, grap
     So a second run finds its documents read, and the graph published.
     """
     directed, corpus = event.body_as(GraphDirected), event.corpus
-    done = read_in(
-        corpus,
-        directed.document_ids,
-        readers.reader(corpus),
-        ledger.graph,
-        journal_offset=directed.journal_offset,
-        check_cancelled=check_cancelled,
+    gaps = tuple(
+        read_in(corpus, directed.document_ids, readers.reader(corpus), ledger.graph, offset=directed.journal_offset)
     )
-    published = publish_rows(
-        corpus,
-        graphs.folder(corpus),
-        ledger.graph,
-        more_to_come=ledger.graph.has_work(corpus, beside=event.id, claimed=False),
-        now=utc_now,
-        seconds=time.monotonic,
-    )
+    more_to_come = ledger.graph.has_work(corpus, beside=event.id, claimed=False)
+    published = publish_rows(corpus, graphs.folder(corpus), ledger.graph, more_to_come=more_to_come)
     if isinstance(published, float):
         return Retry(published, "the graph was published a moment ago", counts=False)
     if published is None:
-        return Done(gaps=done.gaps)
-    told = GraphPublished(
+        return Done(gaps=gaps)
+    body = GraphPublished(
         generation=published.name, covers=published.version, nodes=published.nodes, edges=published.edges
     )
-    return Done((Next(told),), done.gaps)
+    return Done((Next(body),), gaps)
+
+
+def read_in(
+    corpus: str, document_ids: Sequence[str], reader: Reader, graph: Graphs, *, offset: int = 0
+) -> Iterator[Gap]:
+    """Write rows of these documents as the index has them at `offset` or later; yield a gap for each unreadable one.
+
+    Raises:
+        Unavailable: the index does not cover the offset, the ledger does not answer, or documents kept changing while
+            they were read.
+    """
+    for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
+        left: Sequence[str] = document_ids[first : first + DOCUMENTS_AT_ONCE]
+        for _ in range(MOST_LOOKS):
+            check_cancelled()
+            seen = IndexedDocuments(reader, offset)
+            change = seen.change_of(graph.standing(corpus, left), left)
+            written = graph.carry_out(corpus, change)
+            _count(seen, change, written)
+            yield from seen.gaps
+            left = written.contested
+            if not left:
+                break
+        else:
+            raise Unavailable(f"documents of corpus {corpus} keep changing while they are read")
+
+
+def _count(seen: IndexedDocuments, change: Change, written: Written) -> None:
+    failed = len(seen.gaps)
+    counts = {"read": len(change.replace) - failed, "failed": failed, "removed": written.removed}
+    counts["unchanged"] = len(change.keep) - len(written.contested)
+    for outcome, count in counts.items():
+        if count:
+            metrics.GRAPH_DOCUMENTS.labels(outcome).inc(count)
+
+
+def publish_rows(
+    corpus: str,
+    folder: Path,
+    graph: Graphs,
+    *,
+    more_to_come: bool,
+    now: Callable[[], datetime] = utc_now,
+    seconds: Callable[[], float] = time.monotonic,
+) -> Generation | float | None:
+    """Fold the rows as they are into a generation and return it; None where none is needed, or seconds to wait first.
+
+    `more_to_come`: another event will publish later, so this one need not.
+
+    Raises:
+        Unavailable: another process publishes the same corpus all the time, or the ledger does not answer.
+        OSError: the disk refuses.
+    """
+    with lock_folder(folder, LOCK_SECONDS):
+        was_published = (folder / POINTER).is_symlink()
+        standing = verified(folder)
+        if standing is None and was_published:
+            metrics.GRAPH_GENERATIONS.labels("damaged").inc()
+            log.warning("graph_damaged", corpus=corpus)
+        if standing is not None:
+            if standing.version == graph.totals(corpus).version:
+                return None
+            age_seconds = max(0.0, (now() - standing.published_at).total_seconds())
+            rest_seconds = REST * standing.seconds - age_seconds
+            if more_to_come and (rest_seconds > 0 or age_seconds < BEHIND_SECONDS):
+                return None
+            if rest_seconds > 0:
+                return rest_seconds
+        with _counted(), graph.snapshot(corpus) as rows:
+            made = publish(
+                folder, rows.rows(), rows.citations(), version=rows.totals.version, now=now(), seconds=seconds
+            )
+    metrics.GRAPH_PUBLISH_SECONDS.labels("generation").observe(made.seconds)
+    log.info("graph_published", corpus=corpus, generation=made.name, version=made.version, seconds=made.seconds)
+    return made
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        metrics.GRAPH_GENERATIONS.labels("failed").inc()
+        raise
+    metrics.GRAPH_GENERATIONS.labels("published").inc()
+
+
+def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, folder: Path) -> None:
+    """Remove the rows of the documents, and all generations in `folder`: the next one is folded from rows without them.
+
+    The rows go first, so whoever publishes meanwhile either had begun before, and is waited for, or does without them.
+
+    Raises:
+        Unavailable: another process publishes the corpus all the time, or the ledger does not answer.
+    """
+    if graph.totals(corpus) == Totals():
+        return
+    graph.remove(corpus, document_ids, as_of)
+    with lock_folder(folder, LOCK_SECONDS):
+        discard(folder)

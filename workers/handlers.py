@@ -8,56 +8,32 @@ first line. None of them publishes, and none settles its own event: `workers.tas
 
 from __future__ import annotations
 
-import time
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
-from sluice.contracts.index import AnswerReady
-from sluice.contracts.learning.events import ResponseJudgementDirected
+from sluice.contracts.learning.events import ResponseJudged, ResponseJudgementDirected
 from sluice.contracts.outcome import Done, Next, Outcome, Postponable
+from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import make_directives
 from sluice.gate.profile import choose_profile
 from sluice.otel import metrics
-from sluice.workers.graph_handlers import on_graph_directed
-from sluice.workers.index_handlers import (
-    on_chunks_embedded,
-    on_chunks_partly_embedded,
-    on_document_chunked,
-    on_document_indexed,
-    on_documents_removed,
-    on_erasure_directed,
-    on_forget_directed,
-    on_page_withdrawn,
-)
-from sluice.workers.memory_handlers import on_iteration_recorded, on_learning_changed
-from sluice.workers.page_handlers import (
-    on_crawl_directed,
-    on_documents_submitted,
-    on_page_crawled,
-    on_search_completed,
-    on_search_directed,
-)
-from sluice.workers.steps.answer import answer_question
-from sluice.workers.steps.citations import unseen_seconds
-from sluice.workers.steps.judge import is_sampled, judge_response
+from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers
+from sluice.workers.steps.answer import Answering
 from sluice.workers.steps.probe import GateMemory, Probe
-from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.steps.steering import Steering
 from sluice.workers.wiring.inject import with_dependencies
-from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from sluice.contracts.gate import PolicyState
+    from sluice.contracts.index import Answer
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.gate.directives import CrawlLimits
     from sluice.gate.profile import Profile
-    from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
     from sluice.workers.context import Context
     from sluice.workers.runtime.blob_store import BlobStore
@@ -110,26 +86,9 @@ def _cause_of(event: Event, ledger: Ledger) -> Event:
     return ledger.event(event.cause_id)
 
 
-def on_answer_directed(
-    event: Event,
-    ledger: Ledger,
-    retriever: Retriever,
-    tokenizer: Tokenizer,
-    profiles: Mapping[str, Profile],
-    page_memory: PageMemory,
-) -> Outcome:
+def on_answer_directed(event: Event, answering: Answering) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
-    started = time.perf_counter()
-    answered = answer_question(event, ledger, retriever, tokenizer, profiles)
-    duration_ms = (time.perf_counter() - started) * 1e3
-    ready = AnswerReady(
-        answer=answered.answer,
-        duration_ms=duration_ms,
-        prompt=answered.prompt,
-        profile=answered.profile,
-        unseen_seconds=unseen_seconds(answered.answer, page_memory, utc_now()),
-    )
-    return Done((Next(ready),), answered.gaps, answered.spend)
+    return answering.answer(event)
 
 
 def on_feedback_given(event: Event, ledger: Ledger, flags: FlagReader, settings: Settings) -> Outcome:
@@ -149,28 +108,54 @@ def on_response_judgement_directed(event: Event, ledger: Ledger, ragas: RagasBri
     answer = ledger.run(event.run_id).answer
     if answer is None:
         return Done()
-    return Done((Next(judge_response(_cause_of(event, ledger).body_as(FeedbackGiven), answer, ragas)),))
+    return Done((Next(_judge_response(_cause_of(event, ledger).body_as(FeedbackGiven), answer, ragas)),))
+
+
+_SALT = "response-judgement:"
+"""Of this draw alone: no other share of the runs is the same ones."""
+
+
+def is_sampled(run_id: str, share: float) -> bool:
+    """Whether the run is one of the `share` of all whose responses are judged: always the same ones."""
+    draw = hashlib.sha256(f"{_SALT}{run_id}".encode()).digest()[:8]
+    return int.from_bytes(draw) / 2**64 < share
+
+
+def _judge_response(feedback: FeedbackGiven, answer: Answer, bridge: RagasBridge) -> ResponseJudged:
+    """The judgement of the feedback's response; it counts in the metrics.
+
+    Raises:
+        SluiceError: as the bridge's judge.
+    """
+    asked = AnsweredQuestion(answer.query, tuple(chunk.text for chunk in answer.chunks), feedback.response or "")
+    [score] = bridge.score([asked])
+    for figure, value in (("groundedness", score.groundedness), ("faithfulness", score.faithfulness)):
+        if value is not None:
+            metrics.RESPONSE_JUDGED.labels(figure).observe(value)
+    return ResponseJudged(
+        groundedness=score.groundedness, faithfulness=score.faithfulness, method=bridge.method, failures=score.failures
+    )
 
 
 PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "GateRequested": on_gate_requested,
     "CoverageProbed": on_coverage_probed,
-    "SearchDirected": on_search_directed,
-    "SearchCompleted": on_search_completed,
-    "CrawlDirected": on_crawl_directed,
-    "PageCrawled": on_page_crawled,
-    "DocumentsSubmitted": on_documents_submitted,
-    "DocumentChunked": on_document_chunked,
-    "ChunksPartlyEmbedded": on_chunks_partly_embedded,
-    "ChunksEmbedded": on_chunks_embedded,
-    "ForgetDirected": on_forget_directed,
-    "DocumentsRemoved": on_documents_removed,
-    "ErasureDirected": on_erasure_directed,
-    "PageWithdrawn": on_page_withdrawn,
-    "DocumentIndexed": on_document_indexed,
-    "GraphDirected": on_graph_directed,
-    "IterationRecorded": on_iteration_recorded,
-    "LearningChanged": on_learning_changed,
+    "SearchDirected": page_handlers.on_search_directed,
+    "SearchCompleted": page_handlers.on_search_completed,
+    "CrawlDirected": page_handlers.on_crawl_directed,
+    "PageCrawled": page_handlers.on_page_crawled,
+    "DocumentsSubmitted": page_handlers.on_documents_submitted,
+    "DocumentChunked": index_handlers.on_document_chunked,
+    "ChunksPartlyEmbedded": index_handlers.on_chunks_partly_embedded,
+    "ChunksEmbedded": index_handlers.on_chunks_embedded,
+    "ForgetDirected": index_handlers.on_forget_directed,
+    "DocumentsRemoved": index_handlers.on_documents_removed,
+    "ErasureDirected": index_handlers.on_erasure_directed,
+    "PageWithdrawn": index_handlers.on_page_withdrawn,
+    "DocumentIndexed": index_handlers.on_document_indexed,
+    "GraphDirected": graph_handlers.on_graph_directed,
+    "IterationRecorded": memory_handlers.on_iteration_recorded,
+    "LearningChanged": memory_handlers.on_learning_changed,
     "AnswerDirected": on_answer_directed,
     "FeedbackGiven": on_feedback_given,
     "ResponseJudgementDirected": on_response_judgement_directed,

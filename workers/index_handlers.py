@@ -1,14 +1,20 @@
 """Handlers of what is indexed: chunks are inspected, embedded and appended; documents go, generations are published.
 
-The rules of handlers stand in `workers.handlers`.
+A submission never replaces what others brought: that is decided in the one process that writes the corpus, right before
+it does, so that nothing comes in between. The rules of handlers stand in `workers.handlers`.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.contracts.event import Event
+import numpy as np
+
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, document_id_for
+from sluice.contracts.event import Event, Gap
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.ingest import (
     ChunksEmbedded,
@@ -19,34 +25,31 @@ from sluice.contracts.ingest import (
     ForgetDirected,
     PageWithdrawn,
 )
+from sluice.contracts.operations.forget import ForgottenKind
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
+from sluice.index.search.filters import is_selected
 from sluice.otel import metrics
+from sluice.trust.source_trust import refusal_to_replace, submission_id_for
+from sluice.workers.graph_handlers import erase_from_graph
+from sluice.workers.page_handlers import Pages, first_crawled_at
+from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
 from sluice.workers.steps.citations import tell_stale_answers
-from sluice.workers.steps.corpus_changes import (
-    admit,
-    entries_for,
-    erase_leftovers,
-    erase_quarantine,
-    ids_meant,
-    select_documents,
-)
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
-from sluice.workers.steps.graph.publish import erase_from_graph
 from sluice.workers.steps.inspect import Inspection
-from sluice.workers.steps.pages import Pages, first_crawled_at
 from sluice.workers.wiring.corpora import Corpora
-from sluice.workers.wiring.graph.directives import graph_directives
+from sluice.workers.wiring.graphs import graph_directives
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.index.journal.records import Vectors
     from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusWriters
-    from sluice.workers.wiring.graph.graphs import GraphArms
+    from sluice.workers.wiring.corpora import CorpusWriters, Writer
+    from sluice.workers.wiring.graphs import GraphArms
     from sluice.workers.wiring.snapshot_upload import Shipper
 
 
@@ -106,26 +109,36 @@ def on_chunks_embedded(
 def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore) -> Outcome:
     """Find what is to be forgotten, and direct its removal by ids: so a second run of what follows means the same."""
     directed = event.body_as(ForgetDirected)
+    selection, is_written = directed.selection, corpora.readers.exists(event.corpus)
     found: list[DocumentFacts] = []
-    if corpora.readers.exists(event.corpus):
+    if is_written:
         with corpora.writers.writing(event.corpus) as writer:
-            found = select_documents(directed.selection, writer)
-    if directed.keep_out and directed.selection.named is None:
+            found = writer.select(lambda facts: is_selected(facts, selection))
+    if directed.keep_out and selection.named is None:
         ledger.forgotten.add(event.corpus, entries_for(found), directed.operator, directed.note)
-    ids = ids_meant(directed.selection, found)
-    erase_quarantine(event.corpus, ids, directed.selection, ledger, blobs)
-    if not corpora.readers.exists(event.corpus):
-        return Done((Next(ErasureDirected(document_ids=ids, selection=directed.selection)),))
-    return Done((Next(DocumentsRemoved(document_ids=ids, erase=True, selection=directed.selection)),))
+    ids = tuple(dict.fromkeys((*(facts.document_id for facts in found), *selection.document_ids)))
+    held = ledger.quarantine.of(event.corpus, ids, selection)
+    _remove_blobs(filter(None, held.values()), blobs)  # first: a row that is left leads to its blob again
+    ledger.quarantine.forget(held)
+    if not is_written:
+        return Done((Next(ErasureDirected(document_ids=ids, selection=selection)),))
+    return Done((Next(DocumentsRemoved(document_ids=ids, erase=True, selection=selection)),))
 
 
 def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore) -> Outcome:
     """Remove known pages and blobs of what is forgotten, once no event of theirs is under way. Twice does no harm."""
     directed = event.body_as(ErasureDirected)
-    is_open, gaps = erase_leftovers(event.corpus, directed.document_ids, directed.selection, ledger, blobs)
-    if is_open:
+    meant = event.corpus, directed.document_ids, directed.selection
+    left = ledger.erasure.leftovers(*meant, check_cancelled)
+    if left.open_events:
         return Retry(STILL_OPEN_SECONDS, "events of forgotten documents are still under way", counts=False)
-    return Done(gaps=gaps)
+    _remove_blobs(left.removable, blobs)
+    ledger.erasure.forget_pages(*meant)
+    if not left.parked:
+        return Done()
+    why = f"{len(left.parked)} blobs of forgotten documents are kept, as dead letters need them"
+    lift = "replay or purge the letters (`sluice dead list`), then forget once more"
+    return Done(gaps=(Gap(stage="index", subject="blobs", reason="still_needed", detail=why, lifted_by=lift),))
 
 
 def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
@@ -184,3 +197,68 @@ def on_document_indexed(
     )
     directed = graph_directives(event.corpus, indexed, settings.graph)
     return Done((Next(published, f"generation:{generation.name}"), *map(Next, directed)))
+
+
+class Admitted(NamedTuple):
+    """The documents to write with their vectors, the ids of those that they supersede, and what was refused."""
+
+    batch: ChunkBatch
+    vectors: Vectors
+    superseded: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+
+
+def admit(batch: ChunkBatch, vectors: Vectors, writer: Writer) -> Admitted:
+    """The documents of the batch that may be written, and why others may not."""
+    earlier_ids = {document.document_id: _earlier_id(document) for document in batch.documents}
+    wanted = [name for pair in earlier_ids.items() for name in pair if name is not None]
+    recorded = writer.documents(wanted)
+    kept: list[ChunkedDocument] = []
+    rows: list[Vectors] = []
+    gaps: list[Gap] = []
+    row = 0
+    for document in batch.documents:
+        own = vectors[row : (row := row + len(document.chunks))]
+        there = recorded.get(document.document_id)
+        refusal = refusal_to_replace(there.provenance, document.provenance) if there else None
+        if refusal:
+            gaps.append(Gap(stage="index", subject=document.document_id, **refusal._asdict()))
+        else:
+            kept.append(document)
+            rows.append(own)
+    superseded = tuple(
+        earlier
+        for document in kept
+        if (earlier := earlier_ids[document.document_id]) in recorded
+        and recorded[earlier].provenance.source == "submission"
+    )
+    if gaps:
+        vectors = np.concatenate([vectors[:0], *rows])
+        batch = batch.model_copy(update={"documents": tuple(kept), "tokens": None})
+    return Admitted(batch, vectors, superseded, tuple(gaps))
+
+
+def _earlier_id(document: ChunkedDocument) -> str | None:
+    """The id that versions before 0.4 gave to a submission without an id: that of the page at the claimed address."""
+    source = document.url or document.file_path
+    provenance = document.provenance
+    if provenance.source != "submission" or source is None:
+        return None
+    is_derived = document.document_id == submission_id_for(provenance.submitted_by, source)
+    return document_id_for(source) if is_derived else None
+
+
+def entries_for(found: Iterable[DocumentFacts]) -> list[tuple[ForgottenKind, str]]:
+    """What the negative list says of documents that a filter chose: their ids, and the addresses that were crawled."""
+    entries: list[tuple[ForgottenKind, str]] = []
+    for facts in found:
+        entries.append(("document_id", facts.document_id))
+        if facts.url is not None and facts.provenance.origin == "crawled":
+            entries.append(("url", facts.url))
+    return entries
+
+
+def _remove_blobs(hashes: Iterable[str], blobs: BlobStore) -> None:
+    """Remove blobs now, however lately they were put."""
+    for sha256 in hashes:
+        blobs.remove_unused(sha256, since=time.time() + 1)

@@ -1,4 +1,4 @@
-"""The names of settings: which there are, which there were, and which one a misspelt name was probably meant to be."""
+"""The names of settings: which there are, and which one a misspelt name was probably meant to be."""
 
 from __future__ import annotations
 
@@ -14,49 +14,6 @@ PREFIX = "SLUICE_"
 UNKNOWN = "is no setting"
 NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_URL", "SLUICE_LIFELINE", "SLUICE_TEST_MODELS"})
 """Variables of other uses: where the file is, a client's key, the supervisor's pipe, the tests' folder of models."""
-
-REMOVED = frozenset(
-    f"{section}.{name}"
-    for section, names in {
-        "search": "searxng_usd_per_call ddgs_usd_per_call empty_seconds merge_providers breaker_reset_seconds",
-        "crawl": "max_bytes sitemaps revisit max_redirects max_crawl_delay_seconds max_rate_wait_seconds "
-        "browser_recycle_seconds max_sitemap_urls",
-        "freshness": "host_half_life_days",
-        "chunk": "overlap_tokens",
-        "egress": "connect_timeout_seconds max_response_bytes max_connections idle_timeout_seconds "
-        "max_connection_seconds max_connections_per_crawl max_connections_per_host "
-        "max_bytes_per_crawl max_hosts_per_crawl resolver_threads",
-        "embed": "openai_max_retries openai_batch_tokens openai_long_texts openai_batch_bytes batch_size "
-        "batch_tokens cache_entries",
-        "index": "merge_factor max_segments background_merge_chunks verify_on_open journal_segment_bytes "
-        "flush_chunks term_heap_bytes refresh_after_seconds",
-        "query": "candidates lexical_strength rrf_k alpha beta max_query_terms title_boost heading_boost "
-        "code_boost diversity reload_timeout_seconds",
-        "rerank": "max_tokens batch_size threads pause_seconds",
-        "qdrant": "batch_documents average_terms keep_replaced_seconds",
-        "object_store": "connect_timeout_seconds max_concurrency",
-        "delivery": "reconcile_seconds republish_after_seconds",
-        "telemetry": "span_retention_hours",
-        "defence": "p95_seconds",
-        "evaluation": "window_runs window_hours least_judged grace_minutes",
-    }.items()
-    for name in names.split()
-) | {"evaluation"}
-"""Settings of earlier versions that are constants since 0.4, each beside the code that uses it. Those that
-stand beside the settings are not listed: `constants_of` finds them."""
-
-MOVED = {
-    "object_store.region": "the variable AWS_REGION",
-    "object_store.access_key_id": "the variable AWS_ACCESS_KEY_ID, a role or a token file",
-    "object_store.secret_access_key": "the variable AWS_SECRET_ACCESS_KEY",
-    "telemetry.metrics_host": "a part of telemetry.metrics_address, as 0.0.0.0:9464",
-    "telemetry.metrics_port": "a part of telemetry.metrics_address, as 127.0.0.1:9464",
-    "budget.run_pages": "crawl.max_pages, or limits.max_pages of a request",
-    "embed.fallback": "implied by embed.openai_fingerprint: where that is the local model's, the local model steps in",
-    "query.trusted_domains": "trust.domains",
-    "query.trusted_authors": 'trust.authors, by the domain where they are known: {"example.org" = ["Ada"]}',
-}
-"""Settings of earlier versions that have another name now."""
 
 
 def names_of(settings: type[BaseModel]) -> frozenset[str]:
@@ -76,15 +33,14 @@ def variable_of(name: str) -> str:
 
 def unknown_variables(settings: type[BaseModel], environment: Mapping[str, str]) -> list[str]:
     """The `SLUICE_*` variables that set nothing, as their dotted names would be."""
-    known, fields = names_of(settings), settings.model_fields
+    known = names_of(settings)
     tables = tuple(f"{one}." for one in known)  # a part of a setting that is a table, as `embed.corpora` is
     found = []
     for variable in sorted(environment):
         if not variable.upper().startswith(PREFIX) or variable.upper() in NO_SETTINGS:
             continue
         name = variable[len(PREFIX) :].lower().replace("__", ".")
-        section = name.partition(".")[0]
-        is_json_of_section = section == name and section in fields
+        is_json_of_section = any(one.startswith(f"{name}.") for one in known)
         if name not in known and not is_json_of_section and not name.startswith(tables):
             found.append(name)
     return found
@@ -99,14 +55,12 @@ def problems(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 def remedy_of(name: str, settings: type[BaseModel], told: Callable[[str], str] = str) -> str:
-    """What to do about a name that is none: delete a removed one, or write it as it was probably meant.
+    """What to do about a name that is none: delete that of a constant, or write another as it was probably meant.
 
     `told` gives a setting's name as its reader set it: in the file, or by a variable.
     """
-    if name in MOVED:
-        return f"is now {MOVED[name]}"
-    if name in REMOVED or name in constants_of(settings):
-        return "was removed in 0.4: it is a constant now; delete it"
+    if name in constants_of(settings):
+        return "it is a constant: delete it"
     known = names_of(settings)
     names = sorted({*known, *(one.partition(".")[0] for one in known)})
     last = {one.rpartition(".")[2]: one for one in names}

@@ -40,12 +40,9 @@ from sluice.ingest.settings import (
 from sluice.memory.config import MemorySettings
 from sluice.otel.settings import TelemetrySettings
 from sluice.trust.settings import TrustSettings
-from sluice.workers.feature_variables import read_environment
-from sluice.workers.graph_variables import read_graph_server
+from sluice.workers.environment import read_flags, read_graph_server
 from sluice.workers.places import CONFIG_FILE, CONFIG_VARIABLE, config_file, default_data_dir
 from sluice.workers.setting_names import (
-    MOVED,
-    REMOVED,
     UNKNOWN,
     constants_of,
     is_in,
@@ -256,6 +253,15 @@ class Settings(BaseSettings):
         return self.data_dir / "graph"
 
     @property
+    def graph_hindrance(self) -> str:
+        """Why no question is searched by the graph, as the settings have it; empty where it may be."""
+        if self.index.engine != "local":
+            return f"index.engine is {self.index.engine}"
+        if not self.graph.enabled:
+            return "graph.enabled is false"
+        return "" if self.graph.in_retrieval else "graph.in_retrieval is false"
+
+    @property
     def model_dir(self) -> Path:
         """Where the local embedding model's files are."""
         return self.embed.model_dir or self.data_dir / "models"
@@ -271,11 +277,11 @@ def load_settings(**overrides: Any) -> Settings:
     config = os.environ.get(CONFIG_VARIABLE)
     if config and not Path(config).is_file():
         raise InvalidSetting(CONFIG_VARIABLE, f"no file {config}", "run `sluice init` to write one")
-    read_environment(os.environ)
+    read_flags(os.environ)
     wrong = {
         name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, Settings, variable_of))
         for name in unknown_variables(Settings, os.environ)
-        if _was_one(name) or "." in name
+        if "." in name or name in constants_of(Settings)
     }
     try:
         settings = Settings(**overrides)
@@ -304,12 +310,8 @@ def stray_variables() -> list[str]:
     return [
         f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, Settings, variable_of)}"
         for name in unknown_variables(Settings, os.environ)
-        if not _was_one(name) and "." not in name
+        if "." not in name and name not in constants_of(Settings)
     ]
-
-
-def _was_one(name: str) -> bool:
-    return name in REMOVED or name in MOVED or name in constants_of(Settings)
 
 
 def _wrong(name: str, problem: str) -> InvalidSetting:

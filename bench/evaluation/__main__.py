@@ -48,7 +48,7 @@ def measure_evaluation(count: int = 1_000_000) -> dict[str, float]:
         feed.refresh()
         incremental, incremental_cpu = time.perf_counter() - began, time.process_time() - began_cpu
         began = time.perf_counter()
-        evaluate(ledger.outcomes, datetime.fromtimestamp(BEGAN_AT, UTC), datetime.fromtimestamp(now, UTC))
+        evaluate(ledger, datetime.fromtimestamp(BEGAN_AT, UTC), datetime.fromtimestamp(now, UTC))
         report = time.perf_counter() - began
     return {
         "runs": count,

@@ -2,7 +2,7 @@
 
     python -m bench.gate.learned DATA_DIR [--work DIR] [--questions 500]
 
-Prints for each collection F1, area and calibration error, fitted in three ways (`workers.training.cross_validation`),
+Prints for each collection F1, area and calibration error, fitted in three ways (`workers.training.fit`),
 for two mixtures of cases: those of `workers.training.prior_sets`, and half of the articles alone (no neighbours, no
 strangers).
 """
@@ -22,9 +22,9 @@ from sluice.gate.profile import load_profiles
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import MiniLM
 from sluice.workers.settings import Settings
-from sluice.workers.training.cross_validation import WAYS, compare
-from sluice.workers.training.examples import Example, examples_of_cases, weigh_together
-from sluice.workers.training.prior_sets import QUESTIONS, prior_cases
+from sluice.workers.training.examples import Example, weigh_together
+from sluice.workers.training.fit import WAYS, compare
+from sluice.workers.training.prior_sets import QUESTIONS, prior_examples
 from sluice.workers.training.training import tabulate
 from tests.support.repository import MODELS
 
@@ -43,8 +43,7 @@ def main() -> None:
     settings = Settings.model_validate({"data_dir": options.work, "embed": {"model_dir": MODELS}})
     profile = load_profiles()["default"]
     folders = [options.data_dir / name for name in COLLECTIONS]
-    cases = list(prior_cases(folders, embedder, settings, profile, options.questions))
-    examples = examples_of_cases(cases, profile)
+    examples = prior_examples(folders, embedder, settings, profile, options.questions)
     for title, chosen in (("all cases", examples), ("half of the articles", half_of_the_articles(examples))):
         compared = list(compare(weigh_together(chosen, [], PSEUDO_RUNS), WAYS, embedder.fingerprint, Costs(), profile))
         for way in WAYS:

@@ -48,11 +48,10 @@ def opened(
     else:
         from sluice.cli.session import session
         from sluice.workers.service.caller import OWN_MACHINE
-        from sluice.workers.service.memory.desk import MemoryDesk
-        from sluice.workers.service.service import Service
+        from sluice.workers.service.memories import MemoryDesk
 
         with session(as_json=as_json) as context:
-            yield MemoryDesk(context, Service(context)).of(name, OWN_MACHINE)
+            yield MemoryDesk(context).of(name, OWN_MACHINE)
 
 
 def _repository() -> str:

@@ -260,7 +260,7 @@ def _otlp(settings: Settings) -> Found:
 
 
 def _graph_server(settings: Settings) -> Found:
-    from sluice.workers.wiring.graph.graphs import build_graph_server
+    from sluice.workers.wiring.graphs import build_graph_server
 
     server = build_graph_server(settings.graph, settings.egress)
     if server is None:

@@ -15,6 +15,7 @@ from sluice.contracts.errors import InvalidInput, TimedOut
 from sluice.ingest.freshness.refresh_plan import Counts, record_command
 from sluice.workers.context import Context
 from sluice.workers.service.freshness import (
+    PLAN_VARIABLE,
     FreshnessFiles,
     Rechecked,
     files_of,
@@ -22,9 +23,9 @@ from sluice.workers.service.freshness import (
     recheck,
     rechecked,
     require_whole,
+    run_with_plan,
     write_current_manifest,
 )
-from sluice.workers.service.plan_command import run_with_plan
 
 _STDERR = 2
 
@@ -45,7 +46,7 @@ def freshness(
     if current is not None and prior is None:
         raise InvalidInput("prior", "is missing", "two manifests are compared: give --prior and --current")
     found = _asked_again(context, checked_corpus(corpus), timeout) if ask_again else None
-    files = FreshnessFiles.below(out) if out else files_of(context, checked_corpus(corpus))
+    files = files_of(context, checked_corpus(corpus), out)
     with files.locked():
         told = _planned(context, corpus, files, prior, current)
         exit_code = _carried_out(command, told["counts"], files, timeout, as_json=as_json)

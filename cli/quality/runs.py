@@ -89,7 +89,7 @@ def replay(
     of_profile: str | None = None,
 ) -> Shown:
     """Compute recorded decisions again by another configuration of the gate."""
-    from sluice.workers.service.learning.replay_decisions import replay_decisions
+    from sluice.workers.service.learning.evaluation import replay_decisions
 
     found = replay_decisions(context, profile, since, corpus=corpus, profile=of_profile)
     return Shown(found, lambda: _print_replay(found))
@@ -122,7 +122,7 @@ def review(
     """Write the review packet: weights, rerankers, cost per task, alerts, red-team results."""
     from sluice.evaluation import review as packets
     from sluice.evaluation.report import to_markdown, write_report
-    from sluice.workers.service.learning.review import make_packet
+    from sluice.workers.service.learning.evaluation import make_packet
 
     packet = make_packet(context, since, datetime.now(UTC), report or [], redteam or [])
     write_report(packet, output / "review.json")

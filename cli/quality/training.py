@@ -51,9 +51,9 @@ def train(
     """
     from sluice.gate.profile import choose_profile
     from sluice.ingest.embed.embed import fingerprint_of_corpus
-    from sluice.workers.training.examples import examples_of_cases, examples_of_runs
+    from sluice.workers.training.examples import examples_of_runs
     from sluice.workers.training.fit import load_fitting
-    from sluice.workers.training.prior_sets import list_collections, prior_cases
+    from sluice.workers.training.prior_sets import list_collections, prior_examples
     from sluice.workers.training.training import Training, recorded_runs, suggest_version
 
     settings = context.settings
@@ -67,13 +67,12 @@ def train(
     compared = choose_profile(context.profiles, profile)
     folders = list_collections(data or [])
     fingerprint = fingerprint_of_corpus(settings.embed, "default")
-    prior = list(prior_cases(folders, context.embedder, settings, compared, questions))
     runs = recorded_runs(context.ledger, fingerprint, time.time() - since_days * DAY_SECONDS)
     training = Training(
         version=name,
         fingerprint=fingerprint,
         profile=compared,
-        prior=examples_of_cases(prior, compared),
+        prior=prior_examples(folders, context.embedder, settings, compared, questions),
         runs=examples_of_runs(runs, compared),
         folders=folders,
         pseudo_runs=pseudo_runs,

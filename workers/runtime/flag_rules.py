@@ -12,7 +12,7 @@ from typing import get_args
 
 from sluice.contracts.learning.control import FlagName, FlagSource, FlagState
 from sluice.ledger.learning.flags import StoredFlag
-from sluice.workers.feature_variables import VARIABLES
+from sluice.workers.environment import FLAG_VARIABLES
 
 NAMES: tuple[FlagName, ...] = get_args(FlagName)
 
@@ -51,7 +51,7 @@ def _decided(
     if name in policy:
         return False, "policy", policy[name]
     if name in environment:
-        return environment[name], "environment", f"{VARIABLES[name]}={str(environment[name]).lower()}"
+        return environment[name], "environment", f"{FLAG_VARIABLES[name]}={str(environment[name]).lower()}"
     if stored is not None and stored.enabled is not None:
         return stored.enabled, "stored", stored.note
     return DEFAULTS[name], "default", ""

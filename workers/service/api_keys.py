@@ -23,7 +23,7 @@ from sluice.ledger.ledger import Ledger
 from sluice.workers.places import API_FILE
 from sluice.workers.settings import Settings
 
-__all__ = ["ROLES", "ApiKeys", "KeyRecord", "LocalKey", "Role", "check_exposure", "is_loopback"]
+__all__ = ["ROLES", "ApiKeys", "KeyRecord", "LocalKey", "Role", "is_loopback", "require_key_beyond_loopback"]
 
 Role = Literal["agent", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -147,24 +147,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_exposure(settings: Settings, keys: ApiKeys) -> None:
+def require_key_beyond_loopback(settings: Settings) -> None:
     """Refuse to serve beyond this machine without keys.
 
     Raises:
         InvalidSetting: `http_host` is not loopback and no key exists.
     """
-    if not is_loopback(settings.http_host) and not keys.any_active():
-        raise InvalidSetting(
-            "http_host",
-            f"{settings.http_host} can be reached from outside, and there is no API key",
-            "run `sluice keys NAME --create`, or use 127.0.0.1",
-        )
-
-
-def require_key_beyond_loopback(settings: Settings) -> None:
-    """As `check_exposure`, for a process that has not opened the ledger yet."""
     with Ledger(settings.ledger_location) as ledger:
-        check_exposure(settings, ApiKeys(ledger))
+        if not is_loopback(settings.http_host) and not ApiKeys(ledger).any_active():
+            raise InvalidSetting(
+                "http_host",
+                f"{settings.http_host} can be reached from outside, and there is no API key",
+                "run `sluice keys NAME --create`, or use 127.0.0.1",
+            )
 
 
 def _hash(key: str) -> str:

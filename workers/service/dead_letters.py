@@ -22,21 +22,22 @@ from sluice.contracts.operations.dead_letters import (
     ReplayRequest,
     ReplayView,
 )
-from sluice.ledger.ledger import Ledger
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
 
+_PAGE = 100
+
 
 class DeadLetterDesk:
-    """The dead letters of one instance. Every method that changes something records who did it and when.
+    """The dead letters of one instance, and their bulk replays. What changes something records who did it and when.
 
-    Every method on one letter raises `NotFound` for a letter that is not there or not the caller's to see, and
-    `Conflict` where its state does not allow what is asked.
+    Every method on one letter or replay raises `NotFound` where it is not there or not the caller's to see, and
+    `Conflict` where its state does not allow the change.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._letters = context.ledger.dead_letters
+        self._letters, self._replays = context.ledger.dead_letters, context.ledger.replays
 
     def some(self, wanted: DeadLetterPage, caller: Caller) -> Sequence[DeadLetterSummary]:
         """Letters that meet every filter given, the latest first."""
@@ -88,27 +89,15 @@ class DeadLetterDesk:
             raise InvalidInput("confirm", "missing", "send the count that the same request with dry_run gave")
         return self._letters.purge_all(wanted, caller.owner, expected=asked.confirm, note=asked.note)
 
+    def begin_replay(self, request: ReplayRequest, caller: Caller) -> ReplayView | ReplayPlan:
+        """Begin a bulk replay of letters of the caller's corpora, or with `dry_run` say what it would do."""
+        wanted = caller.narrowed(request.filter)
+        if request.dry_run:
+            return self._replays.plan(wanted, force=request.force)
+        return self._replays.begin(request.model_copy(update={"filter": wanted}), caller.owner)
 
-ReplayAction = Literal["pause", "resume", "abort"]
-_PAGE = 100
-
-
-class ReplayDesk:
-    """The bulk replays of one instance. Every method on one raises `NotFound` where it is not the caller's to see."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._replays = ledger.replays
-
-    def plan(self, asked: ReplayRequest, caller: Caller) -> ReplayPlan:
-        """What the replay would do; changes nothing."""
-        return self._replays.plan(caller.narrowed(asked.filter), force=asked.force)
-
-    def begin(self, asked: ReplayRequest, caller: Caller) -> ReplayView:
-        """Begin it, over the letters of the caller's corpora."""
-        return self._replays.begin(asked.model_copy(update={"filter": caller.narrowed(asked.filter)}), caller.owner)
-
-    def latest(self, caller: Caller, limit: int, before: str | None) -> list[ReplayView]:
-        """The newest first; `before` is the last id of the page before."""
+    def latest_replays(self, caller: Caller, limit: int, before: str | None) -> list[ReplayView]:
+        """Return bulk replays, the newest first; `before` is the last id of the page before."""
         shown: list[ReplayView] = []
         while page := self._replays.latest(_PAGE, before):
             shown += [view for view in page if _may_see(caller, view)]
@@ -117,21 +106,23 @@ class ReplayDesk:
             before = page[-1].id
         return shown[:limit]
 
-    def one(self, replay_id: str, caller: Caller) -> ReplayView:
-        """How far it is."""
+    def show_replay(self, replay_id: str, caller: Caller) -> ReplayView:
+        """Return how far a bulk replay is."""
         view = self._replays.show(replay_id)
         if not _may_see(caller, view):
             raise NotFound(f"no replay {replay_id}")
         return view
 
-    def actions(self, replay_id: str, caller: Caller) -> Sequence[OperatorAction]:
-        """What operators did with it, in order."""
-        self.one(replay_id, caller)
+    def replay_actions(self, replay_id: str, caller: Caller) -> Sequence[OperatorAction]:
+        """Return what operators did with a bulk replay, in order."""
+        self.show_replay(replay_id, caller)
         return self._replays.actions(replay_id)
 
-    def change(self, replay_id: str, action: ReplayAction, caller: Caller, note: str) -> ReplayView:
-        """Pause it, go on with a paused one, or end it for good. Raises `Conflict` where its state forbids that."""
-        self.one(replay_id, caller)
+    def change_replay(
+        self, replay_id: str, action: Literal["pause", "resume", "abort"], caller: Caller, note: str
+    ) -> ReplayView:
+        """Pause a bulk replay, go on with a paused one, or end it for good."""
+        self.show_replay(replay_id, caller)
         act = {"pause": self._replays.pause, "resume": self._replays.resume, "abort": self._replays.abort}[action]
         return act(replay_id, caller.owner, note)
 

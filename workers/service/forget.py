@@ -6,15 +6,15 @@ The proof looks for what is forgotten in every place that could still have it. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 from pydantic_core import to_json
 
 from sluice.contracts.api import RunAccepted
-from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch
+from sluice.contracts.base import shared_fields
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentBatch
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound, SluiceError
 from sluice.contracts.ingest import ForgetDirected
 from sluice.contracts.operations.forget import (
@@ -27,6 +27,7 @@ from sluice.contracts.operations.forget import (
     Trace,
 )
 from sluice.contracts.outcome import Next
+from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
 from sluice.index.journal.document_facts import DocumentFacts, make_facts
@@ -35,7 +36,6 @@ from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
-from sluice.workers.service.graph.upkeep import find_in_graph, first_names, trace_of_graph
 from sluice.workers.service.service import Service
 from sluice.workers.service.submissions import usable_url
 
@@ -48,9 +48,9 @@ _WEB = ("http://", "https://")
 class ForgetDesk:
     """What an operator may have forgotten. A caller of some corpora touches those alone."""
 
-    def __init__(self, context: Context, service: Service) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._service = service
+        self._service = Service(context)
         self._forgotten = context.ledger.forgotten
 
     def forget(self, request: ForgetRequest, caller: Caller) -> RunAccepted:
@@ -63,7 +63,7 @@ class ForgetDesk:
         """
         caller.may_touch(request.corpus)
         selection = usable_selection(request.selection)
-        run = replace(self._service.new_run("deletion", request.corpus, owner=caller.owner), is_small=True)
+        run = self._service.new_run("deletion", request.corpus, owner=caller.owner, is_small=True)
         self._context.admission.admit(run, {"index": 1})
         body = ForgetDirected(selection=selection, keep_out=request.keep_out, operator=caller.owner, note=request.note)
         entries = [selection.named] if request.keep_out and selection.named else []
@@ -82,7 +82,9 @@ class ForgetDesk:
     def prove(self, corpus: str, selection: Selection, caller: Caller) -> ForgetProof:
         """Look for what the selection means in every place that could still have it."""
         caller.may_touch(corpus)
-        return prove(self._context, corpus, usable_selection(selection))
+        meant = usable_selection(selection)
+        traces = tuple(_Search(self._context, corpus, meant).traces())
+        return ForgetProof(corpus=corpus, selection=meant, traces=traces)
 
     def entries(self, caller: Caller) -> Sequence[ForgottenEntry]:
         """The negative lists of the caller's corpora."""
@@ -128,133 +130,137 @@ def _usable(kind: ForgottenKind, value: str) -> str:
 
 
 _UNKNOWN_CHECKSUM = "0" * 64
+_MOST_NAMED = 20
+"""Of what is found in one place, so many are named."""
 
 
-def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
-    """Look for what the selection means: in what is served, on disk, in the ledger, in blobs and in the object store.
+class _Search:
+    """Looks for what a selection means: in what is served, on disk, in the ledger, in blobs, graph and object store.
 
     Changes nothing. Reads the whole journal and every blob, so it takes as long as that.
     """
-    layout = CorpusLayout(context.settings.index_root, corpus)
 
-    def is_wanted(facts: DocumentFacts) -> bool:
-        return is_selected(facts, selection)
+    def __init__(self, context: Context, corpus: str, selection: Selection) -> None:
+        self._context, self._corpus, self._selection = context, corpus, selection
+        self._ids = frozenset(selection.document_ids)
+        self._layout = CorpusLayout(context.settings.index_root, corpus)
 
-    ids = frozenset(selection.document_ids)
-    traces = []
-    if context.readers.exists(corpus):
-        traces += [_served(context, corpus, is_wanted), _trace("journal", find_in_journal(layout, is_wanted, ids))]
+    def traces(self) -> Iterator[Trace]:
+        """Yield what was found in each place."""
+        ledger, blobs, meant = self._context.ledger, self._context.blobs, (self._corpus, self._ids, self._selection)
+        if self._context.readers.exists(self._corpus):
+            yield from self._in_index()
+        pages = ledger.erasure.pages(*meant)
+        yield _trace("known pages", len(pages), (key.hex() for key in pages))
+        held = ledger.quarantine.of(*meant)
+        yield _trace("quarantine", len(held), held)
+        yield self._in_batches()
+        leftovers = ledger.erasure.leftovers(*meant).blobs  # raw pages, submissions, batches and vectors
+        there = sorted(sha256 for sha256 in leftovers if blobs.has(sha256))
+        yield _trace("blobs that events lead to", len(leftovers), there)
+        if self._context.settings.index.object_store_url:
+            yield self._in_object_store(self._context.settings.index.object_store_url)
+        yield from self._in_graph()
+        if self._context.graph_server is not None:
+            yield self._on_graph_server(self._context.graph_server)
+
+    def _is_meant(self, facts: DocumentFacts) -> bool:
+        return is_selected(facts, self._selection)
+
+    def _in_index(self) -> Iterator[Trace]:
+        """Yield what queries find now, with what the journal has beyond the generation; and what is on disk."""
+        layout, served = self._layout, Found("what queries find")
+        for facts in self._context.readers.reader(self._corpus).all_facts():
+            served.looked_at += 1
+            if self._is_meant(facts):
+                served.ids.add(facts.document_id)
         current = read_current_name(layout)
-        for found in find_in_generations(layout, is_wanted):
+        for found in (served, find_in_journal(layout, self._is_meant, self._ids)):
+            yield _trace(found.place, found.looked_at, sorted(found.ids))
+        for found in find_in_generations(layout, self._is_meant):
             kind = "current" if found.place == current else "retained"
-            traces.append(_trace(f"{kind} generation {found.place}", found))
-        traces.append(_beside(layout))
-    pages = context.ledger.erasure.pages(corpus, ids, selection)
-    traces.append(Trace(place="known pages", looked_at=len(pages), found=first_names(key.hex() for key in pages)))
-    held = context.ledger.quarantine.of(corpus, ids, selection)
-    traces.append(Trace(place="quarantine", looked_at=len(held), found=first_names(held)))
-    traces += [_blobs(context, corpus, selection, is_wanted), _raw_pages(context, corpus, ids, selection)]
-    if context.settings.index.object_store_url:
-        traces.append(_object_store(context, layout))
-    traces += find_in_graph(context, corpus, ids)
-    if context.graph_server is not None:
-        traces.append(_graph_server(context.graph_server, context, corpus, ids))
-    return ForgetProof(corpus=corpus, selection=selection, traces=tuple(traces))
+            yield _trace(f"{kind} generation {found.place}", found.looked_at, sorted(found.ids))
+        beside = [str(layout.beside)] if layout.beside.is_dir() else []  # being reindexed, or kept by a reindexing
+        detail = "finish `sluice reindex`, or remove what it kept" if beside else None
+        yield _trace("corpora kept beside it", len(beside), beside, detail)
 
+    def _in_batches(self) -> Trace:
+        """Look into batches of documents and of chunks, but for those of other corpora alone."""
+        selection, blobs = self._selection, self._context.blobs
+        needle = to_json(selection.named[1]).strip(b'"') if selection.named else b""
+        looked_at = 0
+        found: set[str] = set()
+        of_others = self._context.ledger.erasure.blobs_of_others(self._corpus)
+        for blob in blobs.kept():
+            if blob.sha256 in of_others:
+                continue
+            try:
+                content = blobs.named(blob.sha256)
+            except (NotFound, Corrupted):
+                continue
+            looked_at += 1
+            if content.startswith(b'{"documents":') and needle in content:
+                found.update(facts.document_id for facts in _facts_in(content) if self._is_meant(facts))
+        return _trace("batches among the blobs", looked_at, sorted(found))
 
-def _served(context: Context, corpus: str, is_wanted: Callable[[DocumentFacts], bool]) -> Trace:
-    """What queries find now, with what the journal has beyond the generation."""
-    found = Found("served")
-    for facts in context.readers.reader(corpus).all_facts():
-        found.looked_at += 1
-        if is_wanted(facts):
-            found.ids.add(facts.document_id)
-    return _trace("what queries find", found)
+    def _in_object_store(self, url: str) -> Trace:
+        """Look for generations that were sent away: those that are on disk here were looked into."""
+        from sluice.index.remote.object_store import open_store
+        from sluice.index.remote.snapshots import list_stored_generations
 
+        store = open_store(url, self._context.settings.object_store)
+        stored, here = list_stored_generations(store, self._corpus), set(list_generation_names(self._layout))
+        unknown = [name for name in stored if name not in here]
+        detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None
+        return _trace("object store", len(stored), unknown, detail)
 
-def _beside(layout: CorpusLayout) -> Trace:
-    """A corpus that is being reindexed, or the one before a reindexing that was kept."""
-    is_there = layout.beside.is_dir()
-    found = (str(layout.beside),) if is_there else ()
-    detail = "finish `sluice reindex`, or remove what it kept" if is_there else None
-    return Trace(place="corpora kept beside it", looked_at=len(found), found=found, detail=detail)
+    def _in_graph(self) -> Iterator[Trace]:
+        with self._context.ledger.graph.snapshot(self._corpus) as rows:
+            known = [one.document_id for one in rows.standing() if not one.is_tombstone]
+        yield self._left_over("graph rows", known)
+        folder = self._context.graphs.folder(self._corpus)
+        for path in sorted(folder.glob("graph-*")):
+            place = f"graph generation {path.name}"
+            try:
+                view = open_generation(folder, Generation.model_validate_json((path / MANIFEST).read_bytes()))
+            except (OSError, ValidationError, Corrupted) as error:
+                detail = f"it cannot be read, and goes with the next publishing: {error}"
+                yield _trace(place, 0, ["not looked into"], detail)
+            else:
+                yield self._left_over(place, [view.node(number).key for number in range(view.documents)])
 
-
-def _blobs(context: Context, corpus: str, selection: Selection, is_wanted: Callable[[DocumentFacts], bool]) -> Trace:
-    """Batches of documents and of chunks, but for those of other corpora alone."""
-    needle = to_json(selection.named[1]).strip(b'"') if selection.named else b""
-    looked_at = 0
-    found: set[str] = set()
-    of_others = context.ledger.erasure.blobs_of_others(corpus)
-    for blob in context.blobs.kept():
-        if blob.sha256 in of_others:
-            continue
+    def _on_graph_server(self, server: GraphServer) -> Trace:
         try:
-            content = context.blobs.named(blob.sha256)
-        except (NotFound, Corrupted):
-            continue
-        looked_at += 1
-        if not content.startswith(b'{"documents":'):
-            continue
-        if needle in content:
-            found.update(facts.document_id for facts in _facts_in(content) if is_wanted(facts))
-    return Trace(place="batches among the blobs", looked_at=looked_at, found=first_names(sorted(found)))
+            return self._left_over("graph server", list(server.standing(self._corpus)))
+        except SluiceError as error:
+            detail = f"what left the index leaves the server when it is back: {error}"
+            return _trace("graph server", 0, ["not looked into"], detail)
+
+    def _left_over(self, place: str, held: list[str]) -> Trace:
+        """Name what is held of documents that are meant, or that the index has no more."""
+        readers, corpus = self._context.readers, self._corpus
+        served = readers.reader(corpus).documents(held) if readers.exists(corpus) else {}
+        return _trace(place, len(held), sorted(one for one in held if one in self._ids or one not in served))
 
 
 def _facts_in(content: bytes) -> Iterator[DocumentFacts]:
-    """The facts of each document in a batch of either kind."""
+    """The facts of each document in a batch of either kind; before it is chunked, as far as a selection needs them."""
     for kind in (ChunkBatch, DocumentBatch):
         try:
             batch = kind.model_validate_json(content)
         except ValidationError:
             continue
         for document in batch.documents:
-            yield make_facts(document) if isinstance(document, ChunkedDocument) else _facts_of(document)
+            if isinstance(document, ChunkedDocument):
+                yield make_facts(document)
+            else:
+                own = shared_fields(DocumentFacts, document)
+                yield DocumentFacts(document_id=document.id, checksum=_UNKNOWN_CHECKSUM, **own)
         return
 
 
-def _facts_of(document: Document) -> DocumentFacts:
-    """The facts of a document before it is chunked, as far as a selection asks for them."""
-    return DocumentFacts(
-        document_id=document.id,
-        checksum=_UNKNOWN_CHECKSUM,
-        url=document.url,
-        file_path=document.file_path,
-        title=document.title,
-        metadata=document.metadata,
-        provenance=document.provenance,
-    )
-
-
-def _raw_pages(context: Context, corpus: str, ids: frozenset[str], selection: Selection) -> Trace:
-    """Raw pages, submissions, batches and vectors that events lead to."""
-    blobs = context.ledger.erasure.leftovers(corpus, ids, selection).blobs
-    there = sorted(sha256 for sha256 in blobs if context.blobs.has(sha256))
-    return Trace(place="blobs that events lead to", looked_at=len(blobs), found=first_names(there))
-
-
-def _object_store(context: Context, layout: CorpusLayout) -> Trace:
-    """Generations that were sent away: those that are on disk here were looked into."""
-    from sluice.index.remote.object_store import open_store
-    from sluice.index.remote.snapshots import list_stored_generations
-
-    store = open_store(context.settings.index.object_store_url or "", context.settings.object_store)
-    stored, here = list_stored_generations(store, layout.corpus), set(list_generation_names(layout))
-    unknown = [name for name in stored if name not in here]
-    detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None
-    return Trace(place="object store", looked_at=len(stored), found=first_names(unknown), detail=detail)
-
-
-def _graph_server(server: GraphServer, context: Context, corpus: str, ids: frozenset[str]) -> Trace:
-    """Documents on the graph server that are named, or that the index has no more, which leave it next."""
-    place = "graph server"
-    try:
-        there = list(server.standing(corpus))
-    except SluiceError as error:
-        detail = f"what left the index leaves the server when it is back: {error}"
-        return Trace(place=place, looked_at=0, found=("not looked into",), detail=detail)
-    return trace_of_graph(context, corpus, place, there, ids)
-
-
-def _trace(place: str, found: Found) -> Trace:
-    return Trace(place=place, looked_at=found.looked_at, found=first_names(sorted(found.ids)))
+def _trace(place: str, looked_at: int, names: Iterable[str], detail: str | None = None) -> Trace:
+    """A trace with the first of the names, and how many there are more."""
+    found = tuple(names)
+    more = (f"and {len(found) - _MOST_NAMED} more",) if len(found) > _MOST_NAMED else ()
+    return Trace(place=place, looked_at=looked_at, found=(*found[:_MOST_NAMED], *more), detail=detail)

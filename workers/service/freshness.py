@@ -8,16 +8,20 @@ killed plans the same again, and nothing is left out.
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, TimedOut
 from sluice.contracts.gate import Limits
 from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, PageWithdrawn
 from sluice.disk.locks import lock_file
@@ -33,6 +37,10 @@ from sluice.workers.context import Context
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
 
+PLAN_VARIABLE = "SLUICE_REFRESH_PLAN"
+"""In the environment of the command: the path of the plan, which is also its last argument."""
+_TERM_SECONDS = 5.0
+"""Between SIGTERM and SIGKILL."""
 _LOOKED_UP_AT_ONCE = 500
 """Documents for which the ledger is asked in one transaction when they were seen last."""
 
@@ -50,12 +58,6 @@ class FreshnessFiles(NamedTuple):
     decisions: Path
     """What was decided, job after job."""
 
-    @classmethod
-    def below(cls, folder: Path) -> FreshnessFiles:
-        """The files of a job that keeps them in `folder`."""
-        names = ("manifest.jsonl", "manifest.current.jsonl", "refresh_plan.jsonl", "embedding_ledger.jsonl")
-        return cls(folder, *(folder / name for name in names))
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep a second job away.
@@ -68,9 +70,11 @@ class FreshnessFiles(NamedTuple):
             yield
 
 
-def files_of(context: Context, corpus: str) -> FreshnessFiles:
-    """The files of the corpus's freshness job."""
-    return FreshnessFiles.below(context.settings.data_dir / "freshness" / corpus)
+def files_of(context: Context, corpus: str, folder: Path | None = None) -> FreshnessFiles:
+    """Return the files of the corpus's freshness job, which it keeps in `folder` where one is named."""
+    folder = folder or context.settings.data_dir / "freshness" / corpus
+    names = ("manifest.jsonl", "manifest.current.jsonl", "refresh_plan.jsonl", "embedding_ledger.jsonl")
+    return FreshnessFiles(folder, *(folder / name for name in names))
 
 
 def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
@@ -184,3 +188,46 @@ def rechecked(ledger: Ledger, run_id: str) -> Rechecked:
         withdrawn=found[PageWithdrawn.kind],
         tokens=ledger.run(run_id).spend.tokens,
     )
+
+
+def run_with_plan(command: str, plan: Path, timeout_seconds: float, *, stdout: int | None = None) -> int:
+    """Run `command` with the path of the plan behind its arguments; its exit code (128 + the signal that ended it).
+
+    `stdout` is where its output goes; by default where ours does.
+
+    Raises:
+        InvalidInput: there is no such command.
+        TimedOut: it took longer, and was ended with all that it had started.
+    """
+    try:
+        arguments = shlex.split(command)
+    except ValueError as error:
+        raise InvalidInput("exec", f"cannot be read: {error}", "quote it as for a shell") from error
+    if not arguments:
+        raise InvalidInput("exec", "is empty", "name a program")
+    environment = {**os.environ, PLAN_VARIABLE: str(plan)}
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the operator's own command
+            [*arguments, str(plan)], env=environment, stdout=stdout, start_new_session=True
+        )
+    except OSError as error:
+        raise InvalidInput("exec", f"{arguments[0]!r} cannot be run: {error.strerror}", "name a program") from error
+    try:
+        code = process.wait(timeout_seconds)
+    except subprocess.TimeoutExpired as error:
+        _end(process)
+        raise TimedOut(f"{arguments[0]} took longer than {timeout_seconds:g} seconds, and was ended") from error
+    except BaseException:
+        _end(process)
+        raise
+    return code if code >= 0 else 128 - code
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the command and all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_TERM_SECONDS)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

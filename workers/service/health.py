@@ -12,7 +12,7 @@ from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.disk_room import DiskRoom
 from sluice.workers.service.freshness import published_hash
-from sluice.workers.wiring.graph.directives import is_graphed
+from sluice.workers.wiring.graphs import is_graphed
 
 
 def check_health(context: Context) -> Health:

@@ -7,13 +7,11 @@ from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.service.api_keys import ApiKeys
-from sluice.workers.service.dead_letters import DeadLetterDesk, ReplayDesk
+from sluice.workers.service.dead_letters import DeadLetterDesk
 from sluice.workers.service.forget import ForgetDesk
-from sluice.workers.service.graph.desk import GraphDesk
-from sluice.workers.service.graph.upkeep import GraphUpkeep
-from sluice.workers.service.learning.control import FlagDesk
-from sluice.workers.service.learning.rollouts import RolloutDesk
-from sluice.workers.service.memory.desk import MemoryDesk
+from sluice.workers.service.graphs import GraphDesk
+from sluice.workers.service.learning.control import FlagDesk, RolloutDesk
+from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
@@ -41,14 +39,12 @@ class Instance:
         self.service = Service(self.context)
         self.runs = Runs(ledger)
         self.dead_letters = DeadLetterDesk(self.context)
-        self.replays = ReplayDesk(ledger)
-        self.forget = ForgetDesk(self.context, self.service)
-        self.quarantine = QuarantineDesk(self.context, self.service)
+        self.forget = ForgetDesk(self.context)
+        self.quarantine = QuarantineDesk(self.context)
         self.flags = FlagDesk(self.context)
         self.rollouts = RolloutDesk(self.context)
-        self.memory = MemoryDesk(self.context, self.service)
+        self.memory = MemoryDesk(self.context)
         self.graph = GraphDesk(self.context)
-        self.graph_upkeep = GraphUpkeep(self.context, self.service)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sluice.contracts.document import Document, Provenance, document_id_for
 from sluice.contracts.errors import InvalidInput, first_problem
@@ -235,58 +235,32 @@ def _is_beir(file: BinaryIO, max_bytes: int) -> bool:
     return isinstance(first, dict) and "_id" in first and "text" in first
 
 
+class _BeirLine(BaseModel):
+    """A document of a BEIR collection. Further fields are passed over."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: Annotated[str | int, Field(alias="_id")]
+    text: str
+    title: str | None = None
+    metadata: Any = None
+
+
 def _beir_document(line: bytes, where: str, now: datetime) -> Document | None:
     """The document of one line; None when it has neither text nor title."""
-    fields = _object(line, where)
-    text, title = _string(fields, "text", where), _string(fields, "title", where).strip()
-    if not text.strip() and not title:
-        return None
-    given = fields.get("metadata")
-    metadata = given if isinstance(given, dict) else {}
     try:
+        read = _BeirLine.model_validate_json(line)
+        title = (read.title or "").strip()
+        if not read.text.strip() and not title:
+            return None
+        metadata = read.metadata if isinstance(read.metadata, dict) else {}
         return Document(
-            id=_id(fields, where),
+            id=str(read.id),
             title=title or None,
             media_type=PLAIN,
-            text=text if text.strip() else title,
+            text=read.text if read.text.strip() else title,
             metadata={key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)},
             provenance=Provenance(source="file", fetched_at=now),
         )
     except ValidationError as error:
-        raise InvalidInput(where, ": ".join(first_problem(error))) from error
-
-
-def _object(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(where, "not JSON", "one object per line") from error
-    if not isinstance(fields, dict):
-        raise InvalidInput(where, f"a JSON {type(fields).__name__}, not an object", "one object per line")
-    if b"\\ud" in line.lower():
-        _refuse_lone_surrogates(fields, where)
-    return fields
-
-
-def _refuse_lone_surrogates(fields: dict[str, Any], where: str) -> None:
-    """JSON can spell half a character; no text that is stored or sent can hold one."""
-    try:
-        json.dumps(fields, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(where, "half of a surrogate pair, which is no character") from error
-
-
-def _id(fields: dict[str, Any], where: str) -> str:
-    found = fields.get("_id")
-    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
-        raise InvalidInput(where, "no usable _id", "a text that is not empty")
-    return str(found)
-
-
-def _string(fields: dict[str, Any], name: str, where: str) -> str:
-    found = fields.get(name)
-    if found is None and name == "title":
-        return ""
-    if not isinstance(found, str):
-        raise InvalidInput(where, f"{name} is {'missing' if found is None else 'not a text'}")
-    return found
+        raise InvalidInput(where, ": ".join(first_problem(error)), "one object with _id and text a line") from error

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sluice.contracts.document import Document, Provenance, document_id_for, sha256_text
 from sluice.contracts.errors import InvalidInput, PolicyRefused
@@ -18,15 +19,7 @@ from sluice.contracts.profiles import Dependency
 from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.extract.media_types import PLAIN
-from sluice.ingest.repository.clone import (
-    MAX_BYTES,
-    TIMEOUT_SECONDS,
-    Remote,
-    clone_folder,
-    fetch,
-    is_address,
-    parse_remote,
-)
+from sluice.ingest.repository.clone import MAX_BYTES, TIMEOUT_SECONDS, clone_folder, fetch, is_address, parse_remote
 from sluice.ingest.repository.facts import (
     DEPENDENCIES,
     FACTS_KEY,
@@ -39,7 +32,6 @@ from sluice.ingest.repository.facts import (
 from sluice.ingest.repository.git import Commit, GitRepository, TrackedFile
 from sluice.workers.context import Context
 from sluice.workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
-from sluice.workers.settings import Settings
 from sluice.workers.wiring.observers import log_refusal
 
 REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
@@ -86,7 +78,10 @@ def open_repository(context: Context, source: str, ref: str | None) -> Iterator[
         yield repository, repository.commit(ref), path.name, str(path)
         return
     remote = parse_remote(source)
-    _require_allowed(remote, context.settings)
+    named = f"git={remote.host}:{remote.port}"
+    if not remote.is_secure and named not in context.settings.egress.allow:
+        remedy = f'an https:// address, or "{named}" in egress.allow for a server of your own network'
+        raise PolicyRefused("git", "plain HTTP can be read and changed on the way", remedy)
     folder = clone_folder(context.settings.data_dir / "repositories", remote)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (
@@ -119,29 +114,33 @@ def read_repository(
     wanted = {_id(name, file.path): file for file in files}
     changed = [file for document_id, file in wanted.items() if known.get(document_id) != file.blob]
     provenance = Provenance(source="file", fetched_at=now, repository=place, commit=commit.sha, branch=commit.branch)
-    facts_document = _facts_document(name, facts, provenance)
+    text = write_dependencies(name, facts)
+    facts_document = _document(
+        name,
+        FACTS_FILE,
+        sha256_text(text),
+        provenance,
+        metadata={FACTS_KEY: DEPENDENCIES},
+        media_type=PLAIN,
+        text=text,
+        title=f"Dependencies of {name}",
+    )
     has_new_facts = bool(facts) and known.get(facts_document.id) != facts_document.metadata[BLOB_KEY]
-    kept = {*wanted, *([facts_document.id] if facts else [])}
-
-    removed = sorted(known.keys() - kept)
+    removed = sorted(known.keys() - {*wanted, *([facts_document.id] if facts else [])})
 
     def documents() -> Iterator[Document]:
         for file, body in repository.contents(changed):
-            if document := _document(name, file, body, provenance, on_skip):
-                yield document
-            elif _id(name, file.path) in known:
+            content, reason = read_content(body, f"{name}/{file.path}")
+            if content is not None:
+                yield _document(name, file.path, file.blob, provenance, **content)
+                continue
+            on_skip(Path(file.path), reason or "nothing to read")
+            if _id(name, file.path) in known:
                 removed.append(_id(name, file.path))
         if has_new_facts:
             yield facts_document
 
     return Reading(name, commit, documents(), len(wanted) - len(changed), removed)
-
-
-def _require_allowed(remote: Remote, settings: Settings) -> None:
-    named = f"git={remote.host}:{remote.port}"
-    if not remote.is_secure and named not in settings.egress.allow:
-        remedy = f'an https:// address, or "{named}" in egress.allow for a server of your own network'
-        raise PolicyRefused("git", "plain HTTP can be read and changed on the way", remedy)
 
 
 def _known(context: Context, corpus: str, name: str, place: str) -> dict[str, str]:
@@ -183,29 +182,16 @@ def _facts(repository: GitRepository, files: list[TrackedFile], name: str) -> li
     return effective(found)
 
 
-def _facts_document(name: str, facts: list[Dependency], provenance: Provenance) -> Document:
-    text, path = write_dependencies(name, facts), f"{name}/{FACTS_FILE}"
-    metadata = {REPOSITORY_KEY: name, BLOB_KEY: sha256_text(text), FACTS_KEY: DEPENDENCIES}
+def _document(
+    name: str, path: str, blob: str, provenance: Provenance, metadata: Mapping[str, str] | None = None, **content: Any
+) -> Document:
     return Document(
-        id=_id(name, FACTS_FILE),
-        file_path=path,
-        media_type=PLAIN,
-        text=text,
-        title=f"Dependencies of {name}",
-        metadata=dict(metadata),
+        id=_id(name, path),
+        file_path=f"{name}/{path}",
+        metadata={**(metadata or {}), REPOSITORY_KEY: name, BLOB_KEY: blob},
         provenance=provenance,
+        **content,
     )
-
-
-def _document(name: str, file: TrackedFile, body: bytes, provenance: Provenance, on_skip: OnSkip) -> Document | None:
-    path = f"{name}/{file.path}"
-    content, reason = read_content(body, path)
-    if content is None:
-        on_skip(Path(file.path), reason or "nothing to read")
-        return None
-    own: Mapping[str, str] = content.pop("metadata", {})
-    metadata = {**own, REPOSITORY_KEY: name, BLOB_KEY: file.blob}
-    return Document(id=_id(name, file.path), file_path=path, metadata=metadata, provenance=provenance, **content)
 
 
 def _id(name: str, path: str) -> str:

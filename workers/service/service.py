@@ -142,44 +142,32 @@ class Service:
         run = self.new_run("documents", corpus)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
         size = Size()
-        events = list(self.submissions(size.count(documents)))
+        events = [*map(self._submission, batches_of(size.count(documents)))]
         if removed:
             events.append(Next(DocumentsRemoved(document_ids=tuple(removed))))
         if not events:
             raise InvalidInput("path", "nothing to ingest", "name files with text in them")
         run = replace(run, is_small=size.is_small)
-        self._context.admission.admit(run, _entering(events))
-        return self._accept(run, events)
-
-    def submissions(self, documents: Iterable[Document]) -> Iterable[Next]:
-        """Store documents as blobs, a batch at a time, and yield the events that refer to them."""
-        return map(self._submission, batches_of(documents))
+        return self.begin(run, events)
 
     def crawl(
-        self,
-        corpus: str,
-        urls: Sequence[str],
-        limits: Limits | None = None,
-        *,
-        render: Render | None = None,
-        screenshot: bool = False,
-        by_sitemap: frozenset[str] = frozenset(),
-        owner: str = NO_KEY,
+        self, corpus: str, urls: Sequence[str], limits: Limits = _NO_LIMITS, by_sitemap: frozenset[str] = frozenset()
     ) -> RunAccepted:
-        """Record URLs for crawling (`sluice crawl`).
+        """Record URLs for crawling.
 
         Those `by_sitemap` need not be asked for where their sitemap says that they have not changed since.
 
         Raises:
             As `add_documents`.
         """
-        usable, limits = [usable_url("url", url) for url in urls], limits or Limits()
-        run = self.new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
+        usable = [usable_url("url", url) for url in urls]
+        run = self.new_run("crawl", corpus, limits=limits, named_pages=len(usable))
         run = replace(run, is_small=_has_few_pages(run))
-        crawls = self._crawls(usable, run.ceilings, limits, render, screenshot=screenshot)
-        directed = [_believing_sitemap(one, by_sitemap) for one in crawls]
-        self._context.admission.admit(run, _entering(directed))
-        return self._accept(run, directed)
+        crawls = self._crawls(usable, run.ceilings, limits)
+        for place, one in enumerate(crawls):
+            if isinstance(one.body, CrawlDirected) and one.body.url in by_sitemap:
+                crawls[place] = replace(one, body=one.body.model_copy(update={"by_sitemap": True}))
+        return self.begin(run, crawls)
 
     def remove_document(self, corpus: str, document_id: str, *, owner: str = NO_KEY) -> RunAccepted:
         """Record that a document is to be forgotten.
@@ -190,9 +178,8 @@ class Service:
         """
         if not self._context.readers.existing(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
-        run = replace(self.new_run("deletion", corpus, owner=owner), is_small=True)
-        self._context.admission.admit(run, {"index": 1})
-        return self._accept(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
+        run = self.new_run("deletion", corpus, owner=owner, is_small=True)
+        return self.begin(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
 
     def cancel(self, run_id: str) -> bool:
         """Cancel a run: nothing of it is worked on any more, and nothing that is under way counts.
@@ -248,8 +235,9 @@ class Service:
         deadline_at: datetime | None = None,
         limits: Limits = _NO_LIMITS,
         named_pages: int = 0,
+        is_small: bool = False,
     ) -> NewRun:
-        """A run that is not recorded yet, with the ceilings of the settings and of `limits`.
+        """A run that is not recorded yet, with the ceilings of the settings and of `limits`; a small one precedes bulk.
 
         Raises:
             DiskFull: the disk is short of room.
@@ -266,6 +254,7 @@ class Service:
             request_sha256=hashlib.sha256(f"{kind}:{fingerprint}".encode()).hexdigest(),
             deadline_at=deadline_at,
             traceparent=current_traceparent(),
+            is_small=is_small,
             ceilings=lowest_ceilings(
                 self._context.settings.budget,
                 limits,
@@ -313,7 +302,13 @@ class Service:
         )
 
     def _crawls(
-        self, urls: Sequence[str], ceilings: Ceilings, limits: Limits, render: Render | None, *, screenshot: bool
+        self,
+        urls: Sequence[str],
+        ceilings: Ceilings,
+        limits: Limits,
+        render: Render | None = None,
+        *,
+        screenshot: bool = False,
     ) -> list[Next]:
         """A directive for each URL that there is room for, and a gap for each other one."""
         if not urls:
@@ -339,14 +334,6 @@ class Service:
     def _submission(self, batch: Sequence[Document]) -> Next:
         raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
         return Next(DocumentsSubmitted(documents=self._context.blobs.put(raw.encode()), document_count=len(batch)))
-
-
-def _believing_sitemap(crawl: Next, urls: frozenset[str]) -> Next:
-    """The directive, which may go by the page's sitemap where the page is one of these."""
-    body = crawl.body
-    if not isinstance(body, CrawlDirected) or body.url not in urls:
-        return crawl
-    return replace(crawl, body=body.model_copy(update={"by_sitemap": True}))
 
 
 def _has_few_pages(run: NewRun) -> bool:

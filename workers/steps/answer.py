@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sluice.contracts.base import fields_of
 from sluice.contracts.budget import Spend
 from sluice.contracts.event import AFTERWARDS, Event, Gap
 from sluice.contracts.gate import DecisionFields, GateRequested
-from sluice.contracts.index import Answer, AnswerDirected
+from sluice.contracts.index import Answer, AnswerDirected, AnswerReady
 from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.outcome import Done, Next
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
 from sluice.gate.budget import lifted_by
@@ -19,79 +22,86 @@ from sluice.index.search.compose_answer import compose_answer
 from sluice.index.settings import RerankSettings
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.ledger.ledger import Ledger
+from sluice.workers.steps.citations import unseen_seconds
 from sluice.workers.steps.domain import add_insights, preferred_passages
 from sluice.workers.steps.retrieve import GRAPH_FLAG_OFF, Retriever, make_prompt
+from sluice.workers.wiring.inject import Step
+from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-
-class Answered(NamedTuple):
-    """An answer, the gaps that only show now that it is given, what embedding its question and reranking cost, the
-    prompt that was asked for, and the gate's profile."""
-
-    answer: Answer
-    gaps: tuple[Gap, ...]
-    spend: Spend
-    prompt: tuple[PromptMessage, ...] = ()
-    profile: str | None = None
+    from sluice.ledger.known_pages import PageMemory
 
 
-def answer_question(
-    event: Event, ledger: Ledger, retriever: Retriever, tokenizer: Tokenizer, profiles: Mapping[str, Profile]
-) -> Answered:
-    """The cited answer of a run.
+@dataclass(frozen=True, slots=True)
+class Answering(Step):
+    """Answers the questions of runs."""
 
-    It comes from a generation that covers what the run has indexed. Where the settings allow it and the profile wants
-    it, passages are searched by the graph too; where there should be a graph and is none, a gap says so.
-    """
-    run_id, corpus, directed = event.run_id, event.corpus, event.body_as(AnswerDirected)
-    settings = retriever.settings
-    run = ledger.run(run_id)
-    request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
-    plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    profile = profiles.get(request.profile)
-    strategy = _strategy_of(profile) if retriever.may_search_graph else Strategy.HYBRID
-    query = _query(request, corpus, directed, settings.trust.confidence_floor, strategy)
-    flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
-    may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
-    unpaid = _unpaid_reranking(run_id, settings.rerank, ledger) if may_rerank else ()
-    if unpaid:
-        query = query.model_copy(update={"rerank": False})
-    found, spend = _nothing() if plan is Plan.SKIP else retriever.retrieve(query, flags_off)
-    gaps = (
-        *unpaid,
-        *_without_vector(found, corpus),
-        *_not_reranked(found, corpus),
-        *_without_graph(found, corpus, ledger),
-        *_lowered(run.decision),
-        *_unfinished(run_id, directed, ledger),
-        *_unused_seeds(run_id, request, plan, ledger),
-    )
-    if plan is not Plan.SKIP and found.generation is None:
-        gaps = (*gaps, Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"))
-    answer = compose_answer(
-        request.query,
-        corpus,
-        plan,
-        found,
-        request.max_tokens,
-        (*run.missing, *gaps),
-        count_tokens=lambda text: count_tokens(text, tokenizer),
-        is_preferred=preferred_passages(profile),
-    )
-    left_out = _left_out(found, answer, corpus)
-    complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
-    complete = add_insights(complete, request, profile, retriever.readers)
-    return Answered(complete, (*gaps, *left_out), spend, _prompt(request, complete, tokenizer), request.profile)
+    ledger: Ledger
+    retriever: Retriever
+    tokenizer: Tokenizer
+    profiles: Mapping[str, Profile]
+    page_memory: PageMemory
 
+    def answer(self, event: Event) -> Done:
+        """Emit the cited answer of a run, with the gaps that only show now that it is given.
 
-def _prompt(request: GateRequested, answer: Answer, tokenizer: Tokenizer) -> tuple[PromptMessage, ...]:
-    if request.prompt is None:
-        return ()
-    return make_prompt(
-        request.prompt, request.session, answer, request.max_tokens, lambda text: count_tokens(text, tokenizer)
-    )
+        It comes from a generation that covers what the run has indexed. Where the settings allow it and the profile
+        wants it, passages are searched by the graph too; where there should be a graph and is none, a gap says so.
+        """
+        run_id, corpus, directed = event.run_id, event.corpus, event.body_as(AnswerDirected)
+        started, settings = time.perf_counter(), self.retriever.settings
+        run = self.ledger.run(run_id)
+        request = self.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
+        plan = run.decision.plan if run.decision else Plan.RETRIEVE
+        profile = self.profiles.get(request.profile)
+        strategy = Strategy.HYBRID if settings.graph_hindrance else _strategy_of(profile)
+        query = _query(request, corpus, directed, settings.trust.confidence_floor, strategy)
+        flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
+        may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
+        unpaid = _unpaid_reranking(run_id, settings.rerank, self.ledger) if may_rerank else ()
+        if unpaid:
+            query = query.model_copy(update={"rerank": False})
+        found, spend = _nothing() if plan is Plan.SKIP else self.retriever.retrieve(query, flags_off)
+        gaps = (
+            *unpaid,
+            *_shortfalls(found, corpus, self.ledger),
+            *_lowered(run.decision),
+            *_unfinished(run_id, directed, self.ledger),
+            *_unused_seeds(run_id, request, plan, self.ledger),
+        )
+        if plan is not Plan.SKIP and found.generation is None:
+            gaps = (*gaps, Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"))
+        answer = compose_answer(
+            request.query,
+            corpus,
+            plan,
+            found,
+            request.max_tokens,
+            (*run.missing, *gaps),
+            count_tokens=self._count_tokens,
+            is_preferred=preferred_passages(profile),
+        )
+        left_out = _left_out(found, answer, corpus)
+        complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
+        complete = add_insights(complete, request, profile, self.retriever.readers)
+        ready = AnswerReady(
+            answer=complete,
+            duration_ms=(time.perf_counter() - started) * 1e3,
+            prompt=self._prompt(request, complete),
+            profile=request.profile,
+            unseen_seconds=unseen_seconds(complete, self.page_memory, utc_now()),
+        )
+        return Done((Next(ready),), (*gaps, *left_out), spend)
+
+    def _prompt(self, request: GateRequested, answer: Answer) -> tuple[PromptMessage, ...]:
+        if request.prompt is None:
+            return ()
+        return make_prompt(request.prompt, request.session, answer, request.max_tokens, self._count_tokens)
+
+    def _count_tokens(self, text: str) -> int:
+        return count_tokens(text, self.tokenizer)
 
 
 def _strategy_of(profile: Profile | None) -> Strategy:
@@ -125,86 +135,72 @@ def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tu
     )
 
 
-def _without_vector(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
-    """What keeps the answer from being searched by meaning."""
-    why = found.metadata.embedder_down
-    if why is None:
-        return ()
-    lift = "the embedding model answers again"
-    return (Gap(stage="query", subject=corpus, reason="embedder_down", detail=why, lifted_by=lift),)
-
-
-def _not_reranked(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
-    failure = found.metadata.rerank_failure
-    return (Gap(stage="query", subject=corpus, reason="not_reranked", detail=failure),) if failure else ()
-
-
-def _without_graph(found: Retrieval, corpus: str, ledger: Ledger) -> tuple[Gap, ...]:
-    """What keeps the answer from being searched by the graph: the flag, or files that are away while there are rows."""
-    use = found.metadata.graph
+def _shortfalls(found: Retrieval, corpus: str, ledger: Ledger) -> Iterator[Gap]:
+    """Yield a gap for each way of searching that was done without: by meaning, reranked, by the graph."""
+    metadata, use = found.metadata, found.metadata.graph
+    if why := metadata.embedder_down:
+        lift = "the embedding model answers again"
+        yield Gap(stage="query", subject=corpus, reason="embedder_down", detail=why, lifted_by=lift)
+    if why := metadata.rerank_failure:
+        yield Gap(stage="query", subject=corpus, reason="not_reranked", detail=why)
     if use is None or not use.abstained or use.generation is not None:
-        return ()
+        return
     if use.abstained == GRAPH_FLAG_OFF:
         lift = "sluice flags graph --on"
     elif ledger.graph.totals(corpus).documents:
         lift = "the graph is published again"
     else:
-        return ()
-    return (Gap(stage="query", subject=corpus, reason="graph_not_searched", detail=use.abstained, lifted_by=lift),)
+        return
+    yield Gap(stage="query", subject=corpus, reason="graph_not_searched", detail=use.abstained, lifted_by=lift)
 
 
-def _lowered(decision: DecisionFields | None) -> tuple[Gap, ...]:
-    """What the plan would have fetched, had no veto lowered it."""
-    return tuple(
-        Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
-        for veto in (decision.vetoes if decision else ())
-    )
+def _lowered(decision: DecisionFields | None) -> Iterator[Gap]:
+    """Yield what the plan would have fetched, had no veto lowered it."""
+    for veto in decision.vetoes if decision else ():
+        yield Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
 
 
-def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> tuple[Gap, ...]:
-    """The work that the deadline cut off, and where its stage rests, why; but for what no answer waits for."""
+def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> Iterator[Gap]:
+    """Yield the work that the deadline cut off, and where its stage rests, why; but for what no answer waits for."""
     if directed.reason != "deadline":
-        return ()
+        return
     paused = {pause.stage: pause.why for pause in ledger.paused()}
-    gaps: list[Gap] = []
     for stage, count in ledger.open_by_queue(run_id).items():
         others = count - (stage == AnswerDirected.queue)  # this answer is an open event itself
         if others and stage not in AFTERWARDS:
             detail = f"the stage is paused: {paused[stage]}" if stage in paused else "still going on"
             lift = f"sluice stages {stage} --resume" if stage in paused else "more time"
-            gaps.append(Gap(stage=stage, subject=f"{others} events", reason="deadline", detail=detail, lifted_by=lift))
-    return tuple(gaps)
+            yield Gap(stage=stage, subject=f"{others} events", reason="deadline", detail=detail, lifted_by=lift)
 
 
-def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, ledger: Ledger) -> tuple[Gap, ...]:
+def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, ledger: Ledger) -> Iterator[Gap]:
     if not request.seeds:
-        return ()
+        return
     if plan is Plan.FULL_LOOP:
         why, lift = "the run's pages go to the seeds before it", "a higher crawl.max_pages, or fewer seeds"
     else:
         why, lift = f"plan {plan} crawls nothing", "plan full_loop in the request"
     crawled = {event.body_as(CrawlDirected).url for event in ledger.events_of_kind(run_id, CrawlDirected.kind)}
-    return tuple(
-        Gap(stage="gate", subject=url, reason="seed_not_crawled", detail=why, lifted_by=lift)
-        for url in dict.fromkeys(request.seeds)
-        if url not in crawled
-    )
+    for url in dict.fromkeys(request.seeds):
+        if url not in crawled:
+            yield Gap(stage="gate", subject=url, reason="seed_not_crawled", detail=why, lifted_by=lift)
 
 
 def _left_out(found: Retrieval, answer: Answer, corpus: str) -> tuple[Gap, ...]:
     """Why there is nothing to cite although the corpus is not empty."""
     if found.generation is None or answer.citations:
         return ()
+    reason = "nothing_found"
     if found.chunks:
+        reason, lift = "max_tokens", "a higher max_tokens"
         why = f"none of the {len(found.chunks)} passages found fits max_tokens"
-        return (Gap(stage="query", subject=corpus, reason="max_tokens", detail=why, lifted_by="a higher max_tokens"),)
-    if found.metadata.confidence_dropped:
+    elif found.metadata.confidence_dropped:
         why = f"the best of {found.metadata.confidence_dropped} passages found answers with a probability of "
         why += f"{found.metadata.confidence or 0.0:.2f}, which is below the floor"
         lift = "a lower confidence_floor, or more documents on this"
-        return (Gap(stage="query", subject=corpus, reason="nothing_found", detail=why, lifted_by=lift),)
-    why = "no passage meets the question, its filters and its trust threshold"
-    return (Gap(stage="query", subject=corpus, reason="nothing_found", detail=why, lifted_by="wider filters"),)
+    else:
+        why, lift = "no passage meets the question, its filters and its trust threshold", "wider filters"
+    return (Gap(stage="query", subject=corpus, reason=reason, detail=why, lifted_by=lift),)
 
 
 def _nothing() -> tuple[Retrieval, Spend]:

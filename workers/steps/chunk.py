@@ -6,17 +6,17 @@ An event holds what is embedded in about a second, or one document; a longer one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document
-from sluice.contracts.errors import InvalidInput, PolicyRefused
+from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
 from sluice.contracts.event import Event, Gap
 from sluice.contracts.ingest import DocumentChunked
-from sluice.contracts.outcome import Done, Next, Outcome
+from sluice.contracts.outcome import Done, Next
 from sluice.gate.budget import fit_within
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from sluice.ingest.chunk.token_ids import chunk_batch, tokenized_texts
@@ -25,7 +25,6 @@ from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.runtime.negative_list import without_forgotten
-from sluice.workers.steps.pages import gap_of
 from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
@@ -39,17 +38,56 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunker(Step):
-    """Splits documents, and shares out what their run may spend on embedding them."""
+class _Priced(NamedTuple):
+    """A chunked document, and what embedding it may take at most."""
 
-    settings: Settings
-    tokenizer: Tokenizer
+    document: Tokenized
+    price: Spend
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingDirector(Step):
+    """Directs that documents be embedded, and shares out what their run may spend on it."""
+
     embedding: EmbeddingService
     ledger: Ledger
     blobs: BlobStore
 
-    def chunk(self, documents: Sequence[Document], event: Event) -> Outcome:
+    def direct(self, documents: Sequence[Tokenized], event: Event, tokenizer_hash: str | None = None) -> Done:
+        """Emit batches of the documents that the run can pay to embed, and a gap for each other one.
+
+        `tokenizer_hash` is of the tokenizer that gave their token ids; None: they have none.
+        """
+        left = self.ledger.budget_left(event.run_id)
+        priced = [
+            _Priced(one, self.embedding.reserve(tokenized_texts(one, tokenizer_hash or ""), event.corpus, left))
+            for one in documents
+        ]
+        payable = fit_within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
+        sizes = [_size(one.document) for one in payable.items]
+        parts = [payable.items[part] for part in in_portions(sizes, self.embedding.portion(event.corpus))]
+        return Done(tuple(self._next(part, tokenizer_hash) for part in parts), payable.gaps)
+
+    def _next(self, part: Sequence[_Priced], tokenizer_hash: str | None) -> Next:
+        if tokenizer_hash is None:
+            batch = ChunkBatch(documents=tuple(one.document.document for one in part))
+        else:
+            batch = chunk_batch([one.document for one in part], tokenizer_hash)
+        blob = self.blobs.put(batch.model_dump_json().encode())
+        return Next(DocumentChunked.of(batch, blob), reserve=sum((one.price for one in part), Spend()))
+
+
+@dataclass(frozen=True, slots=True)
+class Chunker(Step):
+    """Splits documents into chunks, and directs that these be embedded."""
+
+    settings: Settings
+    tokenizer: Tokenizer
+    director: EmbeddingDirector
+    ledger: Ledger
+    blobs: BlobStore
+
+    def chunk(self, documents: Sequence[Document], event: Event) -> Done:
         """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other one."""
         settings, chunked = self.settings.chunk, list[Tokenized]()
         documents, gaps = without_forgotten(documents, event.corpus, "chunk", self.ledger.forgotten)
@@ -69,31 +107,8 @@ class Chunker(Step):
                 gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
             if result.characters_left_out:
                 gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
-        left = self.ledger.budget_left(event.run_id)
-        tokenizer_hash = tokenizer_sha256(self.tokenizer)
-        texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
-        priced = [_Priced(one, self.embedding.reserve(those, event.corpus, left)) for one, those in texts]
-        payable = fit_within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
-        sizes = [_size(one.document) for one in payable.items]
-        batches = [payable.items[part] for part in in_portions(sizes, self.embedding.portion(event.corpus))]
-        emits = tuple(
-            Next(
-                self._kept(chunk_batch([one.document for one in batch], tokenizer_hash)),
-                reserve=sum((one.price for one in batch), Spend()),
-            )
-            for batch in batches
-        )
-        return Done(emits, (*gaps, *payable.gaps))
-
-    def _kept(self, batch: ChunkBatch) -> DocumentChunked:
-        return DocumentChunked.of(batch, self.blobs.put(batch.model_dump_json().encode()))
-
-
-class _Priced(NamedTuple):
-    """A document, and what embedding it may take at most."""
-
-    document: Tokenized
-    price: Spend
+        directed = self.director.direct(chunked, event, tokenizer_sha256(self.tokenizer))
+        return replace(directed, gaps=(*gaps, *directed.gaps))
 
 
 def _source_of(priced: _Priced) -> str:
@@ -117,3 +132,12 @@ def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:
     why = f"its last {characters_left_out:,} characters were left out: a document has {most_tokens:,} tokens at most"
     lift = "split the document"
     return Gap(stage="chunk", subject=document.source, reason="document_cut", detail=why, lifted_by=lift)
+
+
+def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
+    """What a refusal leaves out of the answer: `subject` (a URL, a query), and why."""
+    if isinstance(refusal, PolicyRefused):
+        return Gap(
+            stage=stage, subject=subject, reason=refusal.rule, detail=refusal.problem, lifted_by=refusal.lifted_by
+        )
+    return Gap(stage=stage, subject=subject, reason=refusal.code, detail=str(refusal))

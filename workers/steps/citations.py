@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from sluice.contracts.base import shared_fields
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.ledger.known_pages import PageMemory
@@ -97,14 +98,9 @@ def _tell(due: Iterable[CitedChunk], ledger: Ledger, held: Mapping[str, _Held], 
 
 
 def _stale(cited: CitedChunk, document: _Held, now: datetime) -> StaleCitation:
-    return StaleCitation(
-        citation=cited.citation,
-        chunk_id=cited.chunk_id,
-        document_id=cited.document_id,
-        url=cited.url,
-        what="gone" if document.fetched_at is None else "changed",
-        changed_at=document.fetched_at or now,
-    )
+    what = "gone" if document.fetched_at is None else "changed"
+    facts = shared_fields(StaleCitation, cited)
+    return StaleCitation(what=what, changed_at=document.fetched_at or now, **facts)
 
 
 def unseen_seconds(answer: Answer, page_memory: PageMemory, now: datetime) -> tuple[float, ...]:

@@ -156,7 +156,7 @@ def add_insights(answer: Answer, request: GateRequested, profile: Profile | None
     wanted = profile.insights if profile else None
     if profile is None or wanted is None or not answer.citations:
         return answer
-    search = WordSearch(readers.retrieval(answer.corpus), answer.corpus)
+    search = WordSearch(readers.reader(answer.corpus), answer.corpus)
     looks_at_brands = wanted.voices or wanted.channels
     regions = profile.search.regions
     brands = extract_brands(request.query, request.session, regions, wanted.brands) if looks_at_brands else ()

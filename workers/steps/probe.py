@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
+from sluice.contracts.base import shared_fields
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import Unavailable
+from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
+from sluice.contracts.learning.control import Judgement
 from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.model import IterationOutcome
+from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Retrieval
-from sluice.gate.decide import depends_on_sentences
+from sluice.gate.decide import choose_plan, compute_score, depends_on_sentences
+from sluice.gate.judge import MOST_TOKENS, is_in_doubt, read_verdict, write_messages
 from sluice.gate.probe import (
     SENTENCES_COMPARED,
     Passage,
@@ -29,30 +35,79 @@ from sluice.gate.probe import (
     term_coverage,
 )
 from sluice.gate.profile import Profile
+from sluice.gate.signals import read_signals
 from sluice.gate.words import question_words
 from sluice.index.search.probe import RawHit
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory
-from sluice.memory.ports import Sanitise
+from sluice.memory.embedded.guarded import sanitise_with_trust
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.recall.rank import rank
+from sluice.otel import metrics
 from sluice.workers.steps.domain import measure_domain
-from sluice.workers.steps.judge import GateJudge
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import Step
-from sluice.workers.wiring.memory.search import IndexSearch
+from sluice.workers.wiring.memories import IndexSearch
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
+    from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
+    from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.wiring.memory.projects import ProjectMemories
+    from sluice.workers.settings import Settings
+    from sluice.workers.wiring.memories import ProjectMemories
+
+log = structlog.get_logger(__name__)
 
 PROBE_HITS = 10
 """Hits that the gate looks at: an answer rarely cites more."""
 READ_HITS = 5
 """Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateJudge(Step):
+    """A language model that is asked where the gate's score leaves it in doubt what to do."""
+
+    judge: ChatEndpoint | None
+    settings: Settings
+    ledger: Ledger
+
+    def ask(
+        self, probed: CoverageProbed, passages: Sequence[str], request: GateRequested, profile: Profile, run_id: str
+    ) -> tuple[CoverageProbed, Spend]:
+        """`probed` with what the judge said, and what that cost; as it is where it is not asked, or does not answer.
+
+        It is asked where the settings want it, the score is in doubt, the request names no plan, and the run can pay.
+        """
+        judge, settings = self.judge, self.settings.gate
+        if not settings.judge or judge is None or request.plan is not None or not passages:
+            return probed, Spend()
+        signals = read_signals(request, probed, profile)
+        score = compute_score(signals, profile)
+        is_skipped = choose_plan(score, signals, profile) is Plan.SKIP or signals.talk is not None
+        if is_skipped or not is_in_doubt(score, profile, settings.judge_margin):
+            return probed, Spend()
+        system, user = write_messages(request.query, passages)
+        messages: list[ChatMessage] = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        left = self.ledger.budget_left(run_id).least("usd")
+        if left is not None and judge.cost_at_most(messages, MOST_TOKENS) > left:
+            metrics.JUDGE_CALLS.labels("no_budget").inc()
+            return probed, Spend()
+        try:
+            reply = judge.ask(messages, max_tokens=MOST_TOKENS, as_json=True)
+        except SluiceError as error:
+            metrics.JUDGE_CALLS.labels("failed").inc()
+            log.warning("judge_failed", run_id=run_id, error=str(error))
+            return probed, Spend()
+        verdict, words = read_verdict(reply.text)
+        metrics.JUDGE_CALLS.labels(verdict).inc()
+        judgement = Judgement(
+            verdict=verdict, words=words, model=reply.model, usd=reply.usd, milliseconds=reply.milliseconds
+        )
+        return probed.model_copy(update={"judgement": judgement}), Spend(usd=reply.usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +170,7 @@ class Probe(Step):
             probed_at=utc_now(),
             embedder_down=why,
             sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
-            domain=measure_domain(request, profile, corpus, self.readers.retrieval(corpus), utc_now()),
+            domain=measure_domain(request, profile, corpus, self.readers.reader(corpus), utc_now()),
         )
         if meant is not None and depends_on_sentences(request, probed, profile):
             probed, more = _compare_sentences(probed, sentences, meant, embedding)
@@ -182,15 +237,8 @@ def _passage(hit: RawHit) -> Passage:
 
 def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:
     """As the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
-    return ProbeHit(
-        chunk_id=hit.chunk_id,
-        document_id=hit.document_id,
-        url=hit.url,
-        dense_similarity=hit.dense_similarity,
-        lexical_score=hit.lexical_score,
-        fetched_at=max(hit.fetched_at, seen_at or hit.fetched_at),
-        published_at=hit.published_at,
-    )
+    fetched_at = max(hit.fetched_at, seen_at or hit.fetched_at)
+    return ProbeHit(**shared_fields(ProbeHit, hit) | {"fetched_at": fetched_at})
 
 
 MOST_TEXTS = 8
@@ -207,7 +255,6 @@ class GateMemory(Step):
     """
 
     memories: ProjectMemories
-    memory_sanitise: Sanitise
     retriever: Retriever
     flags: FlagReader
 
@@ -227,7 +274,7 @@ class GateMemory(Step):
         except Unavailable:
             hits = None
         found = rank(state, hits, request.query, top_k=MOST_TEXTS, task_id=None)
-        cleaned = (self.memory_sanitise(one.text) for one in found if _is_settled(one))
+        cleaned = (sanitise_with_trust(one.text) for one in found if _is_settled(one))
         return tuple(one.text for one in cleaned if one.text and not one.blocked and not one.commands)
 
 

@@ -26,7 +26,6 @@ from sluice.workers.steps.trusted import apply_trust, count_gates, describe_ques
 from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import Step
-from sluice.workers.wiring.limits import no_graph
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -41,11 +40,6 @@ class Retriever(Step):
     readers: CorpusReaders
     embedding: EmbeddingService
     settings: Settings
-
-    @property
-    def may_search_graph(self) -> bool:
-        """Whether the owner's settings let anything be searched by the graph."""
-        return not no_graph(self.settings)
 
     def read(self, query: Query, tokenizer: Tokenizer, flags_off: Sequence[FlagName]) -> bytes:
         """The reply to a direct query.
@@ -87,12 +81,12 @@ class Retriever(Step):
         """The question as its corpus sees it; None where nothing was found that could be judged by it."""
         if not found.chunks:
             return None
-        stats = self.readers.retrieval(query.corpus).stats()
+        stats = self.readers.reader(query.corpus).stats()
         return describe_question(query, found, stats, self.readers.reader(query.corpus).document_frequency)
 
     def _searched(self, query: Query) -> tuple[Retrieval, Spend]:
         """The result, and what embedding the query cost: twice where the corpus got another model meanwhile."""
-        port = self.readers.retrieval(query.corpus)
+        port = self.readers.reader(query.corpus)
         if query.strategy is Strategy.BM25:
             return port.retrieve(query), Spend()
         try:

@@ -29,7 +29,7 @@ from sluice.ingest.url import site_of
 from sluice.otel import metrics
 from sluice.text.bm25 import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
-from sluice.trust.floods import Passage, find_crafted
+from sluice.trust.floods import Analysis, Passage, find_crafted
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from sluice.trust.guard.guard import find_by_rule
 from sluice.trust.private.finder import build_finder
@@ -148,18 +148,8 @@ def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
 
 RULE = "flood"
 EVERYWHERE = "top-of-unrelated-questions"
-
-
-class EnglishAnalysis:
-    """How the index reads English; of other languages it finds the words without their stems."""
-
-    def terms(self, text: str) -> tuple[str, ...]:
-        """As `trust.floods.Analysis.terms`."""
-        return passage_terms(text)
-
-    def content(self, text: str) -> tuple[str, ...]:
-        """As `trust.floods.Analysis.content`."""
-        return extract_content_terms(text)
+ENGLISH_ANALYSIS = Analysis(passage_terms, extract_content_terms)
+"""How the index reads English; of other languages it finds the words without their stems."""
 
 
 def mark_floods(
@@ -176,11 +166,10 @@ def mark_floods(
         if not is_trusted_source(chunk, scores.get(chunk.chunk_id), settings)
     ]
     passages = [_passage(found.chunks[position]) for position in judged]
-    analysis = EnglishAnalysis()
-    rules = dict.fromkeys((judged[position] for position in find_crafted(question, passages, analysis)), RULE)
+    rules = dict.fromkeys((judged[position] for position in find_crafted(question, passages, ENGLISH_ANALYSIS)), RULE)
     if top_passages is not None:
         ids = [chunk.chunk_id for chunk in found.chunks]
-        everywhere = top_passages.add(analysis.content(question), ids)
+        everywhere = top_passages.add(extract_content_terms(question), ids)
         rules |= {position: EVERYWHERE for position in judged if ids[position] in everywhere}
     if not rules:
         return found

@@ -19,7 +19,6 @@ from sluice.workers.settings import Settings
 SHARED = (
     "sluice.workers.processes.worker",
     "sluice.workers.processes.reconciler",
-    "sluice.workers.wiring.limits",
     "celery.app.amqp",
     "celery.app.control",
     "celery.app.events",

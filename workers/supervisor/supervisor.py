@@ -31,7 +31,6 @@ import structlog
 from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.index.qdrant.server import require_url
 from sluice.ledger.database import Database
-from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import migrate
 from sluice.otel.metrics import forget_process
 from sluice.workers.broker.celery_app import processes_of, told_sizes
@@ -42,7 +41,7 @@ from sluice.workers.processes.process_group import adopt_orphans, belongs_to, wo
 from sluice.workers.processes.procfs import all_processes
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.runtime.private_files import make_private
-from sluice.workers.service.api_keys import ApiKeys, check_exposure
+from sluice.workers.service.api_keys import require_key_beyond_loopback
 from sluice.workers.settings import Settings, environment_of
 from sluice.workers.supervisor.checks import (
     InstanceLock,
@@ -145,8 +144,7 @@ class Supervisor:
             done = migrate(database, datetime.now(UTC))
         if done.is_due:
             log.info("ledger_migrated", found=done.found, now=done.wanted, copy=done.copy)
-        with Ledger(self.settings.ledger_location) as ledger:
-            check_exposure(self.settings, ApiKeys(ledger))
+        require_key_beyond_loopback(self.settings)
 
     def _pause(self, seconds: float) -> None:
         """Wait that long, or until a signal comes."""

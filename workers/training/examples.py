@@ -22,8 +22,9 @@ from sluice.gate.decide import choose_plan, compute_score, coverage_score
 from sluice.gate.learned.model import FEATURES, Thresholds, choose_learned_plan, read_features
 from sluice.gate.profile import Profile
 from sluice.gate.signals import Signals, read_signals
-from sluice.workers.training.prior_sets import SHARES, PriorCase
 
+SHARES: Mapping[str, float] = {"covered": 1.0, "near": 0.5, "far": 0.5}
+"""How much each kind weighs in a collection: half of the questions are covered, and of the others half are near."""
 MOST_WEIGHT = 20.0
 """A run of a share of 5 % or less counts as twenty: one run must not outweigh the rest."""
 SATISFIED = 0.5
@@ -58,14 +59,37 @@ class Example:
         return choose_learned_plan(probability, thresholds, self.signals, profile) in OUTSIDE
 
 
-def examples_of_cases(cases: Iterable[PriorCase], profile: Profile) -> list[Example]:
-    """The cases of collections: every collection weighs the same, and so do kinds by `SHARES`, in units of runs."""
-    found = [
-        _example(one.collection, one.article, one.question, one.kind, one.is_covered, one.request, one.probed, profile)
-        for one in cases
-    ]
-    counts = Counter((one.source, one.kind) for one in found)
-    return [replace(one, weight=_share(one.kind) / counts[one.source, one.kind]) for one in found]
+def make_example(
+    source: str,
+    article: str,
+    question: str,
+    kind: str,
+    covered: bool,
+    request: GateRequested,
+    probed: CoverageProbed,
+    profile: Profile,
+) -> Example:
+    """Return the example of one case, of weight 1: what the gate reads of its probe, and what the profile would do."""
+    signals = read_signals(request, probed, profile)
+    plan = choose_plan(compute_score(signals, profile), signals, profile)
+    return Example(
+        source=source,
+        article=article,
+        question=question,
+        kind=kind,
+        features=read_features(probed),
+        signals=signals,
+        is_covered=covered,
+        weight=1.0,
+        heuristic_goes=plan in OUTSIDE,
+        heuristic_score=coverage_score(signals, profile),
+    )
+
+
+def weigh_by_kind(examples: Sequence[Example]) -> list[Example]:
+    """Weigh cases of collections: every collection weighs the same, and so do kinds by `SHARES`, in units of runs."""
+    counts = Counter((one.source, one.kind) for one in examples)
+    return [replace(one, weight=SHARES[one.kind] / counts[one.source, one.kind]) for one in examples]
 
 
 def examples_of_runs(
@@ -77,7 +101,7 @@ def examples_of_runs(
         if outcome.plan is not Plan.RETRIEVE or outcome.satisfaction is None or not probed.hits:
             continue
         covered = outcome.satisfaction >= SATISFIED
-        one = _example(RUNS_SOURCE, request.query, outcome.run_id, "run", covered, request, probed, profile)
+        one = make_example(RUNS_SOURCE, request.query, outcome.run_id, "run", covered, request, probed, profile)
         found.append(replace(one, weight=min(MOST_WEIGHT, 1 / outcome.propensity)))
     return found
 
@@ -107,33 +131,3 @@ class Table:
             np.array([one.is_covered for one in examples], dtype=bool),
             np.array([one.weight for one in examples]),
         )
-
-
-def _example(
-    source: str,
-    article: str,
-    question: str,
-    kind: str,
-    covered: bool,
-    request: GateRequested,
-    probed: CoverageProbed,
-    profile: Profile,
-) -> Example:
-    signals = read_signals(request, probed, profile)
-    plan = choose_plan(compute_score(signals, profile), signals, profile)
-    return Example(
-        source=source,
-        article=article,
-        question=question,
-        kind=kind,
-        features=read_features(probed),
-        signals=signals,
-        is_covered=covered,
-        weight=1.0,
-        heuristic_goes=plan in OUTSIDE,
-        heuristic_score=coverage_score(signals, profile),
-    )
-
-
-def _share(kind: str) -> float:
-    return next(share for name, share in SHARES.items() if name == kind)

@@ -14,19 +14,18 @@ Both halves are built, so most questions are asked once where they are answered 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.gate import CoverageProbed, GateRequested
+from sluice.contracts.gate import GateRequested
 from sluice.evaluation.retrieval.cases import is_collection, read_documents, read_questions
 from sluice.gate.profile import Profile
 from sluice.index.journal.records import Vectors
@@ -37,34 +36,14 @@ from sluice.ingest.extract.extract import extract_document
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 from sluice.workers.steps.probe import Probe
+from sluice.workers.training.examples import Example, make_example, weigh_by_kind
 from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import assemble
 
-Kind = Literal["covered", "near", "far"]
-SHARES: Mapping[Kind, float] = {"covered": 1.0, "near": 0.5, "far": 0.5}
-"""How much each kind weighs in a collection: half of the questions are covered, and of the others half are near."""
 QUESTIONS = 500
 """Questions of one collection at most, drawn by a hash of their ids."""
 DOCUMENTS_AT_ONCE = 256
 _HALVES = (0, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class PriorCase:
-    """One question asked of one half of a collection, and what the probe measured."""
-
-    collection: str
-    article: str
-    """Of what answers the question; for a stranger, of what answers it in its own collection."""
-    question: str
-    kind: Kind
-    request: GateRequested
-    probed: CoverageProbed
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether the half holds an answer."""
-        return self.kind == "covered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +117,15 @@ class Collection:
             writer.publish()
 
 
-def prior_cases(
+def prior_examples(
     folders: Sequence[Path], embedder: Embedder, settings: Settings, profile: Profile, questions: int = QUESTIONS
-) -> Iterator[PriorCase]:
-    """The cases of each collection, one collection after the other. Needs about a minute for ten thousand documents
-    whose vectors are cached.
+) -> list[Example]:
+    """Make the examples of every collection. Needs about a minute for ten thousand documents whose vectors are cached.
 
     Raises:
         InvalidInput: a folder is no collection.
     """
+    found: list[Example] = []
     strangers: list[_Asked] = []
     for folder in folders:
         collection = Collection(folder, embedder, settings, questions)
@@ -154,9 +133,16 @@ def prior_cases(
         with tempfile.TemporaryDirectory(prefix="sluice-prior-") as temporary:
             own = _settings_in(Path(temporary), settings)
             with closing(Context(own)) as context:
-                prober = _Prober(context, embedder, profile)
-                yield from _cases(collection, strangers, prober, own.index_root)
+                probe = _probe_by(embedder, context)
+                for asked, kind, corpus in _cases(collection, strangers, own.index_root):
+                    request, article = GateRequested(query=asked.text), asked.article
+                    probed, _, _ = probe.measure(request, corpus, profile)
+                    covered = kind == "covered"
+                    found.append(
+                        make_example(collection.name, article, asked.name, kind, covered, request, probed, profile)
+                    )
         strangers = collection.questions
+    return weigh_by_kind(found)
 
 
 def list_collections(folders: Sequence[Path]) -> list[Path]:
@@ -184,44 +170,34 @@ def article_of(document_id: str) -> str:
     return document_id.rsplit(mark, 1)[0]
 
 
-class _Prober:
-    """Asks the product's probe."""
-
-    def __init__(self, context: Context, embedder: Embedder, profile: Profile) -> None:
-        self._profile = profile
-        embedding = EmbeddingService(
-            context.settings.embed,
-            embedder=lambda: embedder,
-            question_embedder=lambda: embedder,
-            tokenizer=lambda: context.tokenizer,
-            model_of_corpus=lambda corpus: embedder.fingerprint,
-        )
-        self._probe = replace(assemble(Probe, context), embedding=embedding)
-
-    def probe(self, request: GateRequested, corpus: str) -> CoverageProbed:
-        return self._probe.measure(request, corpus, self._profile)[0]
+def _probe_by(embedder: Embedder, context: Context) -> Probe:
+    """Return the product's probe, with vectors of `embedder`."""
+    embedding = EmbeddingService(
+        context.settings.embed,
+        embedder=lambda: embedder,
+        question_embedder=lambda: embedder,
+        tokenizer=lambda: context.tokenizer,
+        model_of_corpus=lambda corpus: embedder.fingerprint,
+    )
+    return replace(assemble(Probe, context), embedding=embedding)
 
 
-def _cases(
-    collection: Collection, strangers: Sequence[_Asked], prober: _Prober, index_root: Path
-) -> Iterator[PriorCase]:
+def _cases(collection: Collection, strangers: Sequence[_Asked], root: Path) -> Iterator[tuple[_Asked, str, str]]:
+    """Index each half, and yield the questions to ask of it: with the kind of each, and the name of the half's corpus.
+
+    The article of a stranger is that of what answers it in its own collection.
+    """
     for number, (whole_articles, present) in enumerate(collection.halves()):
         corpus = f"half-{number}"
-        collection.write(index_root, corpus, present)
+        collection.write(root, corpus, present)
         for asked in collection.questions:
-            kind: Kind = "covered" if asked.answers & present else "far" if whole_articles else "near"
+            kind = "covered" if asked.answers & present else "far" if whole_articles else "near"
             if collection.has_articles and not whole_articles and kind == "covered":
                 continue  # asked in the half of whole articles
-            yield _case(collection.name, asked, kind, prober, corpus)
+            yield asked, kind, corpus
         if not collection.has_articles and number == 0:
             for asked in strangers:
-                stranger = replace(asked, name=f"stranger {asked.name}", article=f"stranger {asked.article}")
-                yield _case(collection.name, stranger, "far", prober, corpus)
-
-
-def _case(collection: str, asked: _Asked, kind: Kind, prober: _Prober, corpus: str) -> PriorCase:
-    request = GateRequested(query=asked.text)
-    return PriorCase(collection, asked.article, asked.name, kind, request, prober.probe(request, corpus))
+                yield replace(asked, name=f"stranger {asked.name}", article=f"stranger {asked.article}"), "far", corpus
 
 
 def _questions_of_another(folders: Sequence[Path], folder: Path, most: int) -> list[_Asked]:

@@ -22,9 +22,8 @@ from sluice.evaluation.report import Block, Table, say_spread, to_markdown
 from sluice.gate.learned.model import Costs, GateModel
 from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger
-from sluice.workers.training.cross_validation import WAYS, Comparison, compare, unseen_probabilities
 from sluice.workers.training.examples import Example, weigh_together
-from sluice.workers.training.fit import fit_gate, load_fitting
+from sluice.workers.training.fit import WAYS, Comparison, compare, fit_gate, load_fitting, unseen_probabilities
 
 SEED = 0
 """Of the resamples behind the intervals; the fit itself draws nothing."""

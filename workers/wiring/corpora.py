@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sluice.contracts.errors import Fenced, NotFound, Overloaded
 from sluice.trust.source_trust import source_trust_of
@@ -17,7 +17,6 @@ from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from sluice.contracts.graph.retrieval import GraphArm
-    from sluice.contracts.retrieval import RetrievalPort
     from sluice.index.local.reader import IndexReader
     from sluice.index.local.writer import IndexWriter
     from sluice.index.qdrant.reader import QdrantReader
@@ -32,28 +31,36 @@ HANDOVER_SECONDS = 1.0
 """When to come back to a corpus that is being handed over: that takes about as long."""
 
 
-class QdrantCollections:
-    """The Qdrant collection of each corpus: one for its reader and its writer. Safe for threads."""
+class Closable(Protocol):
+    """What is closed with the process."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def close(self) -> object:
+        """Give up what it holds."""
+
+
+Part = TypeVar("Part", bound=Closable)
+
+
+class PerCorpus(Generic[Part]):
+    """One part for each corpus, opened at first use and kept. Safe for threads."""
+
+    def __init__(self, open_one: Callable[[str], Part]) -> None:
+        self._open_one = open_one
         self._lock = threading.RLock()
-        self._open: dict[str, ServerCollection] = {}
+        self._parts: dict[str, Part] = {}
 
-    def collection(self, corpus: str) -> ServerCollection:
-        """The collection of a corpus, opened if need be."""
-        from sluice.index.qdrant.server import open_collection
-
+    def of(self, corpus: str) -> Part:
+        """Return the part of a corpus, opened if need be."""
         with self._lock:
-            if corpus not in self._open:
-                self._open[corpus] = open_collection(corpus, self._settings.qdrant)
-            return self._open[corpus]
+            if corpus not in self._parts:
+                self._parts[corpus] = self._open_one(corpus)
+            return self._parts[corpus]
 
     def close(self) -> None:
-        """Close every collection."""
+        """Close every part."""
         with self._lock:
-            for collection in self._open.values():
-                collection.close()
+            for part in self._parts.values():
+                part.close()
 
 
 class CorpusReaders:
@@ -62,7 +69,7 @@ class CorpusReaders:
     def __init__(
         self,
         settings: Settings,
-        collections: QdrantCollections,
+        collections: PerCorpus[ServerCollection],
         reranker: Callable[[], Reranker | None],
         graph: Callable[[str], GraphArm | None],
     ) -> None:
@@ -72,16 +79,14 @@ class CorpusReaders:
         self._reranker = reranker
         self._graph = graph
         self._trust = source_trust_of(settings.trust)
-        self._lock = threading.RLock()
-        self._open: dict[str, Reader] = {}
+        self._open = PerCorpus(self._new)
         self._top_passages: dict[str, TopPassages] = {}
 
     def top_passages(self, corpus: str) -> TopPassages | None:
         """What this process's latest questions to the corpus found first; None for a small corpus."""
         if self.reader(corpus).chunk_count < SMALLEST_CORPUS:
             return None
-        with self._lock:
-            return self._top_passages.setdefault(corpus, TopPassages())
+        return self._top_passages.setdefault(corpus, TopPassages())
 
     def names(self) -> tuple[str, ...]:
         """The corpora that were ever written to."""
@@ -97,10 +102,7 @@ class CorpusReaders:
 
     def reader(self, corpus: str) -> Reader:
         """The reader of a corpus, which may be empty."""
-        with self._lock:
-            if corpus not in self._open:
-                self._open[corpus] = self._new(corpus)
-            return self._open[corpus]
+        return self._open.of(corpus)
 
     def existing(self, corpus: str) -> Reader:
         """The reader of a corpus that was written to.
@@ -112,29 +114,22 @@ class CorpusReaders:
             raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
         return self.reader(corpus)
 
-    def retrieval(self, corpus: str) -> RetrievalPort:
-        """The configured engine's searches of a corpus."""
-        return self.reader(corpus)
-
     def close(self) -> None:
         """Close every reader."""
-        with self._lock:
-            for reader in self._open.values():
-                reader.close()
+        self._open.close()
 
     def _new(self, corpus: str) -> Reader:
         settings = self._settings
         if settings.index.engine == "qdrant":
             from sluice.index.qdrant.reader import QdrantReader
 
-            collection = self._collections.collection(corpus)
+            collection = self._collections.of(corpus)
             return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
         from sluice.index.local.reader import IndexReader
-        from sluice.workers.wiring.graph.graphs import NotSearched
-        from sluice.workers.wiring.limits import no_graph
+        from sluice.workers.wiring.graphs import NotSearched
         from sluice.workers.wiring.observers import count_fallback
 
-        why = no_graph(settings)
+        why = settings.graph_hindrance
         return IndexReader(
             settings.index_root,
             corpus,
@@ -149,7 +144,7 @@ class CorpusReaders:
 class CorpusWriters:
     """The one writer of each corpus that this process writes to. Safe for threads."""
 
-    def __init__(self, settings: Settings, collections: QdrantCollections) -> None:
+    def __init__(self, settings: Settings, collections: PerCorpus[ServerCollection]) -> None:
         self._settings = settings
         self._collections = collections
         self._lock = threading.RLock()
@@ -220,7 +215,7 @@ class CorpusWriters:
         if settings.index.engine == "qdrant":
             from sluice.index.qdrant.writer import QdrantWriter
 
-            return QdrantWriter(settings.index_root, corpus, self._collections.collection(corpus))
+            return QdrantWriter(settings.index_root, corpus, self._collections.of(corpus))
         from sluice.index.local.write_policy import WritePolicy
         from sluice.index.local.writer import IndexWriter
         from sluice.workers.wiring.observers import count_fallback

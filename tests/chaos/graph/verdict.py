@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from sluice.graph.generations.publish import verified
 from sluice.workers.context import Context
 from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.graph.upkeep import GraphUpkeep
-from sluice.workers.service.service import Service
+from sluice.workers.service.graphs import GraphDesk
 
 
 def problems(context: Context, corpus: str, documents: int) -> Iterator[str]:
     """Everything in which the graph differs from one that is read anew, or what is published from the graph."""
-    upkeep, totals = GraphUpkeep(context, Service(context)), context.ledger.graph.totals(corpus)
-    proof = upkeep.prove(corpus, OWN_MACHINE)
+    desk, totals = GraphDesk(context), context.ledger.graph.totals(corpus)
+    proof = desk.prove(corpus, OWN_MACHINE)
     if not proof.is_equal or proof.differing:
         yield f"grown {proof.grown_sha256}, rebuilt {proof.rebuilt_sha256}, differing {proof.differing}"
     if proof.documents != documents:

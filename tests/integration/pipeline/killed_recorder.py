@@ -18,8 +18,7 @@ from sluice.memory.journal.file import Journal
 from sluice.workers.context import Context
 from sluice.workers.runtime.heartbeat import Heartbeat
 from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.memory.desk import MemoryDesk
-from sluice.workers.service.service import Service
+from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.settings import Settings
 from sluice.workers.task import StageWorker, use_wake_up
 from tests.support.memory.instance import PROJECT
@@ -39,7 +38,7 @@ def main(data_dir: Path, point: str) -> None:
         for wake_up in context.ledger.next_ready("chunk", 10):
             use_wake_up(wake_up.event_id, worker)
     else:
-        desk = MemoryDesk(context, Service(context))
+        desk = MemoryDesk(context)
         setattr(owner, name, _dying(getattr(owner, name), side))
         desk.of(PROJECT, OWN_MACHINE).record("auth", sys.stdin.read())
     print("done")

@@ -46,7 +46,7 @@ def test_a_corpus_in_qdrant_is_ingested_probed_searched_and_answered(instance) -
         assert found.chunks[0].text == texts[1]
         assert found.generation is not None
         assert found.generation.startswith("q")
-    assert instance.context.readers.retrieval(CORPUS).stats().engine == "qdrant"
+    assert instance.context.readers.reader(CORPUS).stats().engine == "qdrant"
     assert instance.context.readers.existing(CORPUS).has_document("doc-1")
 
     asked = instance.service.ask(GateRequest(query="how is a lease renewed", plan=Plan.RETRIEVE)).run_id

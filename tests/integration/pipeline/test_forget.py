@@ -39,7 +39,7 @@ def base(site: Site) -> str:
 
 
 def desk(instance: Instance) -> ForgetDesk:
-    return ForgetDesk(instance.context, instance.service)
+    return ForgetDesk(instance.context)
 
 
 def crawls(instance: Instance, *urls: str) -> list[str]:

@@ -16,8 +16,9 @@ from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.operations.forget import Selection
 from sluice.graph.generations.publish import Generation, current, verified
 from sluice.ledger.graph.rows import Totals
-from sluice.workers.service.forget import prove
-from sluice.workers.steps.graph.publish import BEHIND_SECONDS, REST, publish_rows
+from sluice.workers.graph_handlers import BEHIND_SECONDS, REST, publish_rows
+from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.forget import ForgetDesk
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance
@@ -201,7 +202,8 @@ def test_the_proof_of_forgetting_looks_into_rows_and_every_generation_on_disk(in
     selection = Selection(document_id=gone)
 
     def places() -> set[str]:
-        return {trace.place for trace in prove(instance.context, "docs", selection).traces if trace.found}
+        proof = ForgetDesk(instance.context).prove("docs", selection, OWN_MACHINE)
+        return {trace.place for trace in proof.traces if trace.found}
 
     published = current(folder(instance))
     assert published is not None

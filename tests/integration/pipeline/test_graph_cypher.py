@@ -11,8 +11,7 @@ from sluice.graph.cypher.engine_file import FILE, newest_files
 from sluice.graph.generations.publish import current
 from sluice.workers.processes.watches.graph import FAILED_SECONDS, REST, CypherFiles
 from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.graph.desk import GraphDesk
-from sluice.workers.service.graph.upkeep import GraphUpkeep
+from sluice.workers.service.graphs import GraphDesk
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance
 
@@ -56,7 +55,7 @@ def test_what_is_indexed_can_be_asked_in_cypher_with_what_index_and_ledger_say_o
     )
     assert ask(instance, query).rows == (("python", 64, True, True),)
     version = instance.context.ledger.graph.totals("docs").version
-    assert GraphUpkeep(instance.context, instance.service).status("docs", OWN_MACHINE).cypher_version == version
+    assert GraphDesk(instance.context).status("docs", OWN_MACHINE).cypher_version == version
 
 
 def test_a_new_generation_is_written_once_the_corpus_has_rested(instance: Instance) -> None:

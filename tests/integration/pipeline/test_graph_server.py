@@ -65,7 +65,7 @@ def test_documents_get_to_the_server_with_vectors_and_leave_it_when_they_are_for
         assert [one.document_id for one in found.documents] == ["doc-1"]
         assert found.documents[0].score > 0.5
         assert not any("text" in name or name == "content" for name in fake.store.node("default", "doc-0"))
-        desk = ForgetDesk(instance.context, instance.service)
+        desk = ForgetDesk(instance.context)
         desk.forget(ForgetRequest(document_id="doc-1"), OWN_MACHINE)
         instance.works(*STAGES)
         assert _found_on_server(desk) == ("doc-1",)
@@ -84,7 +84,7 @@ def test_a_proof_of_forgetting_is_none_while_the_server_cannot_be_looked_into(
     make_instance: MakeInstance, fake: FakeBoltServer, looking: World
 ) -> None:
     instance = _instance(make_instance, fake)
-    assert _found_on_server(ForgetDesk(instance.context, instance.service)) == ("not looked into",)
+    assert _found_on_server(ForgetDesk(instance.context)) == ("not looked into",)
 
 
 def test_nothing_waits_for_a_server_that_is_away_and_it_gets_all_when_it_is_back(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-import sluice.workers.wiring.graph.documents
+import sluice.workers.wiring.graph_documents
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, PolicyRefused
 from sluice.contracts.graph.model import Edge
@@ -14,10 +14,10 @@ from sluice.graph.extract import extract
 from sluice.graph.generations.publish import current, verified
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import read_current_name, rollback
+from sluice.workers.graph_handlers import REST
 from sluice.workers.processes.watches.graph import GraphWatch
 from sluice.workers.service.caller import OWN_MACHINE, Caller
-from sluice.workers.service.graph.upkeep import GraphUpkeep
-from sluice.workers.steps.graph.publish import REST
+from sluice.workers.service.graphs import GraphDesk
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance
@@ -34,7 +34,7 @@ class Followed:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.graph = instance.context.ledger.graph
-        self.upkeep = GraphUpkeep(instance.context, instance.service)
+        self.upkeep = GraphDesk(instance.context)
         self.clock = Clock(NOON)
         self.watch = GraphWatch(instance.context, lambda: datetime.fromtimestamp(self.clock(), UTC))
 
@@ -124,9 +124,9 @@ def test_another_parser_has_every_document_read_anew(followed: Followed, monkeyp
     def fewer(document: extract.GraphDocument) -> tuple[Edge, ...]:
         return extract.extract_edges(document)[:1]
 
-    monkeypatch.setattr(sluice.workers.wiring.graph.documents, "extract_edges", fewer)
+    monkeypatch.setattr(sluice.workers.wiring.graph_documents, "extract_edges", fewer)
     assert not followed.is_proven()
-    monkeypatch.setattr(sluice.workers.wiring.graph.documents, "parser_version", lambda: "another")
+    monkeypatch.setattr(sluice.workers.wiring.graph_documents, "parser_version", lambda: "another")
     followed.watch = GraphWatch(followed.instance.context, lambda: datetime.fromtimestamp(NOON, UTC))  # a new process
     assert followed.looks() == 1
     followed.instance.works("graph")

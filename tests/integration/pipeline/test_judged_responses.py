@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.api import FeedbackRequest, GateRequest
 from sluice.contracts.learning.events import ResponseJudged
-from sluice.workers.steps.judge import is_sampled
+from sluice.workers.handlers import is_sampled
 from tests.support.in_process import Instance, MakeInstance
 
 TEXT = "A lease is renewed by its holder every five seconds. One that is not renewed is free again after fifteen."

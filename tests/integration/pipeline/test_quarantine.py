@@ -42,7 +42,7 @@ def inspects(instance: Instance, inspector: Suspicious | None = None) -> None:
 
 
 def desk(instance: Instance) -> QuarantineDesk:
-    return QuarantineDesk(instance.context, instance.service)
+    return QuarantineDesk(instance.context)
 
 
 def ingests(instance: Instance, *texts: str) -> str:

@@ -14,7 +14,7 @@ from sluice.contracts.event import Event
 from sluice.contracts.ingest import CrawlDirected, EgressRefused, SearchDirected
 from sluice.otel.context import use_provider
 from sluice.otel.spans import RUN_ID
-from sluice.workers.steps.pages import MARK
+from sluice.workers.page_handlers import MARK
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 

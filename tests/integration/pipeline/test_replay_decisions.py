@@ -11,7 +11,7 @@ from sluice.contracts.api import GateRequest
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.plan import Plan
 from sluice.gate.profile import PROFILES_DIR
-from sluice.workers.service.learning.replay_decisions import replay_decisions
+from sluice.workers.service.learning.evaluation import replay_decisions
 from tests.support.in_process import Instance, MakeInstance
 
 DAY_AGO = datetime.now(UTC) - timedelta(days=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from sqlalchemy import insert, select, text
@@ -21,8 +22,7 @@ from sluice.gate.profile import Profile
 from sluice.ledger.schema.learning_tables import outcomes
 from sluice.workers.processes.watches.gate import RolloutWatch
 from sluice.workers.service.caller import Caller
-from sluice.workers.service.learning.control import FlagDesk
-from sluice.workers.service.learning.rollouts import RolloutDesk
+from sluice.workers.service.learning.control import FlagDesk, RolloutDesk
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.in_process import Instance, MakeInstance
 
@@ -95,6 +95,9 @@ class Gate:
             ]
             connection.insert_each(insert(outcomes), many)
 
+    def apply(self, action: Literal["shadow", "promote", "stop"], version: str | None, note: str = "") -> None:
+        self.desk.apply(RolloutRequest(action=action, version=version, note=note), "ann")
+
     def looks(self) -> None:
         with self.ledger.database.writing() as connection:
             connection.execute(text("UPDATE leases SET until = 0"))
@@ -116,7 +119,7 @@ def test_a_shadow_decides_beside_the_gate_and_is_recorded_and_stopped_it_is_gone
     gate: Gate,
 ) -> None:
     before = gate.decision(gate.asks())
-    gate.desk.shadow(VERSION, "ann")
+    gate.apply("shadow", VERSION)
     run_id = gate.asks()
     decided = gate.decision(run_id)
     assert decided.control is not None
@@ -131,7 +134,7 @@ def test_a_shadow_decides_beside_the_gate_and_is_recorded_and_stopped_it_is_gone
     assert [(one.heuristic, one.model, one.runs) for one in report.plans.differences] == [
         (before.scored_plan, Plan.FULL_LOOP, 1)
     ]
-    gate.desk.stop(None, "ann", "enough was seen")
+    gate.apply("stop", None, "enough was seen")
     assert gate.decision(gate.asks()).control is None
     assert [(one.was_status, one.status, one.operator) for one in gate.changes()] == [
         (None, "shadow", "ann"),
@@ -156,7 +159,7 @@ def test_a_canary_decides_its_share_by_session_and_every_decision_can_be_compute
         assert decided.control.model.propensity == pytest.approx(0.2 if gate.arm(run_id) == "default" else 0.4)
         if session_id in ("s0", "s1", "s2"):
             assert gate.arm(gate.asks(session_id=session_id)) == gate.arm(run_id)
-    gate.desk.stop(VERSION, "ann")
+    gate.apply("stop", VERSION)
     assert gate.decision(gate.asks(session_id="s0")).control is None
 
 
@@ -205,15 +208,15 @@ def test_a_canary_that_is_a_tenth_worse_is_stopped_and_the_report_says_so(gate: 
 
 def test_one_model_is_tried_at_a_time_and_one_that_is_not_there_is_named(gate: Gate) -> None:
     with pytest.raises(NotFound, match="no model 'nowhere'"):
-        gate.desk.shadow("nowhere", "ann")
+        gate.apply("shadow", "nowhere")
     with pytest.raises(NotFound, match="no model has a part"):
-        gate.desk.stop(None, "ann")
-    gate.desk.shadow(VERSION, "ann")
+        gate.apply("stop", None)
+    gate.apply("shadow", VERSION)
     other = small_model("outside-2", gate.model.embedder_fingerprint)
     write_small_model(other, gate.context.settings.data_dir)
     with pytest.raises(Conflict, match="model outside-1 is active already"):
-        gate.desk.shadow("outside-2", "ann")
-    gate.desk.promote(VERSION, "ann")
+        gate.apply("shadow", "outside-2")
+    gate.apply("promote", VERSION)
     assert gate.arm(gate.asks()) == "promoted"
     gate.flags("off")
     decided = gate.decision(gate.asks())

@@ -11,7 +11,7 @@ from typing import Any
 from sluice.contracts.memory.api import IterationAccepted, IterationContext, LearningResult
 from sluice.memory.qdrant_schema import collection_name
 from sluice.workers.service.caller import OWN_MACHINE
-from sluice.workers.service.memory.desk import MemoryDesk
+from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.steps.direct_reads import DirectReads
 from tests.support.in_process import Instance
 
@@ -46,7 +46,7 @@ class Remembering:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.desk = MemoryDesk(instance.context, instance.service)
+        self.desk = MemoryDesk(instance.context)
         self.memory = self.desk.of(PROJECT, OWN_MACHINE)
 
     def record(self, data: str, feature: str = "auth", **context: Any) -> IterationAccepted:

@@ -58,7 +58,7 @@ def test_what_is_pushed_here_is_pulled_and_served_there(sluice, published, tmp_p
     context = Context(Settings(data_dir=tmp_path / "away"))
     try:
         context.readers.existing("default")
-        found = context.readers.retrieval("default").retrieve(Query(query="valves", strategy=Strategy.BM25))
+        found = context.readers.reader("default").retrieve(Query(query="valves", strategy=Strategy.BM25))
         assert {chunk.document_id for chunk in found.chunks} == {"d1", "d2"}
     finally:
         context.close()

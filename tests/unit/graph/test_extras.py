@@ -91,7 +91,7 @@ def test_what_is_indexed_directs_nothing_to_the_graph() -> None:
         told("""
 from sluice.contracts.index import DocumentIndexed
 from sluice.graph.settings import GraphSettings
-from sluice.workers.wiring.graph.directives import graph_directives
+from sluice.workers.wiring.graphs import graph_directives
 indexed = DocumentIndexed(document_ids=("doc_1",), chunk_count=1, journal_offset=1)
 print(json.dumps(len(list(graph_directives("docs", indexed, GraphSettings())))))
 """)

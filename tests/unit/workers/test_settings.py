@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.workers.setting_names import MOVED, REMOVED, names_of
-from sluice.workers.settings import Settings, load_settings, stray_variables
+from sluice.workers.settings import load_settings, stray_variables
 
 
 @pytest.mark.parametrize("content", [b"x = [", b"\xff\xfe", b"http_port = 'x'", b"surprise = 1"])
@@ -56,26 +55,13 @@ def test_every_wrong_setting_is_named_at_once_with_what_was_meant(
     assert "SLUICE_POOL__CRAWL: is no setting (did you mean SLUICE_POOLS__CRAWL?)" in told
 
 
-def test_a_setting_of_an_earlier_version_is_said_to_be_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "sluice.toml").write_text("[index]\nflush_chunks = 3\n")
-    monkeypatch.setenv("SLUICE_QUERY__RRF_K", "60")
+def test_a_constant_that_is_set_is_said_to_be_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sluice.toml").write_text("[delivery]\nretry_max_seconds = 3\n")
+    monkeypatch.setenv("SLUICE_MAX_REQUEST_BYTES", "60")
     with pytest.raises(InvalidSetting) as refused:
         load_settings()
-    for name in ("index.flush_chunks", "SLUICE_QUERY__RRF_K"):
-        assert f"{name}: is no setting (was removed in 0.4: it is a constant now; delete it)" in str(refused.value)
-
-
-def test_no_removed_name_is_a_setting_again() -> None:
-    assert not (REMOVED | MOVED.keys()) & names_of(Settings)
-
-
-def test_a_setting_that_moved_is_told_by_its_new_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "sluice.toml").write_text('[query]\ntrusted_domains = ["example.org"]\n')
-    monkeypatch.setenv("SLUICE_QUERY__TRUSTED_AUTHORS", '["Ada"]')
-    with pytest.raises(InvalidSetting) as refused:
-        load_settings()
-    assert "query.trusted_domains: is no setting (is now trust.domains)" in str(refused.value)
-    assert "SLUICE_QUERY__TRUSTED_AUTHORS: is no setting (is now trust.authors" in str(refused.value)
+    for name in ("delivery.retry_max_seconds", "SLUICE_MAX_REQUEST_BYTES"):
+        assert f"{name}: is no setting (it is a constant: delete it)" in str(refused.value)
 
 
 def test_a_variable_that_sets_nothing_is_named_and_does_no_harm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.workers.context import Context
-    from sluice.workers.service.memory.desk import MemoryDesk
+    from sluice.workers.service.memories import MemoryDesk
 
 log = structlog.get_logger(__name__)
 
@@ -142,10 +142,9 @@ class MemoryWatch:
         if not self._context.ledger.lease("memory", self._holder, MEMORY_LEASE_SECONDS):
             return
         # Where nothing is remembered, none of it is loaded.
-        from sluice.workers.service.memory.desk import MemoryDesk
-        from sluice.workers.service.service import Service
+        from sluice.workers.service.memories import MemoryDesk
 
-        desk = MemoryDesk(self._context, Service(self._context))
+        desk = MemoryDesk(self._context)
         behind = sum(
             self._follow(desk, project, feature, desk.memories.of(project).folder)
             for project in desk.memories.names()

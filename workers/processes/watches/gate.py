@@ -29,7 +29,7 @@ from sluice.otel import metrics
 from sluice.workers.runtime.evaluation_feed import EvaluationFeed
 from sluice.workers.runtime.flag_rules import NAMES
 from sluice.workers.runtime.flags import FlagReader
-from sluice.workers.service.learning.rollouts import JudgedStage, change_rollout, judge_rollout
+from sluice.workers.service.learning.control import JudgedStage, change_rollout, judge_rollout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

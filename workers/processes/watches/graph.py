@@ -38,9 +38,9 @@ from sluice.graph.cypher.build import DocumentFacts, build_in_child
 from sluice.graph.cypher.engine_file import CypherFile, newest_files
 from sluice.graph.extract.extract import what_is_missing
 from sluice.otel import metrics
-from sluice.workers.steps.graph.server import feed_server
-from sluice.workers.wiring.graph.directives import is_graphed
-from sluice.workers.wiring.graph.documents import published_in
+from sluice.workers.steps.graph_server import feed_server
+from sluice.workers.wiring.graph_documents import published_in
+from sluice.workers.wiring.graphs import is_graphed
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer
     from sluice.ledger.graph.rows import Totals
     from sluice.workers.context import Context
-    from sluice.workers.service.graph.upkeep import GraphUpkeep
+    from sluice.workers.service.graphs import GraphDesk
 
 log = structlog.get_logger(__name__)
 
@@ -89,32 +89,31 @@ class GraphWatch:
         is_on = context.settings.graph.enabled and what_is_missing() is None
         if not is_on or not context.ledger.lease("graph", self._holder, GRAPH_LEASE_SECONDS):
             return
-        from sluice.workers.service.graph.upkeep import GraphUpkeep
-        from sluice.workers.service.service import Service
+        from sluice.workers.service.graphs import GraphDesk
 
-        upkeep, behind, edges = GraphUpkeep(context, Service(context)), Counter[str](), 0
+        graphs, behind, edges = GraphDesk(context), Counter[str](), 0
         for corpus in filter(is_graphed, context.readers.names()):
-            behind.update(self._follow(upkeep, corpus))
+            behind.update(self._follow(graphs, corpus))
             edges += context.ledger.graph.totals(corpus).edges
         for what in ("documents", "generation"):
             metrics.GRAPH_BEHIND.labels(what).set(behind[what])
         metrics.GRAPH_EDGES.set(edges)
 
-    def _follow(self, upkeep: GraphUpkeep, corpus: str) -> dict[str, int]:
+    def _follow(self, graphs: GraphDesk, corpus: str) -> dict[str, int]:
         """Send what the graph of a corpus lacks; how much that is."""
         graph = self._context.ledger.graph
         try:
             if self._covered.get(corpus) == self._seen(corpus):
                 return {}
             if graph.has_work(corpus):
-                return {"generation": upkeep.unpublished(corpus)}
-            lag = upkeep.lag(corpus)
+                return {"generation": graphs.unpublished(corpus)}
+            lag = graphs.lag(corpus)
             if lag.is_ahead:
                 log.warning("graph_ahead_of_index", corpus=corpus, journal_offset=lag.journal_offset)
                 graph.forget_versions(corpus)
-                lag = upkeep.lag(corpus)
+                lag = graphs.lag(corpus)
             if lag.is_there:
-                upkeep.bring_up(corpus, lag, once_per=self._hour)
+                graphs.bring_up(corpus, lag, once_per=self._hour)
                 log.info("graph_followed", corpus=corpus, documents=len(lag.document_ids), changes=lag.unpublished)
             else:
                 graph.drop_tombstones(corpus, (self._now() - TOMBSTONES_FOR).timestamp())

@@ -1,24 +1,33 @@
-"""Changes what steers the gate: feature flags and steps back. Each change is recorded in a run."""
+"""Changes what steers the gate: feature flags, steps back and rollouts. Each change is recorded in a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sluice.contracts.api import DefenceView
 from sluice.contracts.errors import Conflict, InvalidSetting, NotFound
-from sluice.contracts.learning.control import DefenceName, FlagAction, FlagName, FlagResult, FlagState
+from sluice.contracts.learning.control import Arm, DefenceName, FlagAction, FlagName, FlagResult, FlagState
 from sluice.contracts.learning.events import DefenceHealed
+from sluice.contracts.learning.rollout import Cause, Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.evaluation.defence import DefenceState, heal
+from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
+from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
+from sluice.evaluation.rollout.canary import StageVerdict, expected_runs, judge_stage, read_judging
+from sluice.gate.learned.rollout import advance, begin, check_stages, event_of, stop
 from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import CreatedRun, Ledger
 from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.runtime.flag_rules import NAMES
+from sluice.workers.runtime.gate_models import read_model_file
 from sluice.workers.service.caller import Caller
+
+__all__ = ["AbReport", "FlagDesk", "JudgedStage", "RolloutDesk", "change_rollout", "judge_rollout"]
 
 
 def announce_control(context: Context, created: CreatedRun) -> None:
@@ -139,3 +148,143 @@ def _view(row: DefenceRow) -> DefenceView:
     return DefenceView.model_validate(
         facts | {"configuration": state.configuration, "falls_back_to": state.falls_back_to}
     )
+
+
+JUDGED_BEFORE_DAYS = 30
+"""How far back it is looked how many runs get feedback, to say how long a canary lasts."""
+MOST_COMPARED = 10_000
+"""Decisions whose plans a report compares, the latest: seconds of work."""
+
+
+class RolloutDesk:
+    """The rollouts of one instance: learned models of the gate, and the parts that operators give them in decisions.
+
+    Every change is one transaction with the event that tells of it. It counts from the next decision on, in every
+    process.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._rollouts = context.ledger.rollouts
+
+    def all(self) -> Sequence[Rollout]:
+        """Return every model that was tried, the one with a part in decisions first."""
+        return sorted(self._rollouts.list(), key=lambda one: not one.is_active)
+
+    def find(self, version: str | None) -> Rollout:
+        """Return the rollout of a model; without a version that of the active one.
+
+        Raises:
+            NotFound: the model was never tried, or none is active.
+        """
+        if version is None:
+            active = self._rollouts.active()
+            if active is None:
+                raise NotFound("no model has a part in decisions: `sluice gate rollout VERSION --shadow` gives it one")
+            version = active.model_version
+        found = self._rollouts.find(version)
+        if found is None:
+            raise NotFound(f"model {version!r} was never rolled out")
+        return found
+
+    def apply(self, request: RolloutRequest, operator: str) -> Rollout:
+        """Give a model a part in decisions, or end it, as the request asks; return how its rollout stands then.
+
+        `shadow` lets it decide beside the gate: its plans are recorded and not carried out. `canary` lets it decide for
+        a share of the units, against a control of equal size; `promote` every run, without waiting for a verdict.
+        After `stop` and `rollback` the profile's weights decide again.
+
+        Raises:
+            NotFound: there is no such model, or none is active.
+            InvalidInput: the stages are none, or the model's file cannot be used.
+            Conflict: the rollout's state, or another active model, does not allow it.
+        """
+        now = datetime.fromtimestamp(self._context.ledger.clock(), UTC)
+        cause = Cause(at=now, operator=operator, why=request.note)
+        if request.action in ("shadow", "canary"):
+            version = request.version if request.version is not None else self.find(None).model_version
+            was = self._rollouts.find(version)
+            becomes = self._begun(request, version, was, cause)
+        else:
+            was = self.find(request.version)
+            becomes = advance(was, cause, share=1.0) if request.action == "promote" else stop(was, cause)
+        action = "stop" if request.action == "rollback" else request.action
+        change_rollout(self._context, becomes, was, action)
+        return becomes
+
+    def report(self, version: str | None) -> AbReport:
+        """Report on a model: the arms side by side since it began, and where its plans differ.
+
+        Raises:
+            NotFound: as `find`.
+        """
+        rollout, context = self.find(version), self._context
+        judged, since = judge_rollout(context, rollout), rollout.began_at.timestamp()
+        decisions = context.ledger.rollouts.decisions(rollout.model_version, since, MOST_COMPARED)
+        costs = context.ledger.outcomes.usd_of_plans(since - JUDGED_BEFORE_DAYS * 86_400)
+        plans = compare_plans(decisions, rollout.model_version, costs)
+        return make_report(rollout, judged.verdict, judged.arms, plans, judged.stage_runs, judged.expected_runs)
+
+    def _begun(self, request: RolloutRequest, version: str, was: Rollout | None, cause: Cause) -> Rollout:
+        """Begin a shadow or a canary. The model is kept among the blobs from now on."""
+        stages = check_stages(request.stages) if request.action == "canary" else ()
+        model = self._context.gate_models.keep(read_model_file(version, self._context.settings.data_dir))
+        if not stages:
+            return begin(was, version, model.sha256, cause)
+        outcomes, since = self._context.ledger.outcomes, self._context.ledger.clock() - JUDGED_BEFORE_DAYS * 86_400
+        judging = read_judging(run.satisfaction for run in outcomes.decided_between(since))
+        lengths = expected_runs(stages, satisfaction=judging.satisfaction, coverage=judging.coverage)
+        cause = cause.model_copy(update={"why": cause.why or judging.told})
+        return begin(was, version, model.sha256, cause, stages=stages, expected_runs=lengths, unit=request.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStage:
+    """The verdict on a canary's present stage, the figures of each arm, and how many gate runs the stage has had."""
+
+    verdict: StageVerdict
+    arms: dict[Arm, ArmFigures]
+    stage_runs: int
+    expected_runs: int | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the stage has lasted as long as was said when it began."""
+        return self.expected_runs is not None and self.stage_runs >= self.expected_runs
+
+    @property
+    def is_worth_telling(self) -> bool:
+        """Whether a verdict without an end says more than that feedback has not come yet."""
+        satisfaction = self.verdict.of("satisfaction")
+        return self.is_over or bool(satisfaction.canary_count and satisfaction.control_count)
+
+
+def judge_rollout(context: Context, rollout: Rollout) -> JudgedStage:
+    """The verdict on a rollout by the runs that were decided since it began."""
+    outcomes = context.ledger.outcomes
+    stage_runs = outcomes.count_of_model(rollout.model_version, rollout.stage_began_at.timestamp())
+    today = datetime.fromtimestamp(context.ledger.clock(), UTC).date()
+    runs = outcomes.compared(rollout.model_version, rollout.began_at.timestamp())
+    arms = fold(runs, rollout.model_version, today)
+    stage, day_usd = rollout.stage, context.settings.budget.day_usd
+    expected = None if stage is None or stage >= len(rollout.expected_runs) else rollout.expected_runs[stage]
+    verdict = judge_stage(
+        arms.get("canary", ArmFigures()),
+        arms.get("control", ArmFigures()),
+        is_last=rollout.next_share == 1,
+        stage_is_over=expected is not None and stage_runs >= expected,
+        usd_of_day=None if day_usd is None else day_usd * rollout.share,
+    )
+    return JudgedStage(verdict, arms, stage_runs, expected)
+
+
+def change_rollout(context: Context, becomes: Rollout, was: Rollout | None, action: str) -> None:
+    """Record a step of a rollout with its event and the audit's entry, and announce it.
+
+    Raises:
+        Conflict: the rollout was changed since it was read, or another model is active.
+    """
+    step = becomes.history[-1]
+    subject = f"model:{becomes.model_version}"
+    change = ControlChange((event_of(becomes, was),), f"rollout_{action}", subject, step.operator, step.why)
+    announce_control(context, context.ledger.rollouts.change(becomes, was, change))

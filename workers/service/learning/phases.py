@@ -44,21 +44,21 @@ def baseline(context: Context, now: datetime) -> PhaseReport:
     """Phase 0."""
     since = now - timedelta(days=BASELINE_DAYS + 1)
     untraced = context.ledger.outcomes.untraced_between(since.timestamp(), now.timestamp())
-    return check_baseline(_by_day(decided_runs(context.ledger.outcomes, since, now)), now.date(), untraced)
+    return check_baseline(_by_day(decided_runs(context.ledger, since, now)), now.date(), untraced)
 
 
 def lift(context: Context, now: datetime, baseline_until: datetime) -> PhaseReport:
     """Phase 1: the runs before a moment against those of the last 30 days behind it."""
     later = max(baseline_until, now - timedelta(days=RECENT_DAYS))
-    before = _totals(decided_runs(context.ledger.outcomes, datetime.fromtimestamp(0, UTC), baseline_until))
-    return check_lift(before, _totals(decided_runs(context.ledger.outcomes, later, now)))
+    before = _totals(decided_runs(context.ledger, datetime.fromtimestamp(0, UTC), baseline_until))
+    return check_lift(before, _totals(decided_runs(context.ledger, later, now)))
 
 
 def freshness(context: Context, now: datetime) -> PhaseReport:
     """Phase 2, over the last 30 days; unsupported is what the judged responses' groundedness lacks to 1."""
     ages: dict[str, list[float]] = {}
     grounded: list[float] = []
-    for run in decided_runs(context.ledger.outcomes, now - timedelta(days=RECENT_DAYS), now):
+    for run in decided_runs(context.ledger, now - timedelta(days=RECENT_DAYS), now):
         of_profile = ages.setdefault(run.profile, [])
         if run.cited_age_seconds is not None and len(of_profile) < _AGES_KEPT:
             of_profile.append(run.cited_age_seconds / 86_400)
@@ -101,12 +101,10 @@ def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datet
     since = now - timedelta(days=CAPPED_DAYS + 1)
     most_usd = context.settings.budget.day_usd
     return check_costs(
-        _by_day(decided_runs(context.ledger.outcomes, since, now)),
+        _by_day(decided_runs(context.ledger, since, now)),
         now.date(),
         cap_usd,
-        _totals(decided_runs(context.ledger.outcomes, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(
-            0.95
-        ),
+        _totals(decided_runs(context.ledger, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(0.95),
         0 if most_usd is None else context.ledger.days_over(most_usd, since),
     )
 

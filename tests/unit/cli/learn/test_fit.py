@@ -20,9 +20,8 @@ from sluice.contracts.plan import Plan
 from sluice.gate.learned.model import FEATURES, Costs, Knot, interpolate
 from sluice.gate.profile import load_profiles
 from sluice.gate.signals import read_signals
-from sluice.workers.training.cross_validation import compare
 from sluice.workers.training.examples import Example, examples_of_runs, weigh_together
-from sluice.workers.training.fit import FOLDS, fit_gate, fold_of, folds_for_calibration, folds_of_articles
+from sluice.workers.training.fit import FOLDS, compare, fit_gate, fold_of, folds_for_calibration, folds_of_articles
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PROFILE = load_profiles()["default"]

@@ -8,7 +8,7 @@ from sluice.contracts.errors import InvalidSetting, Unavailable
 from sluice.contracts.learning.control import FlagName
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
-from sluice.workers.feature_variables import VARIABLES, read_environment
+from sluice.workers.environment import FLAG_VARIABLES, read_flags
 from sluice.workers.processes.watches.gate import FlagWatch
 from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
 from sluice.workers.runtime.flags import FlagReader
@@ -66,7 +66,7 @@ def test_kill_switch_before_policy_before_environment_before_stored_before_defau
 
 
 def test_every_flag_has_a_default_and_a_variable_and_what_stood_before_stays_on_with_the_graph() -> None:
-    assert set(NAMES) == set(DEFAULTS) == set(VARIABLES)
+    assert set(NAMES) == set(DEFAULTS) == set(FLAG_VARIABLES)
     assert {name for name, is_on in DEFAULTS.items() if is_on} == {
         "gate_weights",
         "search",
@@ -75,14 +75,14 @@ def test_every_flag_has_a_default_and_a_variable_and_what_stood_before_stays_on_
         "rerank",
         "graph",
     }
-    assert (VARIABLES["hybrid"], VARIABLES["ragas"]) == ("FEATURE_HYBRID_RETRIEVAL", "FEATURE_RAGAS_EVAL")
+    assert (FLAG_VARIABLES["hybrid"], FLAG_VARIABLES["ragas"]) == ("FEATURE_HYBRID_RETRIEVAL", "FEATURE_RAGAS_EVAL")
 
 
 def test_the_environment_is_read_by_the_seeds_names_and_a_word_that_is_neither_is_an_error() -> None:
-    said = read_environment({"FEATURE_HYBRID_RETRIEVAL": "False", "FEATURE_RAGAS_EVAL": "1", "FEATURE_SEARCH": ""})
+    said = read_flags({"FEATURE_HYBRID_RETRIEVAL": "False", "FEATURE_RAGAS_EVAL": "1", "FEATURE_SEARCH": ""})
     assert said == {"hybrid": False, "ragas": True}
     with pytest.raises(InvalidSetting, match=r"FEATURE_CRAWL.*'maybe' is neither true nor false"):
-        read_environment({"FEATURE_CRAWL": "maybe"})
+        read_flags({"FEATURE_CRAWL": "maybe"})
 
 
 def test_what_is_read_is_a_second_old_at_most_and_now_where_it_must_be() -> None:

@@ -188,18 +188,19 @@ def test_any_other_jsonl_is_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{broken", "not JSON"),
-        ("[1]", "a JSON list, not an object"),
-        ('{"text": "no id"}', "no usable _id"),
-        ('{"_id": true, "text": "x"}', "no usable _id"),
-        ('{"_id": "b"}', "text is missing"),
-        ('{"_id": "b", "text": 5}', "text is not a text"),
-        ('{"_id": "b", "text": "x", "title": []}', "title is not a text"),
+        ("{broken", "Invalid JSON"),
+        ("[1]", "Input should be an object"),
+        ('{"text": "no id"}', "_id: Field required"),
+        ('{"_id": true, "text": "x"}', "_id.str: Input should be a valid string"),
+        ('{"_id": "", "text": "x"}', "id: String should have at least 1 character"),
+        ('{"_id": "b"}', "text: Field required"),
+        ('{"_id": "b", "text": 5}', "text: Input should be a valid string"),
+        ('{"_id": "b", "text": "x", "title": []}', "title: Input should be a valid string"),
         ('{"_id": "a", "text": "again"}', "a second document 'a'"),
         ('{"_id": "%s", "text": "x"}' % ("i" * 513), "id: "),
         ('{"_id": "b", "text": "%s"}' % ("x" * 10_000), "longer than 10,000 bytes"),
-        ('{"_id": "b", "text": "lone \\ud800"}', "half of a surrogate pair"),
-        ("[" * 9_000, "not JSON"),
+        ('{"_id": "b", "text": "lone \\ud800"}', "unexpected end of hex escape"),
+        ("[" * 9_000, "Invalid JSON"),
     ],
 )
 def test_a_malformed_line_is_named_by_file_and_line(tmp_path: Path, line: str, problem: str) -> None:

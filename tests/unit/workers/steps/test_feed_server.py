@@ -14,8 +14,8 @@ from sluice.contracts.graph.model import CitationRow
 from sluice.ledger.graph.reading import Snapshot
 from sluice.ledger.graph.rows import GraphRow
 from sluice.ledger.graph.store import Graphs
-from sluice.workers.steps.graph import server as step
-from sluice.workers.steps.graph.server import FedServer, feed_server, mean_vector
+from sluice.workers.steps import graph_server as step
+from sluice.workers.steps.graph_server import FedServer, feed_server, mean_vector
 from tests.support.bolt.world import World, connected, fake_server
 from tests.support.graph.rows import defines, graph_row, links, refers
 from tests.support.ledger_story import Story

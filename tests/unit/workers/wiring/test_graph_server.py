@@ -10,7 +10,7 @@ import pytest
 from sluice.contracts.errors import InvalidSetting, PolicyRefused
 from sluice.ingest.settings import EgressSettings
 from sluice.workers.settings import Settings, load_settings
-from sluice.workers.wiring.graph.graphs import address_rules, build_graph_server
+from sluice.workers.wiring.graphs import address_rules, build_graph_server
 
 URL = "bolt://localhost:7687"
 SECRET = "hunter2-hunter2"

@@ -10,7 +10,7 @@ import pytest
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.memory.memory import Memory
 from sluice.memory.ports import Sanitised
-from sluice.workers.wiring.memory.projects import NAME_FILE, ProjectMemories
+from sluice.workers.wiring.memories import NAME_FILE, ProjectMemories
 
 
 @pytest.fixture

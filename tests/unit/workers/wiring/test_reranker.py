@@ -17,16 +17,15 @@ from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Proven
 from sluice.contracts.event import Event
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.ids import new_run_id
-from sluice.contracts.index import AnswerDirected
-from sluice.contracts.outcome import Next
-from sluice.contracts.retrieval import Query, Strategy
+from sluice.contracts.index import AnswerDirected, AnswerReady
+from sluice.contracts.outcome import Done, Next
+from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
 from sluice.ingest.embed.port import Embedded
 from sluice.ledger.ledger import NewRun
 from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
-from sluice.workers.steps.answer import Answered, answer_question
-from sluice.workers.steps.retrieve import Retriever
+from sluice.workers.steps.answer import Answering
 from sluice.workers.wiring import reranker
 from sluice.workers.wiring.inject import assemble
 from sluice.workers.wiring.reranker import DailyBudget
@@ -87,9 +86,14 @@ def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Con
         yield make
 
 
-def answered_in(context: Context, run_id: str) -> Answered:
-    asked = Event.of(AnswerDirected(), run_id=run_id, corpus="c")
-    return answer_question(asked, context.ledger, assemble(Retriever, context), context.tokenizer, context.profiles)
+def answered_in(context: Context, run_id: str) -> Done:
+    return assemble(Answering, context).answer(Event.of(AnswerDirected(), run_id=run_id, corpus="c"))
+
+
+def chunks_of(answered: Done) -> tuple[RetrievedChunk, ...]:
+    (ready,) = (emit.body for emit in answered.emits)
+    assert isinstance(ready, AnswerReady)
+    return ready.answer.chunks
 
 
 def _counted(outcome: str) -> float:
@@ -180,7 +184,7 @@ def test_a_run_pays_for_reranking_out_of_its_own_budget_and_names_what_it_went_w
     assert (answered.spend.usd, endpoint.requests) == (0.0, [])
     answered = answered_in(context, rich)
     assert (answered.gaps, answered.spend.usd) == ((), 0.002)
-    assert [chunk.rerank_score for chunk in answered.answer.chunks] == [0.2, 0.1, 0.0]
+    assert [chunk.rerank_score for chunk in chunks_of(answered)] == [0.2, 0.1, 0.0]
     endpoint.says(b"garbage")
     answered = answered_in(context, rich)
     assert [gap.reason for gap in answered.gaps] == ["not_reranked"]
@@ -192,7 +196,7 @@ def test_what_a_request_says_of_its_results_reaches_the_query(make_parts, endpoi
     context.__dict__["embedder"] = _Embedder()
     run_id = _run(context, Ceilings(), duplicate_threshold=0.3, rerank=False, neighbours=1, max_per_domain=1)
     answered = answered_in(context, run_id)
-    assert [len(chunk.duplicates) for chunk in answered.answer.chunks] == [2]
+    assert [len(chunk.duplicates) for chunk in chunks_of(answered)] == [2]
     assert endpoint.requests == []
 
 

@@ -1,26 +1,31 @@
-"""Opens graphs: the folders of corpora with their walks, and the server that the settings name."""
+"""The graphs of corpora: their folders with their walks, what they are to read, and the server of the settings."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
+from sluice.contracts.index import GraphDirected
 from sluice.graph.settings import GraphSettings, address_of
+from sluice.memory.qdrant_schema import COLLECTION_NAME
 from sluice.otel import metrics
-from sluice.workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.contracts.index import DocumentIndexed
     from sluice.graph.arm import Arm
     from sluice.graph.servers.client import CheckAddress
     from sluice.graph.servers.server import GraphServer
     from sluice.ingest.settings import EgressSettings
+
+MOST_DOCUMENTS = 1_000
+"""Of one event: some ten seconds of work."""
 
 
 class GraphArms:
@@ -131,3 +136,28 @@ def address_rules(url: str, egress: EgressSettings) -> CheckAddress:
         raise PolicyRefused("egress", f"the graph server {host}:{port} may not be reached: {refusal.detail}", lifted_by)
 
     return check
+
+
+def is_graphed(corpus: str) -> bool:
+    """Whether a corpus has a graph: those of agents' memories have none."""
+    return COLLECTION_NAME.fullmatch(corpus) is None
+
+
+def graph_directives(corpus: str, indexed: DocumentIndexed, settings: GraphSettings) -> Iterator[GraphDirected]:
+    """What has the graph read the documents of an event, those removed too; none without the extra `graph`."""
+    from sluice.graph.extract.extract import what_is_missing
+
+    if settings.enabled and is_graphed(corpus) and what_is_missing() is None:
+        yield from directives(indexed.document_ids, indexed.journal_offset)
+
+
+def directives(document_ids: Sequence[str], journal_offset: int) -> Iterator[GraphDirected]:
+    """Directives for all of these documents, each of a portion."""
+    for first in range(0, len(document_ids), MOST_DOCUMENTS):
+        portion = tuple(document_ids[first : first + MOST_DOCUMENTS])
+        yield GraphDirected(document_ids=portion, journal_offset=journal_offset)
+
+
+def nothing_but_published(journal_offset: int) -> GraphDirected:
+    """A directive that has the rows published as they are."""
+    return GraphDirected(document_ids=(), journal_offset=journal_offset)

@@ -7,14 +7,14 @@ journal has what the index lacks, and the reconciler's process sends it later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.contracts.api import RunAccepted
-from sluice.contracts.errors import Forbidden, NotFound, Overloaded
+from sluice.contracts.errors import Forbidden, InvalidSetting, NotFound, Overloaded, Unavailable
 from sluice.contracts.event import Body
 from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentsRemoved
@@ -32,23 +32,28 @@ from sluice.contracts.memory.api import (
 )
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.contracts.outcome import Next
-from sluice.memory.find import make_status
-from sluice.memory.qdrant_schema import collection_name, orphan_collections
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.memory.documents import is_indexed
+from sluice.memory.find import IndexHealth, make_status
+from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
 from sluice.otel import metrics
+from sluice.otel.context import current_traceparent
 from sluice.workers.runtime.disk_room import DiskRoom
-from sluice.workers.service.memory.search import InstanceIndex
-from sluice.workers.wiring.memory.search import IndexLag, held_checksums, measure_lag
+from sluice.workers.service.service import Service
+from sluice.workers.wiring.memories import IndexLag, IndexSearch, held_checksums, measure_lag
 
 if TYPE_CHECKING:
+    from sluice.memory.journal.feature_memory import FeatureMemory
     from sluice.memory.memory import Memory
     from sluice.workers.context import Context
     from sluice.workers.service.caller import Caller
-    from sluice.workers.service.service import Service
 
 DEFAULT_TOP_K = 8
 IDS_PER_EVENT = 1_000
 SMALL_LAG = 8
 """Documents that may go before bulk, as in submissions."""
+PATIENCE_SECONDS = 1.0
+"""How long the query pool may take: a healthy one answers in milliseconds, and the journal can be read instead."""
 
 Changed = TypeVar("Changed")
 
@@ -65,10 +70,10 @@ class Rebuilt:
 class MemoryDesk:
     """The memories of one instance's projects. Safe for threads."""
 
-    def __init__(self, context: Context, service: Service) -> None:
+    def __init__(self, context: Context) -> None:
         self.context = context
         self.room = DiskRoom(context.settings.data_dir)
-        self._service = service
+        self._service = Service(context)
         by_model = context.memory_model.is_there  # then a worker asks it: no request waits for it
         self.memories = context.open_memories(partial(InstanceIndex, context), derives=not by_model)
 
@@ -108,9 +113,11 @@ class MemoryDesk:
         """
         name = None if key is None else f"memory:{corpus}:{key}"
         told = fingerprint if key else ""
-        run = self._service.new_run("memory", corpus, owner=owner, idempotency_key=name, fingerprint=told)
+        run = self._service.new_run(
+            "memory", corpus, owner=owner, idempotency_key=name, fingerprint=told, is_small=is_small
+        )
         try:
-            return self._service.begin(replace(run, is_small=is_small), [Next(one) for one in bodies])
+            return self._service.begin(run, [Next(one) for one in bodies])
         except Overloaded:
             return None
 
@@ -304,3 +311,65 @@ def _in_parts(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     rest = iter(names)
     while some := tuple(islice(rest, IDS_PER_EVENT)):
         yield some
+
+
+class InstanceIndex(IndexSearch):
+    """The index of one project, which workers fill: a `SearchIndex` that takes in nothing itself."""
+
+    def __init__(self, context: Context, project: str) -> None:
+        super().__init__(self._ask_pool)
+        self._context = context
+        self._project = project
+
+    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
+        """What the index lacks; runs that are under way bring it."""
+        return self.lacking(state)
+
+    def lacking(self, state: FeatureMemory) -> Collection[str]:
+        """The ids of iterations and learnings that the index does not serve yet."""
+        corpus, readers = collection_name(self._project, state.feature), self._context.readers
+        wanted = [*state.iterations, *(name for name, one in state.learnings.items() if is_indexed(one))]
+        if not readers.exists(corpus):
+            return wanted
+        reader = readers.reader(corpus)
+        reader.reload()
+        if reader.document_count == len(wanted):  # then nearly always the same, and thousands need no look
+            return ()
+        held = reader.documents(wanted)
+        return [name for name in wanted if name not in held]
+
+    def health(self, features: tuple[str, ...]) -> IndexHealth:
+        """How the instance's index and embedder fare."""
+        from sluice.workers.broker.transport import BROKER_ERRORS
+
+        is_served = embeds = False
+        try:
+            present = self._context.transport.present_workers()
+            is_served = bool(present["query"] and present["index"])
+            embeds = bool(present["embed"]) and self._context.transport.embedder_down() is None
+        except (InvalidSetting, *BROKER_ERRORS):
+            pass
+        names = self._context.readers.names()
+        expected = expected_collections(self._project, features)
+        return IndexHealth(
+            engine=self._context.settings.index.engine,
+            index_available=is_served,
+            embedder_available=embeds,
+            embedding_model=self._context.embedding.fingerprint(min(expected)) if expected else None,
+            collections=tuple(one for one in names if one in expected),
+            orphans=orphan_collections(names, self._project, features),
+        )
+
+    def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
+        """None by itself: an operator removes them, see `MemoryUpkeep.remove_orphan`."""
+        return ()
+
+    def _ask_pool(self, query: Query) -> Retrieval:
+        from sluice.workers.broker.direct_query import ask_query_pool
+        from sluice.workers.broker.transport import BROKER_ERRORS
+
+        try:
+            raw = ask_query_pool(self._context.transport, query, current_traceparent(), PATIENCE_SECONDS)
+        except (InvalidSetting, *BROKER_ERRORS) as error:
+            raise Unavailable(f"the broker does not answer: {error}") from error
+        return Retrieval.model_validate_json(raw)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sluice.graph.servers.client import portions
 from sluice.graph.servers.feed import Fed, Feed, ServerDocument
 
 if TYPE_CHECKING:
@@ -75,14 +76,14 @@ def feed_server(
         return FedServer(ours.totals, Fed(), is_level=True)
     changed, gone = _differences(ours, server.standing(corpus), model)
     fed = Fed()
-    for portion in [*_portions(gone), *_portions(changed)]:
+    for portion in [*portions(gone, DOCUMENTS_AT_ONCE), *portions(changed, DOCUMENTS_AT_ONCE)]:
         before_portion()
         if clock() >= until:
             return FedServer(ours.totals, fed, is_level=False)
         fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
     if fed.outdated and graph.totals(corpus) == ours.totals:  # it is ahead of the truth: the index was set back
         server.lower_fences(corpus, fed.outdated)
-        for portion in _portions(fed.outdated):
+        for portion in portions(fed.outdated, DOCUMENTS_AT_ONCE):
             fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
     if known is None or known.citations_sha256 != wanted.citations_sha256:
         server.write_citations(corpus, ours.citations)
@@ -169,8 +170,3 @@ def _dimension(standing: Mapping[str, Standing], reader: Reader) -> int | None:
 def _citations_sha256(citations: Sequence[CitationRow]) -> str:
     pairs = sorted((one.document_id, one.conversation, one.lines) for one in citations)
     return hashlib.sha256(repr(pairs).encode()).hexdigest()
-
-
-def _portions(document_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
-        yield document_ids[first : first + DOCUMENTS_AT_ONCE]

@@ -1,1 +1,0 @@
-"""Operations on the graph: questions and status."""

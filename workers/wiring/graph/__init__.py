@@ -1,1 +1,0 @@
-"""The graph's parts as a process has them."""
