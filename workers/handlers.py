@@ -116,7 +116,7 @@ _SALT = "response-judgement:"
 
 
 def is_sampled(run_id: str, share: float) -> bool:
-    """Whether the run is one of the `share` of all whose responses are judged: always the same ones."""
+    """Return whether the run is one of the `share` of all whose responses are judged: always the same ones."""
     draw = hashlib.sha256(f"{_SALT}{run_id}".encode()).digest()[:8]
     return int.from_bytes(draw) / 2**64 < share
 

@@ -86,11 +86,11 @@ class ApiKeys:
         return self._in_force().get(hashed) or self._in_force(_UNKNOWN_SECONDS).get(hashed)
 
     def any_active(self) -> bool:
-        """Whether any key is in force."""
+        """Return whether any key is in force."""
         return bool(self._in_force())
 
     def needed(self, required: bool | None) -> bool:
-        """Whether a request from this machine needs a key, by the setting `require_api_key`.
+        """Return whether a request from this machine needs a key, by the setting `require_api_key`.
 
         Not set (None), revoking the last key does not open the interface again: the ledger keeps what was revoked.
         """
@@ -127,7 +127,7 @@ class LocalKey:
         replace_file(self._file, json.dumps(told).encode(), 0o600)
 
     def is_it(self, key: str) -> bool:
-        """Whether this is the key. Another interface on the same data directory may have renewed it."""
+        """Return whether this is the key. Another interface on the same data directory may have renewed it."""
         if not key.startswith(LOCAL_PREFIX):
             return False
         try:
@@ -138,7 +138,7 @@ class LocalKey:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Return whether an address is this machine's own."""
     if host == "localhost":
         return True
     try:

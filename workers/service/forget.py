@@ -71,7 +71,7 @@ class ForgetDesk:
         return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
     def count(self, request: ForgetRequest, caller: Caller) -> int:
-        """How many documents of those that are served now are meant."""
+        """Return how many documents of those that are served now are meant."""
         caller.may_touch(request.corpus)
         selection = usable_selection(request.selection)
         if not self._context.readers.exists(request.corpus):

@@ -223,7 +223,7 @@ def _is_binary(head: bytes) -> bool:
 
 
 def _is_beir(file: BinaryIO, max_bytes: int) -> bool:
-    """Whether the first line that is not blank is a BEIR document; leaves the file at its beginning."""
+    """Return whether the first line that is not blank is a BEIR document; leaves the file at its beginning."""
     line = b"\n"
     while line and not line.strip():
         line = file.readline(max_bytes)

@@ -337,12 +337,12 @@ class Service:
 
 
 def _has_few_pages(run: NewRun) -> bool:
-    """Whether the run may crawl no more pages than a small submission has documents."""
+    """Return whether the run may crawl no more pages than a small submission has documents."""
     return (run.ceilings.run.pages or 0) <= SMALL_DOCUMENTS
 
 
 def _entering(first: Sequence[Next]) -> Counter[Queue]:
-    """How many events enter each stage."""
+    """Return how many events enter each stage."""
     return Counter(one.body.queue for one in first if one.body.queue)
 
 

@@ -100,7 +100,7 @@ def require_chunks_of(answer: Answer | None, chunk_ids: Sequence[str]) -> None:
 
 
 def has_content(submitted: SubmittedDocument) -> bool:
-    """Whether content was handed in, be it empty: then it is the document, and its URL is not crawled."""
+    """Return whether content was handed in, be it empty: then it is the document, and its URL is not crawled."""
     return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
 
 

@@ -40,7 +40,7 @@ class _Held(NamedTuple):
     """None: it is not there."""
 
     def has(self, cited: CitedChunk) -> bool:
-        """Whether the cited text stands in the document."""
+        """Return whether the cited text stands in the document."""
         return cited.chunk_id in self.ids or (cited.checksum is not None and cited.checksum in self.checksums)
 
 

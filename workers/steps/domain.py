@@ -73,7 +73,7 @@ def measure_domain(
 
 
 def is_code(chunk: RetrievedChunk) -> bool:
-    """Whether a passage is of a file of code."""
+    """Return whether a passage is of a file of code."""
     return chunk.language is not None and code_language(code_media_type(chunk.language)) is not None
 
 
@@ -142,7 +142,7 @@ def _failing_tests(request: GateRequested, search: WordSearch) -> tuple[str, ...
 
 
 def _names(test: str, terms: Sequence[str]) -> bool:
-    """Whether a test's name holds a term of the question of four letters or more."""
+    """Return whether a test's name holds a term of the question of four letters or more."""
     name = test.casefold()
     return any(len(term) >= 4 and term in name for term in terms)
 
@@ -178,7 +178,7 @@ def add_insights(answer: Answer, request: GateRequested, profile: Profile | None
 
 
 def preferred_passages(profile: Profile | None) -> Callable[[RetrievedChunk], bool] | None:
-    """Which passages the profile puts first; None where it has no preference."""
+    """Return which passages the profile puts first; None where it has no preference."""
     if profile is None or profile.insights is None or not profile.insights.repository_first:
         return None
     return lambda chunk: chunk.provenance.repository is not None

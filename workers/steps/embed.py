@@ -109,7 +109,7 @@ class ChunkEmbedder(Step):
 
 
 def _end_of_portion(batch: ChunkBatch, start: int, most: Portion) -> int:
-    """How many chunks of the batch have a vector once the portion from `start` on is embedded."""
+    """Return how many chunks of the batch have a vector once the portion from `start` on is embedded."""
     sizes = [Portion(1, chunk.token_estimate) for document in batch.documents for chunk in document.chunks]
     return start + end_of_portion(sizes[start:], most)
 

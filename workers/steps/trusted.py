@@ -180,7 +180,7 @@ def mark_floods(
 
 
 def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> bool:
-    """Whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
+    """Return whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
     provenance = chunk.provenance
     if provenance.origin == "file" or is_believed(provenance.origin, provenance.submitted_by, settings.submitters):
         return True
@@ -236,7 +236,7 @@ def find_site(url: str) -> str | None:
 
 
 def may_be_english(text: str) -> bool:
-    """Whether a question may be English. Keywords and names, which are of no language, may be.
+    """Return whether a question may be English. Keywords and names, which are of no language, may be.
 
     It is not where most of its letters are not Latin, or where another language has more function words in it, at least
     two. Without any English one, a letter that English does not have counts as one more, and of four words one is

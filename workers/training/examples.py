@@ -55,7 +55,7 @@ class Example:
     heuristic_score: float
 
     def goes(self, probability: float, thresholds: Thresholds, profile: Profile) -> bool:
-        """Whether a model that gives `probability` goes outside."""
+        """Return whether a model that gives `probability` goes outside."""
         return choose_learned_plan(probability, thresholds, self.signals, profile) in OUTSIDE
 
 

@@ -76,7 +76,7 @@ def fit_gate(examples: Sequence[Example], version: str, fingerprint: str, costs:
 
 
 def folds_for_calibration(examples: Sequence[Example]) -> Iterator[Flags]:
-    """Which examples each fold holds back: whole sources where there are several, else whole articles."""
+    """Return which examples each fold holds back: whole sources where there are several, else whole articles."""
     sources = sorted({one.source for one in examples})
     if len(sources) >= SOURCES_APART:
         names = np.array([one.source for one in examples])
@@ -86,7 +86,7 @@ def folds_for_calibration(examples: Sequence[Example]) -> Iterator[Flags]:
 
 
 def folds_of_articles(examples: Sequence[Example]) -> Iterator[Flags]:
-    """Which examples each of five folds holds back: whole articles, by a hash of their names."""
+    """Return which examples each of five folds holds back: whole articles, by a hash of their names."""
     numbers = np.array([fold_of(one.article) for one in examples])
     yield from (held for number in range(FOLDS) if (held := numbers == number).any())
 

@@ -95,7 +95,7 @@ class CorpusReaders:
         return list_corpora(self._settings.index_root)
 
     def exists(self, corpus: str) -> bool:
-        """Whether the corpus was ever written to."""
+        """Return whether the corpus was ever written to."""
         from sluice.index.disk.layout import CorpusLayout
 
         return CorpusLayout(self._settings.index_root, corpus).journal.is_dir()
@@ -198,7 +198,7 @@ class CorpusWriters:
             return self._open[corpus]
 
     def _is_wanted(self, corpus: str) -> bool:
-        """Whether another process waits to write to the corpus."""
+        """Return whether another process waits to write to the corpus."""
         from sluice.index.disk.layout import CorpusLayout
         from sluice.index.disk.locks import is_handover_requested
 

@@ -139,7 +139,7 @@ def address_rules(url: str, egress: EgressSettings) -> CheckAddress:
 
 
 def is_graphed(corpus: str) -> bool:
-    """Whether a corpus has a graph: those of agents' memories have none."""
+    """Return whether a corpus has a graph: those of agents' memories have none."""
     return COLLECTION_NAME.fullmatch(corpus) is None
 
 

@@ -69,7 +69,7 @@ class DailyBudget:
         self._guard = threading.Lock()
 
     def take(self) -> bool:
-        """Whether there is enough for one more; it is then taken."""
+        """Return whether there is enough for one more; it is then taken."""
         if self._most_usd is None or not self._price_usd:
             return True
         with self._guard:

@@ -94,7 +94,7 @@ def test_what_is_embedded_within_a_second_goes_before_bulk(
     assert (first.event.run_id == added.run_id) == is_small
 
 
-CRAWLING = {"enabled": True, "max_pages": 4, "max_bytes": 40 * LEAST_PAGE_BYTES}
+CRAWLING = {"enabled": True, "max_pages": 4, "max_page_bytes": 10 * LEAST_PAGE_BYTES}
 
 
 def urls(count: int) -> list[str]:
