@@ -15,7 +15,6 @@ from sluice.contracts.errors import InvalidInput, TimedOut
 from sluice.ingest.freshness.refresh_plan import Counts, record_command
 from sluice.workers.context import Context
 from sluice.workers.service.freshness import (
-    PLAN_VARIABLE,
     FreshnessFiles,
     Rechecked,
     files_of,
