@@ -130,8 +130,8 @@ class Chunk(Value):
     """Of a page whose text holds no addresses: the links that begin in this chunk."""
 
 
-class ChunkedDocument(Value):
-    """A document version as the index keeps it: its facts and its chunks."""
+class DocumentFacts(Value):
+    """A document version without its chunks."""
 
     document_id: str
     checksum: Sha256
@@ -147,6 +147,11 @@ class ChunkedDocument(Value):
     inspected_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
     inspection_sha256: LaterText = None
     """Stands for which chunks the inspection let through and what it says of each: see `inspection_digest`."""
+
+
+class ChunkedDocument(DocumentFacts):
+    """A document version as the index keeps it: its facts and its chunks."""
+
     chunks: tuple[Chunk, ...]
 
     def embedding_texts(self) -> list[str]:

@@ -59,9 +59,6 @@ class RerankSettings(Value):
 class QuerySettings(Value):
     """Fusion, trust and budget defaults."""
 
-    fusion: Annotated[Literal["weighted", "rrf"], FIXED] = "weighted"
-    """How the vectors' and the words' results become one list: by the weighted sum of their scores, or by ranks alone,
-    which was behind the sum on every collection (docs/quality.md)."""
     lexical_weight: Annotated[float, Field(ge=0)] = 0.014
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
     the local model; `sluice eval --fit-fusion` finds that of another. docs/decisions/0012-fusion.md has the curve."""
@@ -94,16 +91,10 @@ class QdrantSettings(Value):
 
 
 class ObjectStoreSettings(Value):
-    """Access to the object store of `index.object_store_url`."""
+    """Access to the object store of `index.object_store_url`; keys and region come from the process's environment."""
 
     endpoint: str | None = None
     """URL of a store that speaks S3 and is not Amazon's; http:// only where the network is trusted."""
-    region: Annotated[str | None, FIXED] = None
-    """Region of the bucket; without one, what AWS_REGION says."""
-    access_key_id: Annotated[str | None, FIXED] = None
-    """Without one, what the environment of the process gives: AWS_ACCESS_KEY_ID, a role, a token file."""
-    secret_access_key: Annotated[SecretStr | None, FIXED] = None
-    """Belongs to `access_key_id`; better kept in a variable than in a file."""
     timeout_seconds: Annotated[float, FIXED] = 60.0
     """Longest that one request may take; a request carries at most 8 MB."""
     max_retries: Annotated[int, FIXED] = 4

@@ -19,6 +19,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import Verdict
+from sluice.disk.json_lines import read_objects
 from sluice.trust.guard.normalise import normalise, texts_within
 
 SHIPPED = Path(__file__).with_name("redteam.jsonl")
@@ -47,10 +48,6 @@ class Attack(Value):
         """That of its document."""
         return self.document.id or ""
 
-    def to_line(self) -> str:
-        """The attack as a line of a file."""
-        return self.model_dump_json(exclude_defaults=True) + "\n"
-
 
 def read_attacks(path: Path = SHIPPED) -> tuple[Attack, ...]:
     """The attacks of a file, one a line.
@@ -58,18 +55,13 @@ def read_attacks(path: Path = SHIPPED) -> tuple[Attack, ...]:
     Raises:
         InvalidInput: the file cannot be read, or a line is no attack; names the line.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("attacks", f"{path} cannot be read: {error}", "a file of python -m bench.redteam") from error
-    return tuple(_attack(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip())
-
-
-def _attack(line: str, where: str) -> Attack:
-    try:
-        return Attack.model_validate_json(line)
-    except ValidationError as error:
-        raise InvalidInput(where, ": ".join(first_problem(error)), "a line of python -m bench.redteam") from error
+    attacks = []
+    for where, line in read_objects(path):
+        try:
+            attacks.append(Attack.model_validate(line))
+        except ValidationError as error:
+            raise InvalidInput(where, ": ".join(first_problem(error)), "a line of python -m bench.redteam") from error
+    return tuple(attacks)
 
 
 class ChannelReport(Value):

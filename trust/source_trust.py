@@ -18,9 +18,10 @@ somebody else's document.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from sluice.contracts.base import construct_unvalidated
@@ -56,16 +57,6 @@ RANGES: Mapping[Origin, Range] = {
 sender's word, whatever URL it names; a file was put on this machine by its operator."""
 
 
-class _Source(NamedTuple):
-    """What the score depends on, apart from the date."""
-
-    url: str | None
-    origin: Origin
-    author: str | None
-    submitted_by: str | None
-    signed_by: str | None
-
-
 class _Judged(NamedTuple):
     """The score of today's text of a source, and its factors."""
 
@@ -87,12 +78,16 @@ class SourceTrust:
     """Ids of API keys whose submissions count as the operator's own files."""
     keys: Collection[str] = ()
     """Ids of the keys whose signatures are trusted."""
-    _known: dict[_Source, _Judged] = field(default_factory=dict, compare=False, repr=False)
+    _judged: Callable[..., _Judged] = field(init=False, compare=False, repr=False)
+    """`_judge`, the same for every chunk and every query, remembered."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_judged", lru_cache(_MOST_SOURCES)(self._judge))
 
     def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
         """The trust in a document's source, for one of its chunks, at `now`."""
         origin = provenance.origin
-        judged = self._judged(_Source(url, origin, provenance.author, provenance.submitted_by, provenance.signed_by))
+        judged = self._judged(url, origin, provenance.author, provenance.submitted_by, provenance.signed_by)
         freshness = time_freshness(provenance, now)
         factors = {
             "domain_trust": judged.domain,
@@ -108,26 +103,20 @@ class SourceTrust:
         }
         return construct_unvalidated(TrustScore, fields, _FIELDS)  # a search scores every candidate that it reads
 
-    def _judged(self, source: _Source) -> _Judged:
-        """The same for every chunk and every query, so it is remembered."""
-        judged = self._known.get(source)
-        if judged is None:
-            if len(self._known) >= _MOST_SOURCES:
-                self._known.clear()
-            judged = self._known[source] = self._judge(source)
-        return judged
-
-    def _judge(self, source: _Source) -> _Judged:
-        host = parse_host(source.url) if source.origin in _OF_THEIR_HOST else None
+    def _judge(
+        self, url: str | None, origin: Origin, author: str | None, submitted_by: str | None, signed_by: str | None
+    ) -> _Judged:
+        """What the score depends on, apart from the date."""
+        host = parse_host(url) if origin in _OF_THEIR_HOST else None
         domain = float(is_under(host, self.domains)) if host and self.domains else None
-        author = self._author_reputation(host, source.author)
-        signature = None if source.signed_by is None else source.signed_by in self.keys
-        is_own = is_believed(source.origin, source.submitted_by, self.submitters)
-        floor, ceiling = RANGES["file" if is_own else source.origin]
-        share = _share(domain, signature, author)
+        reputation = self._author_reputation(host, author)
+        signature = None if signed_by is None else signed_by in self.keys
+        is_own = is_believed(origin, submitted_by, self.submitters)
+        floor, ceiling = RANGES["file" if is_own else origin]
+        share = _share(domain, signature, reputation)
         if share is None:
-            share = 0.0 if source.origin == "submitted" and not is_own else UNDECIDED
-        return _Judged(floor + (ceiling - floor) * share, domain, signature, author)
+            share = 0.0 if origin == "submitted" and not is_own else UNDECIDED
+        return _Judged(floor + (ceiling - floor) * share, domain, signature, reputation)
 
     def _author_reputation(self, host: str | None, author: str | None) -> float | None:
         """1 for an author known on the host's domain, 0 for another; None where none is named or none is known."""

@@ -337,8 +337,8 @@ class Context:
 
     def hide(self, text: str) -> str:
         """Mask in a text what no outside service may see."""
-        from sluice.trust.private.finder import build_finder
         from sluice.trust.private.mask import hide
+        from sluice.trust.private.patterns import build_finder
 
         return hide(text, self.settings.trust.mask, build_finder(self.settings.trust))
 

@@ -42,7 +42,7 @@ from sluice.workers.wiring.graphs import graph_directives
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.contracts.document import DocumentFacts
     from sluice.index.journal.records import Vectors
     from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger

@@ -8,16 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.append_documents import append_documents
-from sluice.contracts.document import Document
+from sluice.contracts.document import Document, DocumentFacts
 from sluice.contracts.graph.model import DocumentRow, GraphDocument
 from sluice.contracts.graph.retrieval import GraphArm
 from sluice.graph.arm import Arm
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.publish import publish
-from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.document_text import join_chunks
+from sluice.index.search.passages import join_chunks
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import MiniLM, Precision

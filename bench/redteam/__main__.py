@@ -20,6 +20,11 @@ from sluice.contracts.api import SubmittedDocument
 from sluice.trust.redteam import SHIPPED, Attack
 
 
+def to_line(attack: Attack) -> str:
+    """The attack as a line of a file."""
+    return attack.model_dump_json(exclude_defaults=True) + "\n"
+
+
 def all_attacks(per_template: int = 1, payloads: int = 3) -> Iterator[Attack]:
     """`per_template` attacks of every template, then `payloads` commands in every channel that needs no browser."""
     yield from _in_envelopes(per_template)
@@ -80,7 +85,7 @@ def main() -> None:
     parser.add_argument("--per-template", type=int, default=1)
     parser.add_argument("--payloads", type=int, default=3)
     given = parser.parse_args()
-    lines = [attack.to_line() for attack in all_attacks(given.per_template, given.payloads)]
+    lines = [to_line(attack) for attack in all_attacks(given.per_template, given.payloads)]
     given.file.write_text("".join(lines), encoding="utf-8")
     print(f"{len(lines)} attacks in {given.file}")
 

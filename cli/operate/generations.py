@@ -18,7 +18,7 @@ from sluice.index.generations.publish import verify as verify_generation
 from sluice.index.journal.records import Vectors
 from sluice.index.local.reindex import Plan, Reindexed
 from sluice.index.local.reindex import reindex as reindex_corpus
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.remote.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import Transfer
 from sluice.index.remote.snapshots import pull as pull_snapshot

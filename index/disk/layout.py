@@ -15,73 +15,30 @@ Folders below the root whose names begin with a dot are not corpora.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import InvalidInput
 
 
-@dataclass(frozen=True, slots=True)
 class CorpusLayout:
-    """The paths of one corpus. Raises `InvalidInput` for a name that could leave its folder."""
+    """The paths of one corpus, as they stand above. Raises `InvalidInput` for a name that could leave its folder."""
 
-    root: Path
-    corpus: str
-
-    def __post_init__(self) -> None:
-        if not CORPUS_NAME.fullmatch(self.corpus):
-            raise InvalidInput("corpus", f"{self.corpus!r} is not a corpus name", f"match {CORPUS_NAME.pattern}")
-
-    @property
-    def folder(self) -> Path:
-        """The corpus's folder."""
-        return self.root / self.corpus
-
-    @property
-    def journal(self) -> Path:
-        """The folder of journal segments."""
-        return self.folder / "journal"
-
-    @property
-    def generations(self) -> Path:
-        """The folder of generations."""
-        return self.folder / "generations"
-
-    @property
-    def current(self) -> Path:
-        """The pointer to the current generation."""
-        return self.folder / "CURRENT"
-
-    @property
-    def held(self) -> Path:
-        """The file that names the generation of a rollback and the journal offset up to which it leaves records out."""
-        return self.folder / "HELD"
-
-    @property
-    def working(self) -> Path:
-        """The writer's working set."""
-        return self.folder / "working"
-
-    @property
-    def lock(self) -> Path:
-        """The file whose lock makes the one writer."""
-        return self.folder / "writer.lock"
-
-    @property
-    def epoch(self) -> Path:
-        """The file with the last writer's epoch."""
-        return self.folder / "epoch"
-
-    @property
-    def handover(self) -> Path:
-        """The file whose lock asks the writer to close."""
-        return self.folder / "handover"
-
-    @property
-    def beside(self) -> Path:
-        """The folder of the build alias."""
-        return self.root / f".reindex-{self.corpus}"
+    def __init__(self, root: Path, corpus: str) -> None:
+        if not CORPUS_NAME.fullmatch(corpus):
+            raise InvalidInput("corpus", f"{corpus!r} is not a corpus name", f"match {CORPUS_NAME.pattern}")
+        self.root = root
+        self.corpus = corpus
+        self.folder = root / corpus
+        self.journal = self.folder / "journal"
+        self.generations = self.folder / "generations"
+        self.current = self.folder / "CURRENT"
+        self.held = self.folder / "HELD"
+        self.working = self.folder / "working"
+        self.lock = self.folder / "writer.lock"
+        self.epoch = self.folder / "epoch"
+        self.handover = self.folder / "handover"
+        self.beside = root / f".reindex-{corpus}"
 
 
 def list_corpora(root: Path) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from typing import Self
 
 import numpy as np
 
-from sluice.contracts.document import ChunkBatch
+from sluice.contracts.document import ChunkBatch, DocumentFacts
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import WriterLock
 from sluice.index.generations.publish import Generation, Rebuild
-from sluice.index.journal.document_facts import DocumentFacts, is_recorded, make_facts
+from sluice.index.journal.document_facts import is_recorded, make_facts
 from sluice.index.journal.journal import SEGMENT_BYTES, Journal
 from sluice.index.journal.records import Record, Removal, Upsert, Vectors
 

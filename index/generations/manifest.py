@@ -90,15 +90,20 @@ def load_manifest(folder: Path) -> Manifest:
     except OSError as error:
         failure = Unavailable if is_shortage(error) else Corrupted
         raise failure(f"the manifest of {folder.name} cannot be read: {error}") from error
-    if folder.name != make_generation_name(parse_generation_number(folder.name), content):
-        raise Corrupted(f"the manifest of {folder.name} does not match the hash in its name")
-    try:
-        manifest = Manifest.model_validate_json(content)
-    except ValidationError as error:
-        raise Corrupted(f"the manifest of {folder.name} cannot be read: {error}") from error
+    manifest = parse_manifest(folder.name, content)
     if manifest.format != FORMAT:
         raise Corrupted(f"{folder.name} has format {manifest.format}, not {FORMAT}: the writer rebuilds it")
     return manifest
+
+
+def parse_manifest(name: str, content: bytes) -> Manifest:
+    """Parse the manifest of the generation `name`. Raises `Corrupted` when its hash is not the one in the name."""
+    if name != make_generation_name(parse_generation_number(name), content):
+        raise Corrupted(f"the manifest of {name} does not match the hash in its name")
+    try:
+        return Manifest.model_validate_json(content)
+    except ValidationError as error:
+        raise Corrupted(f"the manifest of {name} cannot be read: {error}") from error
 
 
 class IdSet:

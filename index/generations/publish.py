@@ -196,6 +196,18 @@ def list_generation_names(layout: CorpusLayout) -> list[str]:
     return sorted(names, key=parse_generation_number, reverse=True)
 
 
+def list_candidates(layout: CorpusLayout) -> list[str]:
+    """List the generations in the order in which to try them: the current one, missing or not, and older ones.
+
+    Newer ones are left out, as they may have been rolled back. Without a pointer, all of them, the newest first.
+    """
+    current, names = read_current_name(layout), list_generation_names(layout)
+    if current is None:
+        return names
+    number = parse_generation_number(current)
+    return [current, *(name for name in names if name != current and parse_generation_number(name) <= number)]
+
+
 def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
     """Raise `Corrupted`, naming the first file that is missing or not what the manifest says."""
     place = os.fspath(folder)

@@ -1,4 +1,7 @@
-"""A view of a corpus as of one journal offset: segments with their dead documents masked, and terms."""
+"""A view of a corpus as of one journal offset: segments with their dead documents masked, and terms.
+
+A generation that was opened is one; the reader's view of later records is another (`index.local.memory_segment`).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from sluice.contracts.document import Chunk
-from sluice.contracts.errors import Conflict, Corrupted
-from sluice.index.generations.manifest import IdSet
-from sluice.index.journal.document_facts import DocumentFacts, document_key
+from sluice.contracts.document import Chunk, DocumentFacts
+from sluice.contracts.errors import Conflict, Corrupted, Unavailable
+from sluice.disk.durable import is_shortage
+from sluice.index.disk.locks import Pin
+from sluice.index.generations.manifest import MANIFEST, IdSet, Manifest, SegmentEntry
+from sluice.index.journal.document_facts import document_key
 from sluice.index.journal.records import Vectors
 from sluice.index.segments.segment import Mask, Rows, Segment
+from sluice.index.segments.segment_file import StoredSegment
 from sluice.index.terms.bm25 import Terms, count_chunks_with
+from sluice.index.terms.tantivy_index import TermIndex
 
 Masks = list[Mask | None]
 """For each segment the mask of rows that may be found, bool (rows,); None: all of them."""
@@ -89,11 +97,6 @@ class View:
     def chunk_count(self) -> int:
         """Number of live chunks."""
         return self.coverage.chunk_count
-
-    @property
-    def dimension(self) -> int:
-        """Dimensions of the corpus's vectors; 0 while it has none."""
-        return self.coverage.dimension or 0
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -183,25 +186,20 @@ class View:
 
     def all_facts(self) -> Iterator[DocumentFacts]:
         """The facts of every live document."""
-        for part in self.parts:
-            for document in range(part.segment.document_count):
-                if document not in part.dead_documents:
-                    yield part.segment.facts(document)
-
-    def document_ids(self) -> Iterator[str]:
-        """The id of every live document."""
-        return (facts.document_id for facts in self.all_facts())
+        return (segment.facts(document) for segment, document in self._live_documents())
 
     def id_set_hash(self) -> str:
         """The hash of what is held, read anew from every document and chunk: what `IdSet` makes of them."""
         ids = IdSet()
-        for part in self.parts:
-            segment = part.segment
-            for document in range(segment.document_count):
-                if document not in part.dead_documents:
-                    key = document_key(segment.facts(document).document_id)
-                    ids.add(key, map(segment.chunk_id, segment.rows_of(document)))
+        for segment, document in self._live_documents():
+            key = document_key(segment.facts(document).document_id)
+            ids.add(key, map(segment.chunk_id, segment.rows_of(document)))
         return ids.hexadecimal
+
+    def _live_documents(self) -> Iterator[tuple[Segment, int]]:
+        for part in self.parts:
+            documents = range(part.segment.document_count)
+            yield from ((part.segment, document) for document in documents if document not in part.dead_documents)
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """The document's chunks in its order; none where it is not in this generation."""
@@ -214,11 +212,6 @@ class View:
         if place is None:
             return None
         return self.parts[place.part].segment.vectors_of(np.array(place.rows, dtype=np.int64))
-
-    def chunk_ids(self) -> Iterator[str]:
-        """The id of every live chunk."""
-        for part in self.parts:
-            yield from (part.segment.chunk_id(row) for row in part.live_rows.tolist())
 
     @cached_property
     def _with_rows(self) -> list[Part]:
@@ -243,3 +236,55 @@ class Ranked:
 
 
 NOTHING_FOUND = Ranked.of(())
+
+
+class OpenGeneration(View):
+    """A generation as a view of the corpus.
+
+    Until it is closed, its folder is pinned against collection. `known` are segments that are open already. Raises
+    `Corrupted` when it does not open, and `Unavailable` where the machine lacks memory, file handles or disk for it.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, known: dict[str, StoredSegment] | None = None) -> None:
+        self._pin = Pin(folder / MANIFEST)
+        self.manifest = manifest
+        try:
+            parts = [_open_part(folder, entry, known or {}) for entry in manifest.segments]
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            if is_shortage(error):
+                raise Unavailable(f"generation {folder.name} cannot be opened now: {error}") from error
+            raise Corrupted(f"generation {folder.name} does not open: {error}") from error
+        coverage = Coverage(
+            corpus=manifest.corpus,
+            generation=folder.name,
+            journal_offset=manifest.journal_offset,
+            document_count=manifest.document_count,
+            chunk_count=manifest.chunk_count,
+            model_fingerprint=manifest.model_fingerprint,
+            dimension=manifest.dimension,
+        )
+        super().__init__(coverage, parts, TermIndex(folder / "terms"))
+
+    @cached_property
+    def segments(self) -> dict[str, StoredSegment]:
+        """The opened segments by name, for the next generation to share."""
+        return {part.segment.name: part.segment for part in self.parts if isinstance(part.segment, StoredSegment)}
+
+    def close(self) -> None:
+        """Unpin the folder, so that it can be collected. No search may be using the generation."""
+        self._pin.release()
+
+
+def read_dead(folder: Path, entry: SegmentEntry) -> frozenset[int]:
+    """Read which documents of a segment are dead, by their position."""
+    if entry.dead_file is None:
+        return frozenset()
+    return frozenset(np.load(folder / "segments" / entry.dead_file, allow_pickle=False).tolist())
+
+
+def _open_part(folder: Path, entry: SegmentEntry, known: dict[str, StoredSegment]) -> Part:
+    segment = known.get(entry.name) or StoredSegment(folder / "segments", entry.name)
+    if len(segment.numbers) != entry.chunk_count or segment.document_count != entry.document_count:
+        raise ValueError(f"segment {entry.name} has other counts than the manifest")
+    dead = read_dead(folder, entry)
+    return Part(segment, dead, segment.alive(sorted(dead)))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -28,15 +27,6 @@ LEAST_DEAD_SHARE = 0.5
 """Share of dead records from which rewriting pays: it then writes at most one byte for each byte that it frees."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What a compaction did: records kept and dropped, and bytes freed."""
-
-    kept: int
-    dropped: int
-    freed_bytes: int
-
-
 def compact(
     folder: Path,
     horizon: int,
@@ -44,8 +34,8 @@ def compact(
     model: tuple[str, int] | None,
     swapping: Callable[[], AbstractContextManager[object]],
     least_dead_share: float = LEAST_DEAD_SHARE,
-) -> Compacted | None:
-    """Rewrite the segments up to the offset `horizon`; None where nothing or less than `least_dead_share` is dead.
+) -> bool:
+    """Rewrite the segments up to the offset `horizon`; False where nothing or less than `least_dead_share` is dead.
 
     `live_offsets` are the offsets of the versions that are live at `horizon` or at any later offset. The context
     `swapping` is held while files are put in place and removed. Raises `OSError` when the disk refuses, and then
@@ -53,13 +43,12 @@ def compact(
     """
     due = _select_files(list_files(folder), horizon)
     if not due or not _is_worthwhile(due, live_offsets, least_dead_share):
-        return None
+        return False
     live = np.sort(live_offsets)
     target = folder / f"{due[0].first_offset:020d}-{due[-1].last_offset:020d}.kept"
     temporary = target.with_suffix(".tmp")
-    size_before = sum(file.path.stat().st_size for file in due)
     try:
-        kept, dropped = _rewrite(temporary, due, live, model)
+        _rewrite(temporary, due, live, model)
         with swapping():
             temporary.rename(target)
             fsync_path(folder)
@@ -68,7 +57,7 @@ def compact(
                     file.path.unlink()
     finally:
         temporary.unlink(missing_ok=True)
-    return Compacted(kept, dropped, size_before - target.stat().st_size)
+    return True
 
 
 def _select_files(files: Sequence[JournalFile], horizon: int) -> list[JournalFile]:
@@ -83,14 +72,9 @@ def _is_worthwhile(due: Sequence[JournalFile], live_offsets: NDArray[np.uint64],
     return held > live and 1 - live / held >= least_dead_share
 
 
-def _rewrite(
-    target: Path, due: Sequence[JournalFile], live: NDArray[np.uint64], model: tuple[str, int] | None
-) -> tuple[int, int]:
-    """Write the live frames to a new file and flush it; returns how many were kept and how many dropped.
-
-    `live` holds the live offsets, ascending.
-    """
-    kept = dropped = 0
+def _rewrite(target: Path, due: Sequence[JournalFile], live: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
+    """Write the live frames to a new file and flush it. `live` holds the live offsets, ascending."""
+    kept = 0
     with target.open("wb") as output:
         if model is not None:
             output.write(encode_frame(0, Kind.PIN, encode_pin(*model)))
@@ -100,9 +84,6 @@ def _rewrite(
                 if place < len(live) and int(live[place]) == frame.offset:
                     output.write(encode_frame(frame.offset, Kind(frame.kind), frame.payload))
                     kept += 1
-                else:
-                    dropped += 1
         output.write(encode_frame(due[-1].last_offset, Kind.END, encode_end(kept)))
         output.flush()
         os.fsync(output.fileno())
-    return kept, dropped

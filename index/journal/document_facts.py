@@ -1,53 +1,25 @@
-"""Facts that the index stores of a document beside its chunks, and the key that finds it."""
+"""Compares the facts of document versions, and makes the key that finds a document."""
 
 from __future__ import annotations
 
 import hashlib
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated
 
-from pydantic import Field
-
-from sluice.contracts.base import LaterText, Moment, Sha256, Value, is_none
-from sluice.contracts.document import ChunkedDocument, Provenance, Scalar
+from sluice.contracts.base import construct_unvalidated
+from sluice.contracts.document import ChunkedDocument, DocumentFacts
 
 REFRESH_AFTER_SECONDS = 3_600.0
 """An unchanged document fetched again within this time is the same version. Later its new date is recorded, since the
 gate judges freshness by it."""
 
 
-class DocumentFacts(Value):
-    """A `ChunkedDocument` without its chunks."""
-
-    document_id: str
-    checksum: Sha256
-    url: str | None = None
-    file_path: str | None = None
-    title: str | None = None
-    language: str | None = None
-    metadata: dict[str, Scalar] = Field(default_factory=dict)
-    provenance: Provenance
-    inspected_by: LaterText = None
-    inspected_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
-    inspection_sha256: LaterText = None
+_FACTS = tuple(DocumentFacts.model_fields)
 
 
 def make_facts(document: ChunkedDocument) -> DocumentFacts:
     """Copy the document without its chunks."""
-    return DocumentFacts(
-        document_id=document.document_id,
-        checksum=document.checksum,
-        url=document.url,
-        file_path=document.file_path,
-        title=document.title,
-        language=document.language,
-        metadata=document.metadata,
-        provenance=document.provenance,
-        inspected_by=document.inspected_by,
-        inspected_at=document.inspected_at,
-        inspection_sha256=document.inspection_sha256,
-    )
+    return construct_unvalidated(DocumentFacts, {name: getattr(document, name) for name in _FACTS}, set(_FACTS))
 
 
 def is_recorded(recorded: DocumentFacts, new: DocumentFacts) -> bool:

@@ -38,7 +38,6 @@ _ZSTD_LEVEL = -3
 _document_json = TypeAdapter(ChunkedDocument).serializer.to_json
 _chunk_json = TypeAdapter(Chunk).serializer.to_json
 _CHUNKS = {"chunks"}
-_own = threading.local()
 
 
 class Kind(IntEnum):
@@ -100,7 +99,7 @@ def encode_record(record: Record) -> tuple[Kind, bytes]:
             return Kind.REMOVAL, document_id.encode("utf-8", "surrogatepass")
         case Upsert(_, vectors, fingerprint, records):
             name = fingerprint.encode()
-            body = _compressor().compress(_join(records))
+            body = _own.compressor.compress(_join(records))
             rows, dimension = vectors.shape
             floats = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
             return Kind.UPSERT, _LENGTHS.pack(len(name), len(body), rows, dimension) + name + body + floats
@@ -171,24 +170,19 @@ def _decode_upsert(kind: int, payload: bytes) -> Upsert:
     floats_start = body_start + body_length
     fingerprint = payload[_LENGTHS.size : body_start].decode()
     vectors = np.frombuffer(payload, dtype="<f4", offset=floats_start).reshape(rows, dimension)
-    body = _decompressor().decompress(payload[body_start:floats_start])
+    body = _own.decompressor.decompress(payload[body_start:floats_start])
     if kind == Kind.OLD_UPSERT:
         return Upsert.of(ChunkedDocument.model_validate_json(body), vectors, fingerprint)
     records = _split(body)
     return Upsert(_document_of(records), vectors, fingerprint, records)
 
 
-def _compressor() -> zstandard.ZstdCompressor:
-    """One compressor for each thread, as it serves one thread at a time and costs more to make than to use."""
-    compressor: zstandard.ZstdCompressor | None = getattr(_own, "compressor", None)
-    if compressor is None:
-        compressor = _own.compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)
-    return compressor
+class _Codecs(threading.local):
+    """A compressor and a decompressor for each thread: they serve one at a time, and cost more to make than to use."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)
+        self.decompressor = zstandard.ZstdDecompressor()
 
 
-def _decompressor() -> zstandard.ZstdDecompressor:
-    """One decompressor for each thread."""
-    decompressor: zstandard.ZstdDecompressor | None = getattr(_own, "decompressor", None)
-    if decompressor is None:
-        decompressor = _own.decompressor = zstandard.ZstdDecompressor()
-    return decompressor
+_own = _Codecs()

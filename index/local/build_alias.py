@@ -29,8 +29,8 @@ from sluice.index.disk.locks import Pin
 from sluice.index.generations.manifest import MANIFEST, parse_generation_number
 from sluice.index.generations.publish import list_generation_names, read_current_name
 from sluice.index.journal.files import encode_frame, list_files, read_pinned_model
+from sluice.index.journal.journal import JournalTail
 from sluice.index.journal.records import Kind, encode_end, encode_pin
-from sluice.index.journal.tail import JournalTail
 
 OFFSETS_AHEAD = 1 << 32
 """More records than a corpus gets while it is rebuilt."""

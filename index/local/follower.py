@@ -17,20 +17,19 @@ from contextlib import suppress
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import is_shortage
 from sluice.index.disk.layout import CorpusLayout
-from sluice.index.generations.generation import OpenGeneration
 from sluice.index.generations.manifest import load_manifest, parse_generation_number
 from sluice.index.generations.publish import (
     VerifiedFiles,
+    list_candidates,
     list_generation_names,
     read_current_name,
     read_pointer,
     read_rollback_offset,
     verify_files,
 )
-from sluice.index.generations.recovery import list_candidates
-from sluice.index.generations.view import View
+from sluice.index.generations.view import OpenGeneration, View
+from sluice.index.journal.journal import JournalTail
 from sluice.index.journal.records import decode_record
-from sluice.index.journal.tail import JournalTail
 from sluice.index.local.memory_segment import FieldLengths, MemorySegments
 
 _LOST_POINTER = "CURRENT"

@@ -23,11 +23,10 @@ from sluice.index.local.follower import Follower
 from sluice.index.search.candidates import select_candidates
 from sluice.index.search.chunk_source import SegmentChunkSource
 from sluice.index.search.filters import find_masks, has_conditions
-from sluice.index.search.fusion import RankedCandidates
+from sluice.index.search.fusion import LatestCandidates, RankedCandidates, Search, retrieve_candidates
 from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.rerank.base import Reranker
-from sluice.index.search.retrievers import LatestCandidates, Search, retrieve_candidates
 from sluice.index.settings import QuerySettings
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from sluice.contracts.document import DocumentFacts
 from sluice.contracts.errors import NotFound
 from sluice.index.disk.layout import CorpusLayout
-from sluice.index.generations.generation import OpenGeneration
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import list_generation_names
-from sluice.index.journal.document_facts import DocumentFacts, make_facts
+from sluice.index.generations.view import OpenGeneration
+from sluice.index.journal.document_facts import make_facts
 from sluice.index.journal.files import read_journal
 from sluice.index.journal.records import Removal, decode_record
 

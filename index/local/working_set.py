@@ -3,7 +3,7 @@
 It is disposable: made of hard links to a generation's files, brought up to date from the journal, and discarded after
 any error. `seal` turns it into the files of the next generation.
 
-Small segments are merged while sealing, large ones by a background thread, which also flushes and hashes the new file.
+Small segments are merged while sealing, large ones in the background, which also flushes and hashes the new file.
 The merged segment replaces its sources at a later seal; documents that were removed meanwhile are marked as dead in it.
 """
 
@@ -11,27 +11,58 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sluice.contracts.document import DocumentFacts
 from sluice.disk.durable import link_or_copy
 from sluice.index.disk.layout import CorpusLayout
-from sluice.index.generations.generation import read_dead
 from sluice.index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
 from sluice.index.generations.publish import Sources, flush_file
-from sluice.index.journal.document_facts import DocumentFacts, document_key
+from sluice.index.generations.view import read_dead
+from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.journal import SEGMENT_BYTES
 from sluice.index.journal.records import Record, Removal, Upsert
-from sluice.index.local.prepare import prepare_document
-from sluice.index.local.segment_merge import SegmentMerge, WorkingSetSegment
-from sluice.index.local.write_policy import WritePolicy
 from sluice.index.segments.merge_policy import select_merge
-from sluice.index.segments.segment_content import SegmentDocument, build_content
-from sluice.index.segments.segment_file import SUFFIX, StoredSegment, write_segment
+from sluice.index.segments.segment_file import (
+    SUFFIX,
+    SegmentDocument,
+    StoredSegment,
+    build_content,
+    join_contents,
+    write_segment,
+)
+from sluice.index.settings import IndexSettings
+from sluice.index.terms.chunk_terms import prepare_document
 from sluice.index.terms.tantivy_index import TermWriter, list_committed_files, write_meta
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicy:
+    """Thresholds for writing and merging segments. The product uses constants; tests choose others."""
+
+    keep_generations: int = IndexSettings().keep_generations
+    """Generations kept for rollback; one that a reader has pinned is kept beyond this number."""
+    merge_factor: int = 4
+    """Neighbouring segments of about one size that become one: each chunk is written again once for each power of
+    this number, some seven times until there are a million, and each segment costs a query about 20 µs."""
+    max_segments: int = 24
+    """Segments above which neighbours are merged whatever their size."""
+    background_merge_chunks: int = 5_000
+    """Merges of more chunks than this run in a background thread, and publishing does not wait for them: five thousand
+    take about 50 ms."""
+    flush_chunks: int = 50_000
+    """Chunks held in memory before they become a segment; at 384 dimensions 77 MB of vectors, and the texts."""
+    journal_segment_bytes: int = SEGMENT_BYTES
+    """Size at which the journal starts a new segment."""
+
+
+USUAL_POLICY = WritePolicy()
 
 
 class WorkingSet:
@@ -102,10 +133,8 @@ class WorkingSet:
 
     def drop_dead(self) -> None:
         """Write every segment that has dead documents anew without them. `seal` has still to be called."""
-        if self.wait_for_merge():
-            merge, self._merge = self._merge, None
-            if merge is not None:
-                self._replace(merge)
+        if self._merge is not None:
+            self._use_background_merge(self._merge)
         for owner in [owner for owner in self._segments if owner.dead and owner.live_documents]:
             merge = SegmentMerge(self._segments_folder, next(self._names), [owner])
             merge.run()
@@ -195,16 +224,15 @@ class WorkingSet:
 
     def wait_for_merge(self) -> bool:
         """Wait for the background merge; returns whether there was one. The next `seal` uses its result."""
-        if self._merge is None:
+        if self._merge is None or self._merge.entry is None:
             return False
-        self._merge.wait()
+        wait([self._merge.entry])
         return True
 
     def close(self) -> None:
         """Wait for what is done in the background, and close the term index."""
         wait(self._being_flushed.values())
-        if self._merge is not None:
-            self._merge.wait()
+        self.wait_for_merge()
         self._terms.close()
 
     def _start_from(self, folder: Path, manifest: Manifest) -> None:
@@ -279,9 +307,8 @@ class WorkingSet:
 
     def _merge_segments(self) -> None:
         """Use a finished background merge, then start those that are due; small ones are finished here."""
-        if self._merge is not None and self._merge.is_done:
-            merge, self._merge = self._merge, None
-            self._replace(merge)
+        if self._merge is not None and self._merge.entry is not None and self._merge.entry.done():
+            self._use_background_merge(self._merge)
         while self._merge is None:
             self._segments = [owner for owner in self._segments if owner.live_documents]
             due = self._select_merge()
@@ -290,7 +317,7 @@ class WorkingSet:
             merge = SegmentMerge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
             if merge.chunk_count > self._policy.background_merge_chunks:
                 self._merge = merge
-                merge.start()
+                merge.start(self._threads)
             else:
                 merge.run()
                 self._replace(merge)
@@ -300,11 +327,16 @@ class WorkingSet:
         dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
         return select_merge(live, dead, self._policy.merge_factor, self._policy.max_segments)
 
-    def _replace(self, merge: SegmentMerge) -> None:
-        """Put the merged segment in the place of its sources. Raises the error that kept it from being written."""
-        merged = WorkingSetSegment(merge.result(self._segments_folder))
+    def _use_background_merge(self, merge: SegmentMerge) -> None:
+        """Wait for the merge and use it. Raises the error that kept it from being written."""
+        self._merge = None
         if merge.entry is not None:
-            self._merged_in_background[f"segments/{merged.segment.name}.{SUFFIX}"] = merge.entry
+            self._merged_in_background[f"segments/{merge.name}.{SUFFIX}"] = merge.entry.result()
+        self._replace(merge)
+
+    def _replace(self, merge: SegmentMerge) -> None:
+        """Put the merged segment in the place of its sources."""
+        merged = WorkingSetSegment(StoredSegment(self._segments_folder, merge.name))
         for source, dead_before in zip(merge.sources, merge.dead_before, strict=True):
             for document in source.dead - dead_before:
                 merged.dead.update(merged.segment.find_document(source.segment.key_of(document)))
@@ -337,3 +369,49 @@ class WorkingSet:
 def _select_immutable(manifest: Manifest) -> dict[str, FileEntry]:
     """The entries of files that never change; Tantivy's meta file is rewritten."""
     return {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}
+
+
+@dataclass(slots=True, eq=False)
+class WorkingSetSegment:
+    """A segment, its dead documents, and the file that lists them (None: not written yet)."""
+
+    segment: StoredSegment
+    dead: set[int] = field(default_factory=set)
+    dead_file: str | None = None
+
+    @property
+    def live_documents(self) -> int:
+        """Number of live documents."""
+        return self.segment.document_count - len(self.dead)
+
+    @property
+    def live_chunks(self) -> int:
+        """Number of live chunks."""
+        return len(self.segment.numbers) - sum(len(self.segment.rows_of(document)) for document in self.dead)
+
+
+class SegmentMerge:
+    """A merge of neighbouring segments into one, without the documents that were dead when it began.
+
+    It may run in the background while documents of its sources are removed: who uses its result marks those as dead
+    in the merged segment (`sources`, `dead_before`).
+    """
+
+    def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSetSegment]) -> None:
+        self.name = name
+        self.sources = list(sources)
+        self.dead_before = [frozenset(owner.dead) for owner in sources]
+        self.chunk_count = sum(owner.live_chunks for owner in sources)
+        self.entry: Future[FileEntry] | None = None
+        """The new file's, once it is flushed and hashed in the background; None where publishing does that."""
+        self._folder = folder
+
+    def run(self) -> Path:
+        """Write the merged segment; returns its file."""
+        pairs = zip(self.sources, self.dead_before, strict=True)
+        write_segment(self._folder, self.name, join_contents([owner.segment.content(dead) for owner, dead in pairs]))
+        return self._folder / f"{self.name}.{SUFFIX}"
+
+    def start(self, threads: Executor) -> None:
+        """Merge in the background."""
+        self.entry = threads.submit(lambda: flush_file(self.run()))

@@ -22,8 +22,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sluice.contracts.document import DocumentFacts
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import FLUSHING_THREADS, replace_pointer
+from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.corpus_writer import CorpusWriter, Recorded, utc_now
 from sluice.index.generations.manifest import (
     FileEntry,
@@ -35,23 +37,32 @@ from sluice.index.generations.manifest import (
 from sluice.index.generations.publish import (
     Generation,
     Rebuild,
+    VerifiedFiles,
     collect,
     describe_generation,
     drop_others,
+    list_candidates,
     list_generation_names,
     list_generations,
     publish,
     read_current_name,
     read_rollback_offset,
     sweep,
+    verify_files,
 )
-from sluice.index.generations.recovery import find_base, self_test
+from sluice.index.generations.view import OpenGeneration, View
 from sluice.index.journal.compaction import compact
-from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.files import read_journal, read_pinned_model
 from sluice.index.journal.records import Record, decode_record, encode_record
-from sluice.index.local.working_set import WorkingSet
-from sluice.index.local.write_policy import USUAL_POLICY, WritePolicy
+from sluice.index.local.working_set import USUAL_POLICY, WorkingSet, WritePolicy
+from sluice.index.segments.segment_file import StoredSegment
+from sluice.index.terms.analysis import analyse
+from sluice.index.terms.bm25 import Boosts
+
+_PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
+"""All terms of a text are searched: in a corpus of many languages its own need not be the rarest."""
+_TESTED_WORDS = 12
+"""Words of a chunk that are searched, if they have a term."""
 
 
 class IndexWriter(CorpusWriter):
@@ -79,7 +90,7 @@ class IndexWriter(CorpusWriter):
     def _begin(self) -> None:
         self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
         sweep(self._layout)
-        self._base = self._find_base()
+        self._base = find_base(self._layout, self._journal.last_offset, self._on_fallback)
         self._point_to_base()
         self._view()
 
@@ -113,12 +124,10 @@ class IndexWriter(CorpusWriter):
         self.wait_for_collector()  # without the mutex, which it needs
         with self._mutex:
             self._lock.check()
-            try:
+            with self._disk_may_refuse():
                 drop_others(self._layout)
                 offset = generation.journal_offset
                 compact(self._layout.journal, offset, live_offsets, model, lambda: self._mutex, least_dead_share=0.0)
-            except OSError as error:
-                raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
         return generation
 
     def publish(self) -> Generation:
@@ -146,7 +155,7 @@ class IndexWriter(CorpusWriter):
         with self._mutex:
             self._lock.check()
             self._close_view()
-            self._base = self._find_base()
+            self._base = find_base(self._layout, self._journal.last_offset, self._on_fallback)
             return self.publish()
 
     def finish_merges(self) -> Generation:
@@ -282,19 +291,23 @@ class IndexWriter(CorpusWriter):
         """The working set, to be changed. When the block fails, it is discarded and made again at its next use."""
         view = self._view()
         try:
-            yield view
-        except BaseException as error:
+            with self._disk_may_refuse():
+                yield view
+        except BaseException:
             self._close_view()
-            if isinstance(error, OSError):
-                raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
             raise
+
+    @contextlib.contextmanager
+    def _disk_may_refuse(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
 
     def _view(self) -> WorkingSet:
         if self._open_view is None:
-            try:
+            with self._disk_may_refuse():
                 self._open_view = self._make_view()
-            except OSError as error:
-                raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
         return self._open_view
 
     def _make_view(self) -> WorkingSet:
@@ -305,10 +318,6 @@ class IndexWriter(CorpusWriter):
         view.model = view.model or read_pinned_model(self._layout.journal)
         return view
 
-    def _find_base(self) -> tuple[Path, Manifest] | None:
-        """The newest intact generation to start from."""
-        return find_base(self._layout, self._journal.last_offset, self._on_fallback)
-
     def _point_to_base(self) -> None:
         """Restore a missing pointer: the writer of the base was killed before it made one, or it was removed."""
         if self._base is not None and not os.path.lexists(self._layout.current):
@@ -318,3 +327,63 @@ class IndexWriter(CorpusWriter):
         view, self._open_view = self._open_view, None
         if view is not None:
             view.close()
+
+
+def find_base(
+    layout: CorpusLayout, journal_offset: int, on_fallback: Callable[[str], None]
+) -> tuple[Path, Manifest] | None:
+    """Find the newest candidate that is intact; None where there is none, and the journal must be read from its start.
+
+    `on_fallback` is called with the problem of each damaged one. Raises `Corrupted` when the journal, which ends at
+    `journal_offset`, lacks records that a generation has.
+    """
+    for name in list_candidates(layout):
+        folder = layout.generations / name
+        try:
+            manifest = load_manifest(folder)
+            verify_files(folder, manifest, VerifiedFiles())
+        except (Corrupted, NotFound) as error:
+            on_fallback(str(error))
+            continue
+        if manifest.journal_offset > journal_offset:
+            raise Corrupted(
+                f"the journal of {layout.corpus} ends at {journal_offset}, yet {name} covers "
+                f"{manifest.journal_offset}: restore the journal from a backup"
+            )
+        return folder, manifest
+    return None
+
+
+def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegment]) -> None:
+    """Open a new generation as a reader would, and find its newest chunk by its vector and by its text.
+
+    Raises `Corrupted` when counts disagree or the chunk is not found.
+    """
+    generation = OpenGeneration(folder, manifest, unchanged)
+    try:
+        counts = (_count_live_rows(generation), generation.terms.chunk_count, manifest.chunk_count)
+        if len(set(counts)) != 1:
+            raise Corrupted("vectors {}, texts {} and chunks {} of the new generation differ".format(*counts))
+        if manifest.chunk_count:
+            _find_newest(generation)
+    finally:
+        generation.close()
+
+
+def _count_live_rows(generation: View) -> int:
+    return sum(len(part.live_rows) for part in generation.parts)
+
+
+def _find_newest(generation: View) -> None:
+    part = next(part for part in reversed(generation.parts) if len(part.live_rows))
+    row = int(part.live_rows[-1])
+    number, vector = int(part.segment.numbers[row]), part.segment.vectors_of(np.array([row]))[0]
+    _, chunk = generation.read(number)
+    own_score = float(vector @ vector)
+    nearest = generation.nearest(vector, 1, generation.live_masks()).scores
+    if not len(nearest) or nearest[0] < own_score - 1e-4:
+        raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own vector")
+    beginning = " ".join(chunk.text.split()[:_TESTED_WORDS])
+    text = beginning if analyse(beginning) else chunk.text
+    if analyse(text) and not generation.terms.search(text, _PLAIN, 1, only=[number]):
+        raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own text")

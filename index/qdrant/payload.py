@@ -13,15 +13,16 @@ from datetime import UTC, datetime, timedelta
 from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
-from sluice.contracts.document import Chunk, Scalar
+from sluice.contracts.document import Chunk, DocumentFacts, Scalar
 from sluice.contracts.domains import parse_host
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters
-from sluice.index.journal.document_facts import DocumentFacts, document_key, make_facts
+from sluice.index.journal.document_facts import document_key, make_facts
 from sluice.index.journal.records import Upsert
-from sluice.index.qdrant.collection import Condition, Payload, Point
+from sluice.index.qdrant.server import Clause, Condition, Payload, Point, ServerCollection
 from sluice.index.qdrant.sparse_bm25 import weigh_chunk
 from sluice.index.terms.analysis import ENGLISH, analysis_language
+from sluice.index.terms.chunk_terms import find_first_rows
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
 """The namespace of point ids: any fixed value, which must never change."""
@@ -100,14 +101,6 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
         yield Point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
 
 
-def find_first_rows(chunks: Sequence[Chunk]) -> dict[str, int]:
-    """Find the first row of each distinct chunk id, in order."""
-    rows: dict[str, int] = {}
-    for row, chunk in enumerate(chunks):
-        rows.setdefault(chunk.chunk_id, row)
-    return rows
-
-
 def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:
     """The chunk in a point and its document's facts. Raises `Corrupted` when they are not in it."""
     try:
@@ -128,36 +121,36 @@ def read_document(payload: Payload) -> StoredDocument:
 
 def where_live(generation: int, kind: str) -> Condition:
     """The condition of the chunks, or the documents, that are live in a generation."""
-    return Condition(
-        one_of=(("kind", (kind,)),), at_most=(("since", generation),), absent_or_above=(("until", generation),)
+    return (
+        Clause("any", "kind", (kind,)),
+        Clause("at_most", "since", generation),
+        Clause("absent_or_above", "until", generation),
     )
 
 
 def where_document_is(document_ids: Sequence[str]) -> Condition:
     """The condition of points of these documents."""
-    return Condition(one_of=(("document", tuple(make_key(name) for name in document_ids)),))
+    return (Clause("any", "document", tuple(make_key(name) for name in document_ids)),)
 
 
 def where_matches(filters: Filters) -> Condition:
     """The condition of chunks that match the filters."""
-    one_of: list[tuple[str, tuple[str, ...]]] = []
+    clauses: list[Clause] = []
     if filters.document_ids:
-        one_of += where_document_is(filters.document_ids).one_of
+        clauses += where_document_is(filters.document_ids)
     if filters.domains:
-        one_of.append(("domains", tuple(domain.lower().strip(".") for domain in filters.domains)))
+        clauses.append(Clause("any", "domains", [domain.lower().strip(".") for domain in filters.domains]))
     if filters.languages:
-        one_of.append(("languages", tuple(language.lower() for language in filters.languages)))
+        clauses.append(Clause("any", "languages", [language.lower() for language in filters.languages]))
     if filters.sources:
-        one_of.append(("source", filters.sources))
-    one_of += [("metadata", (_token(name, value),)) for name, value in filters.metadata.items()]
+        clauses.append(Clause("any", "source", filters.sources))
+    clauses += [Clause("any", "metadata", [_token(name, value)]) for name, value in filters.metadata.items()]
     # An empty prefix also matches documents without URL or path.
     prefixes = [("url", filters.url_prefix), ("path", filters.path_prefix)]
-    after = filters.fetched_after
-    return Condition(
-        one_of=tuple(one_of),
-        prefixes=tuple((name, prefix) for name, prefix in prefixes if prefix),
-        above=(("fetched_at", _microseconds(after)),) if after is not None else (),
-    )
+    clauses += [Clause("prefix", name, prefix) for name, prefix in prefixes if prefix]
+    if filters.fetched_after is not None:
+        clauses.append(Clause("above", "fetched_at", _microseconds(filters.fetched_after)))
+    return tuple(clauses)
 
 
 def make_key(document_id: str) -> str:
@@ -199,3 +192,12 @@ def _microseconds(moment: datetime) -> int:
 def _point_id(key: str, chunk_id: str, generation: int) -> str:
     """The id of a point: the same for the same chunk and generation, so that storing it twice changes nothing."""
     return str(uuid.uuid5(_NAMESPACE, f"{key}/{chunk_id}/{generation}"))
+
+
+def read_live_documents(
+    collection: ServerCollection, number: int, document_ids: Sequence[str]
+) -> dict[str, StoredDocument]:
+    """Read those of the documents that are live in the generation `number`, by id."""
+    found = collection.points(where_live(number, "document") + where_document_is(document_ids), DOCUMENT_FIELDS)
+    documents = (read_document(hit.payload) for hit in found)
+    return {document.facts.document_id: document for document in documents}

@@ -8,20 +8,230 @@ Qdrant retrieves candidates; all that follows is the same code as for a local co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from sluice.contracts.document import TrustScorer
+import numpy as np
+
+from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
+from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters, Strategy
 from sluice.index.generations.corpus_writer import utc_now
+from sluice.index.generations.view import Coverage, Floats, Numbers, Ranked
 from sluice.index.journal.records import Vectors
-from sluice.index.qdrant.payload import STATE_ID, parse_state
-from sluice.index.qdrant.server import ServerCollection
-from sluice.index.qdrant.view import QdrantChunkSource, QdrantView
-from sluice.index.search.fusion import RankedCandidates
+from sluice.index.qdrant.payload import (
+    CHUNK_FIELDS,
+    DOCUMENT_FIELDS,
+    STATE_ID,
+    CollectionState,
+    parse_state,
+    read_chunk,
+    read_document,
+    read_live_documents,
+    where_document_is,
+    where_live,
+    where_matches,
+)
+from sluice.index.qdrant.server import Clause, Hit, SearchRequest, ServerCollection
+from sluice.index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
+from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.rerank.base import Reranker
 from sluice.index.settings import QuerySettings
+
+_MOST_HITS = 10_000
+"""Hits of one score that are read at most to find those with the first chunk ids."""
+
+
+class QdrantView:
+    """One generation of a corpus. Every condition that it sends names its generation, so it does not change while the
+    collection is written. Safe for threads.
+    """
+
+    def __init__(self, collection: ServerCollection, state: CollectionState, settings: QuerySettings) -> None:
+        self._collection = collection
+        self._settings = settings
+        self.state = state
+        self._chunks = where_live(state.number, "chunk")
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the generation covers."""
+        state = self.state
+        return Coverage(
+            state.corpus,
+            state.name,
+            state.journal_offset,
+            state.document_count,
+            state.chunk_count,
+            state.model_fingerprint,
+            state.dimension,
+        )
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the chunks' analyses."""
+        return self.state.languages
+
+    def find(
+        self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+    ) -> tuple[RankedCandidates, QdrantChunkSource]:
+        """Retrieve `depth` candidates by each retriever; returns them fused, best first, and where to read them.
+
+        Raises `Conflict` when the vector's dimension is not the corpus's.
+        """
+        if vector is not None and self.state.chunk_count:
+            self.coverage.check_dimension(vector)
+        where = self._chunks + where_matches(filters)
+        is_lexical = strategy is not Strategy.VECTOR
+        weights = weigh_question(text, self.state.languages) if is_lexical else {}
+        asks: list[SearchRequest] = []
+        if weights:
+            asks.append(SearchRequest(depth, where, terms=weights, fields=CHUNK_FIELDS))
+        if vector is not None and strategy is not Strategy.BM25:
+            asks.append(SearchRequest(depth, where, dense=vector.tolist(), fields=CHUNK_FIELDS))
+        answers = list(zip(asks, self._best(asks), strict=True)) if asks else []
+        source = QdrantChunkSource(self._collection, self.state.number)
+        lexical = source.put([hit for ask, hits in answers if ask.terms for hit in hits])
+        dense = source.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
+        dense, lexical = break_ties(dense, source.chunk_id), break_ties(lexical, source.chunk_id)
+        cosines, scores = self._scores(
+            source, text, vector, strategy, list_candidates(dense, lexical), len(dense.numbers)
+        )
+        results = combine_results(dense, lexical, cosines, scores)
+        return RankedCandidates(results, fuse_scores(results, strategy, self._settings), source.chunk_id), source
+
+    def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
+        """Count the chunks that have each term, by its rarest part, from the engine's term statistics.
+
+        Replaced chunks count until they are deleted.
+        """
+        analysed = {term: [list_dimensions(term, language) for language in self.state.languages] for term in terms}
+        places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
+        if not places:
+            return dict.fromkeys(terms, 0)
+        population = self._collection.count((Clause("any", "kind", ("chunk",)),))
+        found = self._collection.ranked([SearchRequest(1, (), terms={place: 1.0}, with_terms=True) for place in places])
+        counts = {place: _counted(place, hits, population) for place, hits in zip(places, found, strict=True)}
+        rarest = {
+            term: [min((max(counts[place] for place in fields) for fields in parts), default=0) for parts in those]
+            for term, those in analysed.items()
+        }
+        return {term: min(sum(those), self.state.chunk_count) for term, those in rarest.items()}
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that the generation holds."""
+        found = read_live_documents(self._collection, self.state.number, document_ids) if document_ids else {}
+        return {document_id: document.facts for document_id, document in found.items()}
+
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every document that the generation holds."""
+        hits = self._collection.points(where_live(self.state.number, "document"), DOCUMENT_FIELDS)
+        return (read_document(hit.payload).facts for hit in hits)
+
+    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where the generation does not hold it."""
+        hits = self._collection.points(self._chunks + where_document_is([document_id]), CHUNK_FIELDS)
+        return tuple(sorted((read_chunk(hit.payload)[1] for hit in hits), key=lambda one: one.ordinal))
+
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where the generation does not hold it."""
+        hits = self._collection.points(self._chunks + where_document_is([document_id]), ("ordinal",), with_dense=True)
+        own = [hit.dense for hit in sorted(hits, key=lambda hit: int(hit.payload["ordinal"])) if hit.dense is not None]
+        return np.array(own, dtype=np.float32) if own else None
+
+    def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
+        """The first `limit` hits of each search, equal scores in the order of their chunk ids.
+
+        Qdrant cuts off a run of equal scores at any point, so more hits are requested until the run has ended.
+        """
+        found = self._collection.ranked([_deeper(ask, ask.limit + 1) for ask in asks])
+        return [self._cut(ask, hits) for ask, hits in zip(asks, found, strict=True)]
+
+    def _cut(self, ask: SearchRequest, hits: list[Hit]) -> list[Hit]:
+        limit = ask.limit + 1
+        while len(hits) == limit < _MOST_HITS and hits[-1].score == hits[ask.limit - 1].score:
+            limit = min(4 * limit, _MOST_HITS)
+            hits = self._collection.ranked([_deeper(ask, limit)])[0]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
+
+    def _scores(
+        self,
+        source: QdrantChunkSource,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        numbers: Numbers,
+        dense_count: int,
+    ) -> tuple[Floats, Floats | None]:
+        """The cosines of the candidates after the first `dense_count`, and BM25 of all for a mix; in one request."""
+        ids = source.ids(numbers)
+        alone = ids[dense_count:]
+        is_mixed = strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH)
+        weights = weigh_question(text, self.state.languages, with_function_words=True) if is_mixed else {}
+        asks: list[SearchRequest] = []
+        if alone and vector is not None:
+            asks.append(SearchRequest(len(alone), (Clause("id", "", alone),), dense=vector.tolist()))
+        if ids and weights:
+            asks.append(SearchRequest(len(ids), (Clause("id", "", ids),), terms=weights))
+        answers = list(zip(asks, self._collection.ranked(asks), strict=True)) if asks else []
+        cosine_of = {hit.id: hit.score for ask, hits in answers if ask.terms is None for hit in hits}
+        score_of = {hit.id: hit.score for ask, hits in answers if ask.terms for hit in hits}
+        scores = [score_of.get(one, 0.0) for one in ids] if is_mixed else None
+        return [cosine_of.get(one, math.nan) for one in alone], scores
+
+
+class QdrantChunkSource:
+    """The chunks that one search has found, numbered in the order of their arrival."""
+
+    def __init__(self, collection: ServerCollection, generation: int) -> None:
+        self._collection = collection
+        self._generation = generation
+        self._hits: list[Hit] = []
+        self._numbers: dict[str, int] = {}
+        self._read: dict[int, tuple[DocumentFacts, Chunk]] = {}
+
+    def put(self, hits: Sequence[Hit]) -> Ranked:
+        """Number the hits, with the same number for the same chunk; returns the numbers with the scores."""
+        for hit in hits:
+            if hit.id not in self._numbers:
+                self._numbers[hit.id] = len(self._hits)
+                self._hits.append(hit)
+        return Ranked.of([(self._numbers[hit.id], hit.score) for hit in hits])
+
+    def ids(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """The ids of the points."""
+        return tuple(self._hits[number].id for number in numbers)
+
+    def chunk_id(self, number: int) -> str:
+        """The chunk id."""
+        return str(self._hits[number].payload["chunk_id"])
+
+    def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
+        """As `ChunkSource.read`."""
+        if number not in self._read:
+            self._read[number] = read_chunk(self._hits[number].payload)
+        return self._read[number]
+
+    def vectors(self, numbers: Sequence[int]) -> Vectors:
+        """As `ChunkSource.vectors`, in one request."""
+        ids = self.ids(numbers)
+        found = {hit.id: hit.dense for hit in self._collection.points((Clause("id", "", ids),), (), with_dense=True)}
+        if any(found.get(one) is None for one in ids):
+            raise Corrupted("the Qdrant collection has lost a chunk that it has just found: rebuild it")
+        return np.array([found[one] for one in ids], dtype=np.float32)
+
+    def around(self, number: int, width: int) -> Sequence[Chunk]:
+        """As `ChunkSource.around`, in one request, by the ordinals of the chunks."""
+        _, chunk = self.read(number)
+        near = (
+            *where_document_is([chunk.document_id]),
+            Clause("above", "ordinal", chunk.ordinal - width - 1),
+            Clause("at_most", "ordinal", chunk.ordinal + width),
+        )
+        found = self._collection.points(where_live(self._generation, "chunk") + near, CHUNK_FIELDS)
+        return sorted((read_chunk(hit.payload)[1] for hit in found), key=lambda one: one.ordinal)
 
 
 class QdrantReader(CorpusReader[QdrantView]):
@@ -58,3 +268,13 @@ class QdrantReader(CorpusReader[QdrantView]):
         self, view: QdrantView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
         return view.find(text, vector, strategy, filters, depth)
+
+
+def _deeper(ask: SearchRequest, limit: int) -> SearchRequest:
+    return SearchRequest(limit, ask.where, ask.dense, ask.terms, ask.fields)
+
+
+def _counted(place: int, hits: Sequence[Hit], population: int) -> int:
+    if not hits:
+        return 0
+    return solve_frequency(hits[0].score, (hits[0].terms or {}).get(place, 0.0), population)

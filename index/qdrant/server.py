@@ -1,31 +1,81 @@
-"""A Qdrant server by URL, by `qdrant-client`: a corpus that outgrows this machine."""
+"""A Qdrant server by URL, by `qdrant-client`: points, conditions and searches of a collection.
+
+A corpus is one collection with two vectors, `dense` (inner product of vectors of length 1) and `terms` (sparse, with
+the `idf` modifier).
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
-from sluice.index.qdrant.collection import (
-    DENSE,
-    KEYWORDS,
-    NUMBERS,
-    PREFIXED,
-    TERMS,
-    Condition,
-    Hit,
-    Payload,
-    Point,
-    SearchRequest,
-)
 from sluice.index.qdrant.sparse_bm25 import Weights
 from sluice.index.settings import QdrantSettings
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
     from qdrant_client import models as q
+
+DENSE = "dense"
+TERMS = "terms"
+KEYWORDS = ("kind", "document", "languages", "domains", "source", "metadata")
+PREFIXED = ("url", "path")
+NUMBERS = ("since", "until", "fetched_at", "ordinal")
+"""The fields of a payload that conditions name, by their kind of index."""
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is stored: a payload under an id (a UUID), with or without vectors."""
+
+    id: str
+    payload: Payload
+    dense: Sequence[float] | None = None
+    terms: Weights | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What is found. `score` is 0 where nothing was ranked."""
+
+    id: str
+    score: float
+    payload: Payload
+    dense: Sequence[float] | None = None
+    terms: Weights | None = None
+
+
+class Clause(NamedTuple):
+    """What a point must meet. `any`: the field is, or holds, one of the values; `id`: its id is one of them."""
+
+    test: Literal["any", "prefix", "above", "at_most", "absent_or_above", "id"]
+    field: str
+    value: Any
+
+
+Condition = tuple[Clause, ...]
+"""Clauses that a point must all meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """One ranked search: by `dense` or by `terms`, among the points that meet `where`."""
+
+    limit: int
+    where: Condition
+    dense: Sequence[float] | None = None
+    terms: Weights | None = None
+    fields: tuple[str, ...] = field(default=())
+    """Fields of the payload to bring."""
+    with_terms: bool = False
+    """Whether to bring the sparse vector."""
+
 
 _PAGE_POINTS = 1_000
 
@@ -62,9 +112,8 @@ class ServerCollection:
         """Create it for dense vectors of `dimension`; an existing one is dropped with all of its points."""
         from qdrant_client import models
 
+        self.drop()
         with _failures():
-            if self._client.collection_exists(self._name):
-                self._client.delete_collection(self._name, timeout=self._write_seconds)
             self._client.create_collection(
                 self._name,
                 vectors_config={DENSE: models.VectorParams(size=dimension, distance=models.Distance.DOT)},
@@ -249,11 +298,12 @@ def _failures() -> Iterator[None]:
 def _schema() -> dict[str, Any]:
     from qdrant_client import models
 
-    kinds = models.KeywordIndexType.KEYWORD, models.IntegerIndexType.INTEGER
-    keywords: dict[str, Any] = {name: models.KeywordIndexParams(type=kinds[0]) for name in KEYWORDS}
-    prefixed = {name: models.KeywordIndexParams(type=kinds[0], prefix=True) for name in PREFIXED}
-    numbers = {name: models.IntegerIndexParams(type=kinds[1], lookup=True, range=True) for name in NUMBERS}
-    return keywords | prefixed | numbers
+    keyword, integer = models.KeywordIndexType.KEYWORD, models.IntegerIndexType.INTEGER
+    return {
+        **dict.fromkeys(KEYWORDS, models.KeywordIndexParams(type=keyword)),
+        **dict.fromkeys(PREFIXED, models.KeywordIndexParams(type=keyword, prefix=True)),
+        **dict.fromkeys(NUMBERS, models.IntegerIndexParams(type=integer, lookup=True, range=True)),
+    }
 
 
 def _vectors(point: Point) -> dict[str, Any]:
@@ -288,13 +338,20 @@ def _hit(found: Any, score: float) -> Hit:
 def _filter(where: Condition) -> q.Filter:
     from qdrant_client import models
 
-    must: list[Any] = [models.FieldCondition(key=name, match=models.MatchAny(any=list(v))) for name, v in where.one_of]
-    must += [models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)) for name, value in where.prefixes]
-    must += [models.FieldCondition(key=name, range=models.Range(gt=value)) for name, value in where.above]
-    must += [models.FieldCondition(key=name, range=models.Range(lte=value)) for name, value in where.at_most]
-    must_not: list[Any] = [
-        models.FieldCondition(key=name, range=models.Range(lte=value)) for name, value in where.absent_or_above
-    ]
-    if where.ids is not None:
-        must.append(models.HasIdCondition(has_id=list(where.ids)))
+    must: list[Any] = []
+    must_not: list[Any] = []
+    for test, name, value in where:
+        match test:
+            case "any":
+                must.append(models.FieldCondition(key=name, match=models.MatchAny(any=list(value))))
+            case "prefix":
+                must.append(models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)))
+            case "above":
+                must.append(models.FieldCondition(key=name, range=models.Range(gt=value)))
+            case "at_most":
+                must.append(models.FieldCondition(key=name, range=models.Range(lte=value)))
+            case "absent_or_above":
+                must_not.append(models.FieldCondition(key=name, range=models.Range(lte=value)))
+            case "id":
+                must.append(models.HasIdCondition(has_id=list(value)))
     return models.Filter(must=must or None, must_not=must_not or None)

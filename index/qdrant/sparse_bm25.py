@@ -17,7 +17,6 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sluice.contracts.document import Chunk
 from sluice.index.terms.analysis import (
@@ -28,7 +27,7 @@ from sluice.index.terms.analysis import (
     detect_language,
     extract_query_identifiers,
 )
-from sluice.index.terms.bm25 import PROSE_FIELDS, USUAL_BOOSTS, Boosts, weigh_repeats
+from sluice.index.terms.bm25 import PROSE_FIELDS, USUAL_BOOSTS, weigh_repeats
 from sluice.index.terms.chunk_terms import extract_chunk_terms
 from sluice.text.bm25 import saturation
 
@@ -37,8 +36,8 @@ _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 AVERAGE_TEXT_TERMS = 120.0
 """Terms of a chunk that BM25 takes as the usual length. Fixed, as a chunk's weights are stored when it comes."""
 _STOPPED = frozenset(STOP_WORDS)
-QUESTION_BOOSTS = replace(USUAL_BOOSTS, max_terms=256)
-"""The engine does not tell before the search which terms are rare, so more of a long question is sent."""
+MOST_TERMS = 256
+"""Terms of a question that are sent. The engine does not tell before the search which are rare, so these are more."""
 
 Weights = dict[int, float]
 """A weight for each dimension: a sparse vector."""
@@ -57,13 +56,7 @@ def weigh_chunk(
     return weights
 
 
-def weigh_question(
-    text: str,
-    languages: Sequence[str] = (ENGLISH,),
-    boosts: Boosts = QUESTION_BOOSTS,
-    *,
-    with_function_words: bool = False,
-) -> Weights:
+def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), *, with_function_words: bool = False) -> Weights:
     """Weigh the terms of a question, analysed as each of `languages`, by field; empty where it has no terms.
 
     Only the first words count. Where the question's function words show its language, only that language is searched,
@@ -71,19 +64,12 @@ def weigh_question(
     """
     language = detect_language(text, languages)
     content, function, occurrences = analyse_question(text, (language,) if language else tuple(languages))
-    words = content[: boosts.max_terms] + (function if with_function_words else ())
+    words = content[:MOST_TERMS] + (function if with_function_words else ())
     terms = {term: weigh_repeats(occurrences[term]) for one in words for term in one}
     names = list(dict.fromkeys(term for term in extract_query_identifiers(text) if term not in _STOPPED))
-    fields = (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings))
-    weights = {
-        hash_dimension(field, term): boost * weight
-        for field, boost in fields
-        for term, weight in terms.items()
-        if boost > 0
-    }
-    if boosts.code > 0:
-        weights |= {hash_dimension("code", name): boosts.code for name in names[: boosts.max_terms]}
-    return weights
+    fields = (("text", 1.0), ("title", USUAL_BOOSTS.title), ("headings", USUAL_BOOSTS.headings))
+    weights = {hash_dimension(field, term): boost * weight for field, boost in fields for term, weight in terms.items()}
+    return weights | {hash_dimension("code", name): USUAL_BOOSTS.code for name in names[:MOST_TERMS]}
 
 
 def saturate(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:

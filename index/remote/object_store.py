@@ -44,9 +44,8 @@ _REFUSED = re.compile(r"status code: 40[13]\b")
 class ObjectStore:
     """One place in an object store. Safe for threads."""
 
-    def __init__(self, backend: Backend, max_concurrency: int = _FILES_AT_A_TIME) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._max_concurrency = max_concurrency
 
     def sizes(self, prefix: str) -> dict[str, int]:
         """The size in bytes of every object below `prefix`, by path."""
@@ -99,7 +98,7 @@ class ObjectStore:
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Do `work` for each item, several at a time. The first failure ends it: what has not begun never does."""
-        pool = ThreadPoolExecutor(max_workers=self._max_concurrency, thread_name_prefix="object-store")
+        pool = ThreadPoolExecutor(max_workers=_FILES_AT_A_TIME, thread_name_prefix="object-store")
         try:
             return list(pool.map(work, items))
         finally:
@@ -117,8 +116,6 @@ def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
     try:
         if urlsplit(url).scheme == "file":
             backend: Backend = LocalStore.from_url(url, mkdir=True)
-        elif urlsplit(url).scheme == "memory":
-            backend = from_url(url)
         else:
             backend = from_url(url, **_options(urlsplit(url).scheme, settings))
     except (BaseError, ValueError, OSError) as error:
@@ -129,25 +126,17 @@ def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
 
 
 def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
+    if scheme == "memory":
+        return {}
     seconds = timedelta(seconds=settings.timeout_seconds)
     client = {"timeout": seconds, "connect_timeout": timedelta(seconds=_CONNECT_TIMEOUT_SECONDS)}
     endpoint = settings.endpoint or ""
+    # Only what is set: the rest comes from the process's environment, as for every S3 client.
     return {
-        "config": _s3_options(settings) if scheme in ("s3", "s3a") else {},
+        "config": {"endpoint": endpoint} if endpoint and scheme in ("s3", "s3a") else {},
         "client_options": {**client, "allow_http": endpoint.startswith("http://")},
         "retry_config": {"max_retries": settings.max_retries, "retry_timeout": seconds * (settings.max_retries + 1)},
     }
-
-
-def _s3_options(settings: ObjectStoreSettings) -> dict[str, str]:
-    """Only what is set: the rest comes from the process's environment, as for every S3 client."""
-    given = {
-        "endpoint": settings.endpoint,
-        "region": settings.region,
-        "access_key_id": settings.access_key_id,
-        "secret_access_key": settings.secret_access_key and settings.secret_access_key.get_secret_value(),
-    }
-    return {name: value for name, value in given.items() if value}
 
 
 @contextlib.contextmanager

@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pydantic import ValidationError
-
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
 from sluice.index.disk.layout import CorpusLayout
@@ -29,8 +27,8 @@ from sluice.index.generations.manifest import (
     FileEntry,
     Manifest,
     load_manifest,
-    make_generation_name,
     parse_generation_number,
+    parse_manifest,
 )
 from sluice.index.generations.publish import collect, list_generation_names, read_current_name, verify
 from sluice.index.journal.journal import Journal
@@ -81,7 +79,7 @@ def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -
     finally:
         pin.release()
     store.write(manifest_path(corpus, name), content)
-    store.write(pointer_path(corpus), name.encode())
+    store.write(f"{corpus}/CURRENT", name.encode())
     return _transfer(name, (entry for _, entry in files.values()), set(missing))
 
 
@@ -243,7 +241,7 @@ _POINTER_BYTES = 100
 
 def read_stored_current(store: ObjectStore, corpus: str) -> str:
     """The generation that the store's pointer names. Raises `NotFound` when the corpus was never pushed."""
-    name = store.read(pointer_path(corpus))[:_POINTER_BYTES].decode("utf-8", "replace").strip()
+    name = store.read(f"{corpus}/CURRENT")[:_POINTER_BYTES].decode("utf-8", "replace").strip()
     _check_name(name)
     return name
 
@@ -258,12 +256,10 @@ def read_stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Ma
     """A generation's manifest and its bytes. Raises `NotFound`, or `Corrupted` when it is not what its name says."""
     _check_name(name)
     content = store.read(manifest_path(corpus, name))
-    if make_generation_name(parse_generation_number(name), content) != name:
-        raise Corrupted(f"the object store's manifest of {name} does not match the hash in its name")
     try:
-        manifest = Manifest.model_validate_json(content)
-    except ValidationError as error:
-        raise Corrupted(f"the object store's manifest of {name} cannot be read: {error}") from error
+        manifest = parse_manifest(name, content)
+    except Corrupted as error:
+        raise Corrupted(f"in the object store {error}") from error
     for path in manifest.files:
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path == MANIFEST:
             raise Corrupted(f"the object store's manifest of {name} names {path!r}, which is outside a generation")
@@ -290,11 +286,6 @@ def file_path(corpus: str, sha256: str) -> str:
 def manifest_path(corpus: str, name: str) -> str:
     """Where a generation's manifest stands."""
     return f"{corpus}/generations/{name}/{MANIFEST}"
-
-
-def pointer_path(corpus: str) -> str:
-    """Where the name of the current generation stands."""
-    return f"{corpus}/CURRENT"
 
 
 def _check_name(name: str) -> None:

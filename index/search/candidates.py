@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from sluice.contracts.document import Chunk, TrustScorer, sha256_text
+from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer, sha256_text
 from sluice.contracts.domains import parse_host
 from sluice.contracts.retrieval import Query
 from sluice.contracts.trust import TrustScore, Verdict
-from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.search.chunk_source import ChunkSource
 from sluice.index.search.echoes import EchoDetector
 from sluice.index.search.fusion import Candidate
@@ -73,7 +72,7 @@ def select_candidates(
     selection = CandidateSelection()
     selected = selection.candidates
     distinct = DistinctTexts(ranking.duplicate_threshold(query))
-    cap = DomainCap(ranking.max_per_domain(query))
+    cap, sources = ranking.max_per_domain(query), Counter[str]()
     wanted = len(ranked) if ranking.diversity(query) else max(query.top_k, ranking.rerank_depth(query))
     for candidate, facts, chunk, is_echo in _read_echoes_last(source, query.query, ranked):
         selection.echo_count += is_echo
@@ -88,9 +87,10 @@ def select_candidates(
         if (duplicate := distinct.find_duplicate(chunk.text)) is not None:
             selected[duplicate] = _join_copies(selected[duplicate], one)
             selection.dropped["duplicates"] += 1
-        elif not cap.admit(facts):
+        elif cap and sources[_source_of(facts)] >= cap:
             selection.dropped["domain"] += 1
         else:
+            sources[_source_of(facts)] += 1
             distinct.keep(chunk.text)
             selected.append(one)
             if len(selected) == wanted:
@@ -131,24 +131,10 @@ def _read_echoes_last(
     yield from echoes
 
 
-class DomainCap:
-    """Admits at most `most` chunks of each host; any number where `most` is 0.
-
-    A file has no host, and that of a submission is a claim; there each document counts as a host of its own.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._counts: Counter[str] = Counter()
-
-    def admit(self, facts: DocumentFacts) -> bool:
-        """Whether one more chunk of this document's host is admitted; it is then counted."""
-        if not self._most:
-            return True
-        host = None if facts.provenance.origin == "submitted" else parse_host(facts.url)
-        source = host or facts.document_id
-        self._counts[source] += 1
-        return self._counts[source] <= self._most
+def _source_of(facts: DocumentFacts) -> str:
+    """The host that the domain cap counts. A file has none, and that of a submission is a claim: there the document."""
+    host = None if facts.provenance.origin == "submitted" else parse_host(facts.url)
+    return host or facts.document_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,10 @@ import numpy as np
 from pydantic_core import from_json
 
 from sluice.contracts.base import construct_unvalidated
-from sluice.contracts.document import Chunk, PageLink
+from sluice.contracts.document import Chunk, DocumentFacts, PageLink
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.trust import Inspection
 from sluice.index.generations.view import View
-from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
 from sluice.index.segments.segment import Segment
 
@@ -29,15 +28,12 @@ class ChunkSource(Protocol):
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
         """A chunk and its document's facts. Raises `Corrupted` where there is none of that number."""
-        ...
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
         """Their vectors, of length 1, in that order: float32 (n, d). There is at least one."""
-        ...
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:
         """The chunk with up to `width` of the same document before it and as many behind it, in reading order."""
-        ...
 
 
 class SegmentChunkSource:

@@ -208,10 +208,6 @@ def hide_nosnippet_texts(found: Retrieval) -> Retrieval:
     """
     if not any(chunk.provenance.nosnippet for chunk in found.chunks):
         return found
-    return found.model_copy(update={"chunks": tuple(map(_hide_text, found.chunks))})
-
-
-def _hide_text(chunk: RetrievedChunk) -> RetrievedChunk:
-    if not chunk.provenance.nosnippet:
-        return chunk
-    return chunk.model_copy(update={"text": "", "section_path": (), "symbol_path": None, "token_estimate": 0})
+    without_text = {"text": "", "section_path": (), "symbol_path": None, "token_estimate": 0}
+    chunks = (chunk.model_copy(update=without_text) if chunk.provenance.nosnippet else chunk for chunk in found.chunks)
+    return found.model_copy(update={"chunks": tuple(chunks)})

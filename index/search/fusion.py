@@ -1,12 +1,11 @@
-"""Fusion: the results of two retrievers in one order. Pure functions over lists.
+"""Fusion: the results of two retrievers, dense and BM25, in one order; and how a local corpus is asked by both.
 
-    weighted   cosine · |cosine| + `lexical_weight` · BM25
-    rrf        1 / (k + rank), summed over the retrievers (Cormack, Clarke and Büttcher, SIGIR 2009)
+    cosine · |cosine| + `lexical_weight` · BM25
 
-What the graph leads to gets `graph_weight` · its score on top; by ranks, 1 / (k + its rank). It rises up to where the
-walk began and no further: what was found stays before what that leads to.
+What the graph leads to gets `graph_weight` · its score on top. It rises up to where the walk began and no further:
+what was found stays before what that leads to.
 
-The weighted sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts
+The sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts
 function words too, which the search for candidates leaves out. Nothing is normalised over a question: how many words
 match and how rare they are is what the size of BM25 says, and it would be lost. docs/decisions/0012-fusion.md has the
 measurements.
@@ -20,15 +19,21 @@ pass over fifty of them.
 from __future__ import annotations
 
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, overload
+from typing import overload
 
-from sluice.contracts.graph.retrieval import GraphPath
+import numpy as np
+
+from sluice.contracts.graph.retrieval import GraphCandidate, GraphPath
 from sluice.contracts.retrieval import Strategy
-from sluice.index.generations.view import Floats, Numbers, Ranked
+from sluice.index.generations.view import NOTHING_FOUND, Floats, Masks, Numbers, Ranked, View
+from sluice.index.journal.records import Vectors
 from sluice.index.settings import QuerySettings
+from sluice.index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
 
 NameOf = Callable[[int], str]
 """The chunk id of a chunk number, for ties."""
@@ -37,8 +42,6 @@ CANDIDATES = 50
 """Candidates that each retriever gives to fusion."""
 _STEP = 1e-9
 """Between the scores of those that would rise above a ceiling."""
-RRF_K = 60
-"""The constant of reciprocal rank fusion, as in its paper (Cormack et al., SIGIR 2009)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,6 @@ class Candidate:
     lexical_rank: int | None = None
     graph_score: float | None = None
     tell_graph_path: Callable[[], GraphPath] | None = None
-
-
-class Reached(NamedTuple):
-    """How near the graph has a chunk, in (0, 1], and by which path it led there."""
-
-    score: float
-    tell_path: Callable[[], GraphPath]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,13 +104,11 @@ def combine_results(dense: Ranked, lexical: Ranked, cosines: Floats, lexical_sco
 
 def fuse_scores(results: FusionInput, strategy: Strategy, settings: QuerySettings) -> Floats:
     """Compute the score that orders each candidate; higher is better."""
-    match strategy, settings.fusion:
-        case Strategy.BM25, _:
+    match strategy:
+        case Strategy.BM25:
             return results.lexical_scores
-        case Strategy.VECTOR, _:
+        case Strategy.VECTOR:
             return results.similarities
-        case _, "rrf":
-            return add_reciprocal_ranks(results, RRF_K)
         case _:
             return add_weighted_scores(results, settings.lexical_weight)
 
@@ -125,22 +119,6 @@ def add_weighted_scores(results: FusionInput, lexical_weight: float) -> Floats:
         (cosine * abs(cosine) if cosine == cosine else 0.0) + lexical_weight * score
         for cosine, score in zip(results.similarities, results.lexical_scores, strict=True)
     ]
-
-
-def add_reciprocal_ranks(results: FusionInput, k: int) -> Floats:
-    """The sum of 1 / (k + rank) over the retrievers that found the candidate."""
-    return [
-        (1.0 / (k + dense) if dense else 0.0) + (1.0 / (k + lexical) if lexical else 0.0)
-        for dense, lexical in zip(results.dense_ranks, results.lexical_ranks, strict=True)
-    ]
-
-
-def weigh_reached(reached: Mapping[int, Reached], settings: QuerySettings) -> dict[int, float]:
-    """What the graph adds to the score of each chunk that it reached, by its number."""
-    if settings.fusion != "rrf":
-        return {number: settings.graph_weight * one.score for number, one in reached.items()}
-    order = sorted(reached, key=lambda number: reached[number].score, reverse=True)
-    return {number: 1.0 / (RRF_K + rank) for rank, number in enumerate(order, start=1)}
 
 
 def keep_below(ceiling: float, before: Floats, lifted: Floats) -> Floats:
@@ -159,7 +137,7 @@ class RankedCandidates(Sequence[Candidate]):
     """The candidates, best first; each is made when it is accessed."""
 
     def __init__(
-        self, results: FusionInput, fused: Floats, name_of: NameOf, reached: Mapping[int, Reached] | None = None
+        self, results: FusionInput, fused: Floats, name_of: NameOf, reached: Mapping[int, GraphCandidate] | None = None
     ) -> None:
         self._results = results
         self._fused = fused
@@ -169,7 +147,7 @@ class RankedCandidates(Sequence[Candidate]):
 
     def with_graph(
         self,
-        reached: Mapping[int, Reached],
+        reached: Mapping[int, GraphCandidate],
         ceiling: float,
         cosines: Floats,
         lexical_scores: Floats,
@@ -190,7 +168,7 @@ class RankedCandidates(Sequence[Candidate]):
             lexical_ranks=old.lexical_ranks + nothing,
         )
         fused = fuse_scores(results, Strategy.HYBRID, settings)
-        added = weigh_reached(reached, settings)
+        added = {number: settings.graph_weight * one.score for number, one in reached.items()}
         lifted = [score + added.get(number, 0.0) for number, score in zip(results.numbers, fused, strict=True)]
         return RankedCandidates(results, keep_below(ceiling, fused, lifted), self._name_of, reached)
 
@@ -255,3 +233,102 @@ def _untied(order: Sequence[int], numbers: Numbers, scores: Floats, name_of: Nam
 
 def _has_ties(scores: Floats) -> bool:
     return len(set(scores)) < len(scores)
+
+
+_FEW_CHUNKS = 2_000
+"""Up to this many passing chunks are listed to the term index, which is cheaper than searching deeper."""
+_MOST_KEPT = 16
+"""Searches whose candidates are kept: an equal one comes within milliseconds, or never."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """A question, and the rows of one view to search: those in `masks` (None: all)."""
+
+    text: str
+    vector: Vectors | None
+    strategy: Strategy
+    masks: Masks
+    is_filtered: bool
+
+
+def retrieve_candidates(view: View, search: Search, depth: int, settings: QuerySettings) -> RankedCandidates:
+    """Retrieve `depth` candidates by each retriever, fuse them, and return them best first.
+
+    A filter costs no results: the dense retriever scans only rows that pass, and BM25 either searches only those (when
+    they are few) or searches deeper until it has enough or there is no more.
+    """
+    lexical = dense = NOTHING_FOUND
+    if search.strategy is not Strategy.VECTOR:
+        lexical = break_ties(Ranked.of(retrieve_by_terms(view, search, depth, USUAL_BOOSTS)), view.chunk_id)
+    if search.strategy is not Strategy.BM25 and search.vector is not None:
+        dense = break_ties(view.nearest(search.vector, depth, search.masks), view.chunk_id)
+    numbers = list_candidates(dense, lexical)
+    by_words_alone = numbers[len(dense.numbers) :]
+    cosines = [math.nan] * len(by_words_alone)
+    if search.vector is not None:
+        cosines = view.similarities(search.vector, by_words_alone)
+    is_mixed = search.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH)
+    scores = view.terms.score(search.text, USUAL_BOOSTS, numbers) if is_mixed else None
+    results = combine_results(dense, lexical, cosines, scores)
+    return RankedCandidates(results, fuse_scores(results, search.strategy, settings), view.chunk_id)
+
+
+class LatestCandidates:
+    """The candidates of a reader's latest searches: the gate's probe and the answer ask the same. Safe for threads.
+
+    A search gets them only where it would retrieve the very same: by the same text, vector, strategy and depth, without
+    a filter, from the same view. They are given once; what nobody fetches goes with the next searches.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], tuple[View, RankedCandidates]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, view: View, search: Search, depth: int, candidates: RankedCandidates) -> None:
+        """Keep what an unfiltered search retrieved from `view`."""
+        if search.is_filtered:
+            return
+        with self._lock:
+            self._kept[_asked(search, depth)] = view, candidates
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+
+    def take(self, view: View, search: Search, depth: int) -> RankedCandidates | None:
+        """What was retrieved for an equal search; None where nothing is kept for it."""
+        with self._lock:
+            kept = None if search.is_filtered else self._kept.pop(_asked(search, depth), None)
+        return kept[1] if kept and kept[0] is view else None
+
+    def clear(self) -> None:
+        """Let go of everything, and with it of the views."""
+        with self._lock:
+            self._kept.clear()
+
+
+def _asked(search: Search, depth: int) -> tuple[object, ...]:
+    return search.text, search.strategy, depth, None if search.vector is None else search.vector.tobytes()
+
+
+def retrieve_by_terms(view: View, search: Search, limit: int, boosts: Boosts) -> list[Hit]:
+    """Retrieve the best `limit` chunks by BM25 among the rows that pass."""
+    if not search.is_filtered:
+        return view.terms.search(search.text, boosts, limit)
+    passing = list_passing_numbers(view, search.masks)
+    if len(passing) <= _FEW_CHUNKS:
+        return view.terms.search(search.text, boosts, limit, only=passing.tolist()) if len(passing) else []
+    depth = limit * max(2, round(1.5 * view.chunk_count / len(passing)))
+    while True:
+        hits = view.terms.search(search.text, boosts, depth)
+        numbers = np.array([number for number, _ in hits], dtype=np.uint64)
+        passed = np.nonzero(np.isin(numbers, passing))[0][:limit].tolist()
+        if len(passed) == limit or len(hits) < depth:
+            return [hits[position] for position in passed]
+        depth *= 4
+
+
+def list_passing_numbers(view: View, masks: Masks) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """The numbers of the chunks that pass, ascending."""
+    parts = zip(view.parts, masks, strict=True)
+    chosen = [part.segment.numbers if mask is None else part.segment.numbers[mask] for part, mask in parts]
+    return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.uint64)

@@ -20,8 +20,7 @@ from sluice.contracts.retrieval import Query
 from sluice.index.generations.view import View
 from sluice.index.search.candidates import SelectedCandidate
 from sluice.index.search.chunk_source import read_start_line
-from sluice.index.search.fusion import RankedCandidates, Reached
-from sluice.index.search.retrievers import Search
+from sluice.index.search.fusion import RankedCandidates, Search
 from sluice.index.segments.segment import Mask, Segment
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.bm25 import USUAL_BOOSTS
@@ -45,7 +44,7 @@ NO_ARM = "the graph is not searched here"
 class Expanded:
     """The chunks that the graph leads to, by number, and how that came about."""
 
-    reached: dict[int, Reached]
+    reached: dict[int, GraphCandidate]
     use: GraphUse
     ceiling: float = 0.0
     """The score of the last of the hits that the walk began from."""
@@ -65,11 +64,11 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
     started = time.perf_counter()
     first = [_as_hit(one) for one in hits if not one.is_echo][:HITS]
     found = arm.expand(search.text, first)
-    reached: dict[int, Reached] = {}
+    reached: dict[int, GraphCandidate] = {}
     for candidate in found.candidates:
         number = _find_chunk(view, search, candidate)
         if number is not None and (number not in reached or reached[number].score < candidate.score):
-            reached[number] = Reached(candidate.score, candidate.tell_path)
+            reached[number] = candidate
         if len(reached) == MOST_REACHED:
             break
     abstained = found.abstained or ("" if reached else "it leads to nothing that may be found")

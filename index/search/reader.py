@@ -9,26 +9,27 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from sluice.contracts.document import Chunk, TrustScorer
+from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
 from sluice.contracts.graph.retrieval import GraphUse
 from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievalStats, Strategy
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.view import Coverage
-from sluice.index.journal.document_facts import DocumentFacts
 from sluice.index.journal.records import Vectors
-from sluice.index.search.candidates import DEEPER, Ranking, select_candidates
+from sluice.index.search.candidates import DEEPER, Ranking, is_blocked, select_candidates
 from sluice.index.search.chunk_source import ChunkSource
-from sluice.index.search.fusion import CANDIDATES, RankedCandidates
+from sluice.index.search.fusion import CANDIDATES, Candidate, RankedCandidates
 from sluice.index.search.graph_reach import Expanded
-from sluice.index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
 from sluice.index.search.rerank.base import Reranker
 from sluice.index.search.select import NOTHING, Selection, select_results
 from sluice.index.settings import QuerySettings
+from sluice.index.terms.analysis import analysis_language, detect_language, is_function_word, passage_terms
 
 RELOAD_TIMEOUT_SECONDS = 10.0
 """How long a query waits for a generation that covers the offset it asks for."""
@@ -40,32 +41,25 @@ class ServedView(Protocol):
     @property
     def coverage(self) -> Coverage:
         """What it covers."""
-        ...
 
     @property
     def languages(self) -> Sequence[str]:
         """The languages of the chunks' analyses."""
-        ...
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
         """The facts of those documents that it holds."""
-        ...
 
     def all_facts(self) -> Iterator[DocumentFacts]:
         """The facts of every document."""
-        ...
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """The document's chunks in its order; none where it does not hold it."""
-        ...
 
     def vectors(self, document_id: str) -> Vectors | None:
         """The vectors (n, d) of the document's chunks in its order; None where it does not hold it."""
-        ...
 
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
         """For each term the number of chunks that have it; terms are analysed as text is."""
-        ...
 
 
 SomeView = TypeVar("SomeView", bound=ServedView)
@@ -327,7 +321,7 @@ class CorpusReader(ABC, Generic[SomeView]):
             use = GraphUse(abstained=self.no_graph)
         return RetrievalMetadata(
             strategy=query.strategy,
-            fusion=self._settings.fusion if query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH) else "none",
+            fusion="weighted" if query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH) else "none",
             duration_ms=(time.perf_counter() - started) * 1e3,
             total_candidates=candidate_count,
             graph=use,
@@ -345,3 +339,87 @@ class CorpusReader(ABC, Generic[SomeView]):
 def _check_vector(query: Query, vector: Vectors | None) -> None:
     if vector is None and query.strategy is not Strategy.BM25:
         raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
+
+
+@dataclass(frozen=True, slots=True)
+class RawHit:
+    """A candidate with both scores and its text.
+
+    `dense_similarity` is a cosine and known for every hit when a vector was given; `lexical_score` is
+    None for what BM25 did not find among its candidates.
+    """
+
+    chunk_id: str
+    document_id: str
+    url: str | None
+    title: str | None
+    section_path: tuple[str, ...]
+    text: str
+    language: str
+    """Of its analysis (`index.terms.analysis`)."""
+    dense_similarity: float | None
+    lexical_score: float | None
+    fetched_at: datetime
+    published_at: datetime | None
+
+    def analyse(self, text: str) -> tuple[str, ...]:
+        """The terms of a text, read in the language of this hit."""
+        return passage_terms(text, self.language)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one generation has on a question. `generation` is None for a corpus without one."""
+
+    generation: str | None
+    journal_offset: int
+    chunk_count: int
+    hits: tuple[RawHit, ...]
+    document_frequency: dict[str, int]
+    """For each of the probed terms the number of chunks that have it."""
+    language: str | None = None
+    """The question's, among those of the corpus, by its function words; None where it has none of them."""
+    function_words: frozenset[str] = frozenset()
+    """Those of the probed terms that are function words of that language."""
+
+
+EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
+
+
+def find_function_words(
+    query_text: str, terms: Sequence[str], languages: Sequence[str]
+) -> tuple[str | None, frozenset[str]]:
+    """The question's language among those of the corpus, and which of `terms` are its function words."""
+    language = detect_language(query_text, languages)
+    if language is None:
+        return None, frozenset()
+    return language, frozenset(term for term in terms if is_function_word(term, language))
+
+
+def read_hits(
+    source: ChunkSource, ranked: Iterable[Candidate], most: int, ranking: Ranking, now: datetime, trust_threshold: float
+) -> tuple[RawHit, ...]:
+    """The first `most` candidates that an answer may serve: not blocked, and trusted enough."""
+    may_serve = (
+        _make_raw_hit(candidate, facts, chunk)
+        for candidate in ranked
+        for facts, chunk in [source.read(candidate.number)]
+        if not is_blocked(chunk) and ranking.trusts(facts, chunk, now, trust_threshold)
+    )
+    return tuple(islice(may_serve, most))
+
+
+def _make_raw_hit(candidate: Candidate, facts: DocumentFacts, chunk: Chunk) -> RawHit:
+    return RawHit(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        url=facts.url,
+        title=facts.title,
+        section_path=chunk.section_path,
+        text=chunk.text,
+        language=analysis_language(chunk.language or facts.language),
+        dense_similarity=candidate.similarity,
+        lexical_score=candidate.lexical_score,
+        fetched_at=facts.provenance.fetched_at,
+        published_at=facts.provenance.published_at,
+    )

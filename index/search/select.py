@@ -31,7 +31,7 @@ from sluice.contracts.retrieval import Query, RetrievedChunk
 from sluice.index.journal.records import Vectors
 from sluice.index.search.candidates import CandidateSelection, Ranking, SelectedCandidate, is_blocked
 from sluice.index.search.chunk_source import ChunkSource
-from sluice.index.search.neighbours import make_passage, merge_overlapping, render_passage
+from sluice.index.search.passages import make_passage, merge_overlapping, render_passage
 from sluice.index.search.rerank.base import NotReranked
 
 
@@ -154,13 +154,12 @@ _OF_CHUNK = (
 )
 _OF_FACTS = ("url", "file_path", "title", "metadata", "provenance", "inspected_by")
 _OF_CANDIDATE = ("dense_rank", "lexical_score", "lexical_rank", "fused_score", "graph_score")
-_RESULT_FIELDS = set(RetrievedChunk.model_fields)
 
 
 def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
     candidate, facts, chunk = one.candidate, one.facts, one.chunk
     similarity = candidate.similarity
-    fields = {
+    values = {
         **{name: getattr(chunk, name) for name in _OF_CHUNK},
         **{name: getattr(facts, name) for name in _OF_FACTS},
         **{name: getattr(candidate, name) for name in _OF_CANDIDATE},
@@ -174,7 +173,8 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "confidence": None,
         "graph_path": candidate.tell_graph_path() if candidate.tell_graph_path else None,
     }
-    return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)
+    fields = {name: values[name] for name in RetrievedChunk.model_fields}  # as they stand in JSON
+    return construct_unvalidated(RetrievedChunk, fields, set(fields))
 
 
 def _at_rank(chunk: RetrievedChunk, rank: int) -> RetrievedChunk:

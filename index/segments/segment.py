@@ -18,8 +18,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.contracts.document import Chunk
-from sluice.index.journal.document_facts import DocumentFacts
+from sluice.contracts.document import Chunk, DocumentFacts
 from sluice.index.journal.records import Vectors
 
 Mask = NDArray[np.bool_]
@@ -34,28 +33,15 @@ class Segment(ABC):
     """The chunk number of every row, ascending."""
     owners: NDArray[np.uint32]
     """The document of every row."""
-
-    @property
-    @abstractmethod
-    def document_count(self) -> int:
-        """Number of documents, dead ones included."""
+    document_count: int
+    """Number of documents, dead ones included."""
+    _vectors: Vectors
+    """Of every row, (n, d)."""
 
     @property
     @abstractmethod
     def languages(self) -> NDArray[np.str_]:
         """The language of every row, lower case; empty where unknown."""
-
-    @abstractmethod
-    def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
-        """The best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`."""
-
-    @abstractmethod
-    def vectors_of(self, rows: Rows) -> Vectors:
-        """The vectors of the rows, (n, d)."""
-
-    @abstractmethod
-    def products(self, rows: Rows, vector: Vectors) -> Vectors:
-        """The inner products of the rows with `vector` (d,), (n,)."""
 
     @abstractmethod
     def chunk_id(self, row: int) -> str:
@@ -76,6 +62,21 @@ class Segment(ABC):
     @abstractmethod
     def find_document(self, key: int) -> list[int]:
         """The documents under `key`: versions of the same document, at most one of them live."""
+
+    def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
+        """The best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`."""
+        if not len(self.numbers):  # written before the first vector, it has no dimension either
+            return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
+        return search_exactly(self._vectors, vector, limit, allowed)
+
+    def vectors_of(self, rows: Rows) -> Vectors:
+        """The vectors of the rows, (n, d)."""
+        vectors: Vectors = self._vectors[rows]
+        return vectors
+
+    def products(self, rows: Rows, vector: Vectors) -> Vectors:
+        """The inner products of the rows with `vector` (d,), (n,)."""
+        return inner_products(self._vectors, rows, vector)
 
     def chunk(self, row: int) -> Chunk:
         """The chunk of a row."""

@@ -22,18 +22,19 @@ import mmap
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.index.journal.document_facts import DocumentFacts
+from sluice.contracts.document import DocumentFacts
 from sluice.index.journal.records import Vectors
-from sluice.index.segments.quantization import QuantizedIndex, QuantizedVectors, quantize
-from sluice.index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly, select_best
-from sluice.index.segments.segment_content import KEY_TYPE, LANGUAGE_BYTES, Buffer, SegmentContent
+from sluice.index.segments.quantization import QuantizedIndex, quantize
+from sluice.index.segments.segment import Mask, Rows, Segment, inner_products, select_best
 
 SUFFIX = "segment"
 _MAGIC = b"SLSEG002"
@@ -41,6 +42,87 @@ _HEADER_LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64
 _DOCUMENT_FIELDS = [("high", "<u8"), ("low", "<u8"), ("end", "<u8"), ("journal_offset", "<u8"), ("first_row", "<u4")]
 _DOCUMENT_TYPE = np.dtype(_DOCUMENT_FIELDS)
+
+
+KEY_TYPE = np.dtype([("high", "<u8"), ("low", "<u8")])
+"""A document key of 128 bits, in two halves."""
+LANGUAGE_BYTES = 24
+Buffer = bytes | memoryview
+_LOW_64_BITS = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentDocument:
+    """A document to be written to a segment: its record, its chunks' records, and their vectors (n, d)."""
+
+    key: int
+    journal_offset: int
+    record: bytes
+    numbers: Sequence[int]
+    chunk_ids: Sequence[str]
+    languages: Sequence[str]
+    chunk_records: Sequence[bytes]
+    vectors: Vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentContent:
+    """What a segment holds, as columns: n chunks of m documents, `vectors` (n, d).
+
+    `chunk_records` and `document_records` are the records back to back, in pieces of any size; `chunk_bytes`
+    and `document_bytes` say how long each one is.
+    """
+
+    vectors: Vectors
+    numbers: NDArray[np.uint64]
+    chunk_counts: NDArray[np.int64]
+    languages: NDArray[np.bytes_]
+    ids: NDArray[np.bytes_]
+    chunk_bytes: NDArray[np.int64]
+    keys: NDArray[np.void]
+    journal_offsets: NDArray[np.uint64]
+    chunk_records: Sequence[Buffer]
+    document_bytes: NDArray[np.int64]
+    document_records: Sequence[Buffer]
+
+
+def build_content(documents: Sequence[SegmentDocument], dimension: int) -> SegmentContent:
+    """Build the columns of a segment from documents."""
+    vectors = [document.vectors for document in documents if len(document.vectors)]
+    keys = np.zeros(len(documents), dtype=KEY_TYPE)
+    keys["high"] = np.array([document.key >> 64 for document in documents], dtype=np.uint64)
+    keys["low"] = np.array([document.key & _LOW_64_BITS for document in documents], dtype=np.uint64)
+    chunk_records = [record for document in documents for record in document.chunk_records]
+    return SegmentContent(
+        vectors=np.concatenate(vectors, dtype=np.float32) if vectors else np.empty((0, dimension), dtype=np.float32),
+        numbers=np.array([number for document in documents for number in document.numbers], dtype=np.uint64),
+        chunk_counts=np.array([len(document.numbers) for document in documents], dtype=np.int64),
+        languages=_fixed([name for document in documents for name in document.languages], LANGUAGE_BYTES),
+        ids=_fixed([chunk_id for document in documents for chunk_id in document.chunk_ids]),
+        chunk_bytes=np.array([len(record) for record in chunk_records], dtype=np.int64),
+        keys=keys,
+        journal_offsets=np.array([document.journal_offset for document in documents], dtype=np.uint64),
+        chunk_records=chunk_records,
+        document_bytes=np.array([len(document.record) for document in documents], dtype=np.int64),
+        document_records=[document.record for document in documents],
+    )
+
+
+def join_contents(contents: Sequence[SegmentContent]) -> SegmentContent:
+    """Join the content of several segments, in that order; chunk numbers must rise throughout."""
+    names = [one.name for one in fields(SegmentContent)]
+    columns: dict[str, Any] = {name: [getattr(content, name) for content in contents] for name in names}
+    columns["vectors"] = [vectors for vectors in columns["vectors"] if len(vectors)] or columns["vectors"][:1]
+    records: dict[str, Any] = {name: list(chain(*columns.pop(name))) for name in ("chunk_records", "document_records")}
+    joined: dict[str, Any] = {name: np.concatenate(pieces) for name, pieces in columns.items()}
+    return SegmentContent(**joined, **records)
+
+
+def _fixed(names: Sequence[str], width_bytes: int = 0) -> NDArray[np.bytes_]:
+    """The names in UTF-8, each in as many bytes; by default as many as the longest has."""
+    encoded = [name.encode() for name in names]
+    width = width_bytes or max(map(len, encoded), default=1)
+    return np.array(encoded, dtype=f"S{max(width, 1)}")
 
 
 def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
@@ -73,7 +155,9 @@ def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
     facts = {
         "dimension": content.vectors.shape[1],
         "id_bytes": content.ids.itemsize,
-        **_describe_quantization(quantized),
+        "form": quantized.method if quantized else None,
+        "depth": quantized.depth if quantized else 0,
+        "recall": quantized.recall if quantized else None,
     }
     with (folder / f"{name}.{SUFFIX}").open("xb") as file:
         _write_sections(file, facts, sections)
@@ -96,11 +180,10 @@ class StoredSegment(Segment):
         """Recall@10 of the quantized search when it was built."""
         self._vectors: Vectors = sections["vectors"].view("<f4").reshape(-1, self.dimension)
         self._quantized = QuantizedIndex(sections["codes"], header["depth"]) if self.quantization else None
-        self.numbers: NDArray[np.uint64] = sections["numbers"].view("<u8")
-        """The chunk number of every row, ascending."""
-        self.owners: NDArray[np.uint32] = sections["owners"].view("<u4")
-        """The document of every row."""
+        self.numbers = sections["numbers"].view("<u8")
+        self.owners = sections["owners"].view("<u4")
         self.documents: NDArray[np.void] = sections["documents"].view(_DOCUMENT_TYPE)
+        self.document_count = len(self.documents)
         self._by_key: NDArray[np.uint32] = sections["by_key"].view("<u4")
         self._high_keys = sections["high_keys"].view("<u8").data  # a memoryview is bisected faster than an array
         self._records: NDArray[np.uint8] = sections["records"]
@@ -110,11 +193,6 @@ class StoredSegment(Segment):
         # One element of a memoryview takes a third of the time that one of an array does.
         self._record_bytes, self._record_ends = self._records.data, self._ends.data
         self._facts: dict[int, DocumentFacts] = {}
-
-    @property
-    def document_count(self) -> int:
-        """As `Segment.document_count`."""
-        return len(self.documents)
 
     @cached_property
     def languages(self) -> NDArray[np.str_]:
@@ -126,21 +204,10 @@ class StoredSegment(Segment):
 
         Scores are of the exact vectors. A quantized segment may miss a row; `recall` says how rarely.
         """
-        if not len(self.numbers):  # written before the first vector, it has no dimension either
-            return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
         rows = self._propose(self._quantized, vector, limit, allowed) if self._quantized else None
         if rows is None:
-            return search_exactly(self._vectors, vector, limit, allowed)
+            return super().search(vector, limit, allowed)
         return select_best(inner_products(self._vectors, rows, vector), rows, limit)
-
-    def vectors_of(self, rows: Rows) -> Vectors:
-        """The vectors of the rows, (n, d)."""
-        vectors: Vectors = self._vectors[rows]
-        return vectors
-
-    def products(self, rows: Rows, vector: Vectors) -> Vectors:
-        """As `Segment.products`."""
-        return inner_products(self._vectors, rows, vector)
 
     def chunk_id(self, row: int) -> str:
         """The chunk id of a row."""
@@ -151,8 +218,7 @@ class StoredSegment(Segment):
         start = self._record_ends[row - 1] if row else 0
         return bytes(self._record_bytes[start : self._record_ends[row]])
 
-    def document_record(self, document: int) -> bytes:
-        """The JSON of a document's facts."""
+    def _document_record(self, document: int) -> bytes:
         before = self.documents["end"][document - 1] if document else (self._ends[-1] if len(self._ends) else 0)
         return self._records[int(before) : int(self.documents["end"][document])].tobytes()
 
@@ -160,7 +226,7 @@ class StoredSegment(Segment):
         """A document's facts, kept once read."""
         facts = self._facts.get(document)
         if facts is None:
-            facts = self._facts[document] = DocumentFacts.model_validate_json(self.document_record(document))
+            facts = self._facts[document] = DocumentFacts.model_validate_json(self._document_record(document))
         return facts
 
     def rows_of(self, document: int) -> range:
@@ -227,13 +293,6 @@ class StoredSegment(Segment):
 
 _DEPTH_PER_RESULT = 4
 """Rows proposed for each result, where that is more than the quantizer's own depth."""
-
-
-def _describe_quantization(quantized: QuantizedVectors | None) -> dict[str, object]:
-    """As the header has it."""
-    if quantized is None:
-        return {"form": None, "depth": 0, "recall": None}
-    return {"form": quantized.method, "depth": quantized.depth, "recall": quantized.recall}
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

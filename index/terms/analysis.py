@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
@@ -23,40 +25,13 @@ STOP_WORDS = FUNCTION_WORDS
 ENGLISH = "en"
 """The analysis of texts in a language without its own, of unknown language, and of code."""
 
-_STEMMERS = {
-    "ar": "arabic",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "es": "spanish",
-    "fi": "finnish",
-    "fr": "french",
-    "hu": "hungarian",
-    "it": "italian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "tr": "turkish",
-}
+_FILE = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+_STEMMERS: dict[str, str] = _FILE["stemmers"]
+_OTHER_FUNCTION_WORDS: dict[str, str] = _FILE["function_words"]
 LANGUAGES = tuple(_STEMMERS)
 """The languages other than English that have their own analysis, by ISO 639-1 code."""
 
 _SAME = {"nb": "no", "nn": "no"}
-_OTHER_FUNCTION_WORDS = {
-    "ar": "في من على إلى عن ما هو هي هذا هذه ذلك التي الذي أو لا لم لن كيف ماذا لماذا متى أين هل أن إن كان "
-    "كانت مع قد كل",
-    "el": "ο η το οι τα του της των τον την τους τις και να με σε από για που πως πώς τι πότε πού είναι δεν θα ως ή "
-    "στο στη στον στην στα στους στις ένα μια αυτό αυτή",
-    "ro": "și şi în la de cu pe un o unui unei este sunt era al ai ale cum ce care cine unde când nu mai din pentru "
-    "prin sau că se să fi cel cea iar dar",
-    "tr": "ve bir bu şu o da de için ile mi mı mu mü ne nasıl neden niçin nerede kim hangi çok daha gibi kadar ama "
-    "veya her ben sen biz siz onlar var yok ki ise",
-}
-"""Function words of the languages for which Tantivy has a stemmer and no list."""
-
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 """Kana and ideographs: scripts without blanks between words."""
 _ALL, _CONTENT = 0, 1
@@ -69,11 +44,6 @@ def analysis_language(language: str | None) -> str:
     code = (language or ENGLISH).partition("-")[0].lower()
     code = _SAME.get(code, code)
     return code if code in _STEMMERS else ENGLISH
-
-
-def code_analyzer() -> TextAnalyzer:
-    """An analyzer that splits at white space, for terms that were analysed before."""
-    return TextAnalyzerBuilder(Tokenizer.whitespace()).build()
 
 
 def analyse(text: str, language: str = ENGLISH) -> list[str]:

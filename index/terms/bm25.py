@@ -56,33 +56,25 @@ class WeightedTerm(NamedTuple):
     boost: float
 
 
-class TermCounts(Protocol):
-    """How frequent terms are."""
+class Terms(Protocol):
+    """The terms of a corpus, searched by BM25. Safe for threads."""
 
     @property
     def chunk_count(self) -> int:
         """Chunks alive."""
-        ...
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of the chunks' analyses, by `list_languages`."""
-        ...
 
     def frequency(self, field: str, term: str) -> int:
         """The number of chunks that have an analysed term in `field`. Replaced chunks may count for a while."""
-        ...
-
-
-class Terms(TermCounts, Protocol):
-    """The terms of a corpus, searched by BM25. Safe for threads."""
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
         """The best `limit` chunks for a question, best first; among the numbers in `only` when given.
 
         The score is the sum of BM25 over fields and terms, each weighted by its boost.
         """
-        ...
 
     def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
         """The BM25 scores of these chunks in their order; 0 for one without a word of the question.
@@ -90,15 +82,14 @@ class Terms(TermCounts, Protocol):
         Unlike in `search`, function words count too. They would cost most of a search and find nothing, but tell
         which of the chunks that were found is meant. Costs little for some hundred chunks.
         """
-        ...
 
 
-def list_languages(counts: TermCounts) -> tuple[str, ...]:
+def list_languages(counts: Terms) -> tuple[str, ...]:
     """List the languages of the chunks' analyses, by the terms of `LANGUAGE_FIELD`; English is always first."""
     return (ENGLISH, *[language for language in LANGUAGES if counts.frequency(LANGUAGE_FIELD, language)])
 
 
-def count_chunks_with(terms: TermCounts, word: str) -> int:
+def count_chunks_with(terms: Terms, word: str) -> int:
     """Count the chunks that have `word` in text, title or headings; of several parts, the rarest counts."""
     analysed = [analyse(word, language) for language in terms.languages]
     return sum(
@@ -107,21 +98,21 @@ def count_chunks_with(terms: TermCounts, word: str) -> int:
     )
 
 
-def weigh_question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
+def weigh_question_terms(text: str, boosts: Boosts, counts: Terms) -> list[WeightedTerm]:
     """The terms to search, with weights: content words in every prose field, identifiers in the code field."""
     content, _, occurrences = analyse_question(text, counts.languages)
     words = _choose_rarest(content, "text", boosts.max_terms, counts)
     return [*_weigh_words(words, occurrences, boosts, counts), *_code_terms(text, boosts, counts)]
 
 
-def weigh_function_words(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
+def weigh_function_words(text: str, boosts: Boosts, counts: Terms) -> list[WeightedTerm]:
     """The terms that count as well in the scores of chunks that were found: function words in every prose field."""
     _, words, occurrences = analyse_question(text, counts.languages)
     return list(_weigh_words(words, occurrences, boosts, counts))
 
 
 def _weigh_words(
-    words: Iterable[Sequence[str]], occurrences: Mapping[str, int], boosts: Boosts, counts: TermCounts
+    words: Iterable[Sequence[str]], occurrences: Mapping[str, int], boosts: Boosts, counts: Terms
 ) -> Iterator[WeightedTerm]:
     for field, boost in (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings)):
         if boost > 0:
@@ -135,7 +126,7 @@ def weigh_repeats(occurrences: int) -> float:
     return math.sqrt(occurrences)
 
 
-def _as_one(field: str, terms: Sequence[str], counts: TermCounts) -> Sequence[tuple[str, float]]:
+def _as_one(field: str, terms: Sequence[str], counts: Terms) -> Sequence[tuple[str, float]]:
     """The terms of a word in several languages, with the weight that each has as if they were one term.
 
     Otherwise the one page of an English corpus that was taken for Danish would rank first for every question, since in
@@ -153,21 +144,19 @@ def _as_one(field: str, terms: Sequence[str], counts: TermCounts) -> Sequence[tu
     ]
 
 
-def _frequency(counts: TermCounts, field: str, terms: Sequence[str]) -> int:
+def _frequency(counts: Terms, field: str, terms: Sequence[str]) -> int:
     """Count the chunks that have one of a word's terms. Each chunk has one language, so the counts add up."""
     return min(counts.chunk_count, sum([counts.frequency(field, term) for term in terms]))
 
 
-def _code_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
+def _code_terms(text: str, boosts: Boosts, counts: Terms) -> Iterator[WeightedTerm]:
     if boosts.code > 0:
         names = dict.fromkeys((term,) for term in extract_query_identifiers(text) if term not in _STOPPED)
         for (term,) in _choose_rarest(tuple(names), "code", boosts.max_terms, counts):
             yield WeightedTerm("code", term, boosts.code)
 
 
-def _choose_rarest(
-    words: Sequence[tuple[str, ...]], field: str, most: int, counts: TermCounts
-) -> Sequence[tuple[str, ...]]:
+def _choose_rarest(words: Sequence[tuple[str, ...]], field: str, most: int, counts: Terms) -> Sequence[tuple[str, ...]]:
     """The rarest `most` of a long question's words, those that no chunk has last; all words of a shorter one."""
     if len(words) <= most:
         return words

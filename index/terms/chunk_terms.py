@@ -1,4 +1,4 @@
-"""The terms of a chunk by field, as the term index and the memory segment store them.
+"""The terms of a chunk by field, as the term index and the memory segment store them; a document made ready for both.
 
 Most words are frequent, so a word is analysed once and its terms are cached. A text is split into words where both
 analyses (`index.terms.analysis`, `index.terms.identifiers`) split it: at white space and at ASCII characters other than
@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from sluice.contracts.document import Chunk
-from sluice.index.terms.analysis import ENGLISH, LONGEST_TERM_BYTES, analyse, analysis_language, split_identifiers
+from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.records import Upsert
+from sluice.index.segments.segment_file import SegmentDocument
+from sluice.index.terms.analysis import ENGLISH, analyse, analysis_language, split_identifiers
 from sluice.index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS
 
 FIELDS = (*PROSE_FIELDS, "code", LANGUAGE_FIELD)
@@ -24,7 +27,7 @@ _BLANKED = bytes(
 )
 """A translation of UTF-8 bytes: a blank for bytes between words, else the byte itself."""
 MOST_WORDS = 100_000
-"""Words cached for a language, some 15 MB; then its cache is emptied."""
+"""Words cached, the latest ones: some 20 MB."""
 _LONGEST_WORD = 64
 """Characters of a cached word. Longer ones are data, or a script without blanks, and rarely repeat."""
 
@@ -33,28 +36,13 @@ _PARTS, _PARTS_END = "\x00", "\x01"
 """Around the parts of an identifier, which stand behind its prose terms; no term has these characters."""
 
 
-class _Vocabulary(dict[str, str]):
-    """A cache: the prose terms of each word, with its parts behind them where it is an identifier.
-
-    A number is its own term and rarely comes again, and a word too long to be one is data: neither is kept.
-    """
-
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        self._language = language
-
-    def __missing__(self, word: str) -> str:
-        if word.isdecimal() and word.isascii() and len(word) < LONGEST_TERM_BYTES:
-            return word if self._language == ENGLISH else f"{self._language}:{word}"
-        terms = " ".join(analyse(word, self._language))
-        if not _is_plain(word) and (parts := " ".join(split_identifiers(word))):
-            terms = f"{terms}{_PARTS}{parts}{_PARTS_END}"
-        if len(word) <= _LONGEST_WORD:
-            self[word] = terms
-        return terms
-
-
-_vocabularies: dict[str, _Vocabulary] = {}
+@lru_cache(maxsize=MOST_WORDS)
+def analyse_word(word: str, language: str) -> str:
+    """The prose terms of a word, with its parts behind them where it is an identifier."""
+    terms = " ".join(analyse(word, language))
+    if not _is_plain(word) and (parts := " ".join(split_identifiers(word))):
+        terms = f"{terms}{_PARTS}{parts}{_PARTS_END}"
+    return terms
 
 
 def extract_chunk_terms(title: str | None, language: str | None, chunk: Chunk) -> ChunkTerms:
@@ -87,24 +75,16 @@ def extract_code_terms(text: str) -> str:
     return _analyse_words(_split_words(text), ENGLISH)[1]
 
 
-def vocabulary_size(language: str) -> int:
-    """How many words of that language have their terms in the cache."""
-    return len(_vocabularies[language])
-
-
 def _split_words(text: str) -> list[str]:
     """Split the text where no term continues."""
     return text.encode().translate(_BLANKED).decode().split()
 
 
 def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
-    """The prose terms and the identifier terms of words. Safe for threads: a call keeps the cache it began with."""
-    vocabulary = _vocabularies.get(language)
-    if vocabulary is None or len(vocabulary) >= MOST_WORDS:
-        vocabulary = _vocabularies[language] = _Vocabulary(language)
-    first, *others = " ".join(map(vocabulary.__getitem__, words)).split(_PARTS)
-    if not others:
-        return first, ""
+    """The prose terms and the identifier terms of words."""
+    uncached = analyse_word.__wrapped__
+    analysed = [(analyse_word if len(word) <= _LONGEST_WORD else uncached)(word, language) for word in words]
+    first, *others = " ".join(analysed).split(_PARTS)
     pairs = [other.split(_PARTS_END) for other in others]
     return first + "".join([prose for _, prose in pairs]), " ".join([parts for parts, _ in pairs])
 
@@ -112,3 +92,39 @@ def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
 def _is_plain(word: str) -> bool:
     """Whether the word is letters, lower case from the second on: such a word is no identifier of several parts."""
     return word.isalpha() and word[1:].islower()
+
+
+def prepare_document(
+    journal_offset: int, version: Upsert, first_number: int
+) -> tuple[SegmentDocument, list[ChunkTerms]]:
+    """Make the document's entry, with chunks numbered from `first_number`, and the terms of each chunk.
+
+    A chunk id that occurs twice in a document is kept once.
+    """
+    document, records, vectors = version.document, version.records, version.vectors
+    first_rows = find_first_rows(document.chunks)
+    rows = list(first_rows.values())
+    chunks = [document.chunks[row] for row in rows]
+    languages = [chunk.language or document.language or "" for chunk in chunks]
+    entry = SegmentDocument(
+        key=document_key(document.document_id),
+        journal_offset=journal_offset,
+        record=records.facts,
+        numbers=range(first_number, first_number + len(rows)),
+        chunk_ids=list(first_rows),
+        languages=languages,
+        chunk_records=[records.chunks[row] for row in rows],
+        vectors=vectors if len(rows) == len(vectors) else vectors[rows],
+    )
+    terms = [
+        extract_chunk_terms(document.title, language, chunk) for language, chunk in zip(languages, chunks, strict=True)
+    ]
+    return entry, terms
+
+
+def find_first_rows(chunks: Sequence[Chunk]) -> dict[str, int]:
+    """Find the first row of each distinct chunk id, in order."""
+    rows: dict[str, int] = {}
+    for row, chunk in enumerate(chunks):
+        rows.setdefault(chunk.chunk_id, row)
+    return rows

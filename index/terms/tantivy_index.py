@@ -13,10 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 import tantivy
-from tantivy import Occur, Query
+from tantivy import Occur, Query, TextAnalyzerBuilder, Tokenizer
 
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.index.terms.analysis import code_analyzer
 from sluice.index.terms.bm25 import (
     LANGUAGE_FIELD,
     Boosts,
@@ -46,8 +45,9 @@ class TermWriter:
         folder.mkdir(parents=True, exist_ok=True)
         with _disk_may_refuse():
             self._index = tantivy.Index(_schema(), path=str(folder))
-            for name in (_PROSE, _CODE):  # the texts are terms already
-                self._index.register_tokenizer(name, code_analyzer())
+            split = TextAnalyzerBuilder(Tokenizer.whitespace()).build()  # the texts are terms already
+            for name in (_PROSE, _CODE):
+                self._index.register_tokenizer(name, split)
             self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         self._is_dirty = False
 
@@ -116,7 +116,7 @@ class TermIndex:
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """As `TermCounts.languages`."""
+        """As `Terms.languages`."""
         return list_languages(self)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
@@ -153,7 +153,7 @@ class TermIndex:
         return [(int(number or 0), score) for number, (score, _) in zip(numbers, hits, strict=True)]
 
     def frequency(self, field: str, term: str) -> int:
-        """As `TermCounts.frequency`: chunks that were replaced count until their segment is merged."""
+        """As `Terms.frequency`: chunks that were replaced count until their segment is merged."""
         known = self._frequencies.get((field, term))
         if known is None:
             if len(self._frequencies) >= _MOST_FREQUENCIES:

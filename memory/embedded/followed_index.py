@@ -23,7 +23,7 @@ from sluice.memory.qdrant_schema import collection_name, expected_collections, o
 from sluice.memory.upkeep import Step, Upkeep
 
 if TYPE_CHECKING:
-    from sluice.index.search.probe import RawHit
+    from sluice.index.search.reader import RawHit
     from sluice.memory.embedded.engines import Engine, Reader, Writer
     from sluice.memory.embedded.vectors import TextVectors
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.redteam.__main__ import all_attacks
+from bench.redteam.__main__ import all_attacks, to_line
 from sluice_client import SluiceClient
 from tests.support.instance import Instance
 
@@ -18,7 +18,7 @@ def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied
     offline: Instance, tmp_path: Path
 ) -> None:
     attacks = tmp_path / "attacks.jsonl"
-    attacks.write_text("".join(one.to_line() for one in all_attacks(payloads=2)))
+    attacks.write_text("".join(to_line(one) for one in all_attacks(payloads=2)))
 
     done = offline.sluice(
         "eval", "redteam", "--corpus", "redteam-test", "--attacks", str(attacks), "--json", timeout=220

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from sluice.contracts.api import DocumentText, Lines
-from sluice.contracts.document import document_id_for
+from sluice.contracts.document import DocumentFacts, document_id_for
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
-from sluice.index.journal.document_facts import DocumentFacts
-from sluice.index.search.document_text import JoinedText, join_chunks
+from sluice.index.search.passages import JoinedText, join_chunks
 from sluice.otel import metrics
-from sluice.trust.private.finder import build_finder
 from sluice.trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
+from sluice.trust.private.patterns import build_finder
 from sluice.trust.settings import TrustSettings
 from sluice.trust.snippets import snippet_length
 from sluice.workers.wiring.corpora import CorpusReaders

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.base import shared_fields
-from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentBatch
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentBatch, DocumentFacts
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound, SluiceError
 from sluice.contracts.ingest import ForgetDirected
 from sluice.contracts.operations.forget import (
@@ -30,7 +30,7 @@ from sluice.contracts.outcome import Next
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
-from sluice.index.journal.document_facts import DocumentFacts, make_facts
+from sluice.index.journal.document_facts import make_facts
 from sluice.index.local.traces import Found, find_in_generations, find_in_journal
 from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry

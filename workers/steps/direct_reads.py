@@ -16,7 +16,7 @@ import structlog
 from sluice.contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
 from sluice.contracts.retrieval import Query
 from sluice.index.disk.layout import CorpusLayout
-from sluice.index.journal.tail import JournalTail
+from sluice.index.journal.journal import JournalTail
 from sluice.workers.broker.direct_query import bad_reply
 from sluice.workers.broker.transport import ReadRequest
 from sluice.workers.context import Context

@@ -37,7 +37,7 @@ from sluice.gate.probe import (
 from sluice.gate.profile import Profile
 from sluice.gate.signals import read_signals
 from sluice.gate.words import question_words
-from sluice.index.search.probe import RawHit
+from sluice.index.search.reader import RawHit
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory
 from sluice.memory.embedded.guarded import sanitise_with_trust

@@ -29,15 +29,14 @@ from sluice.ingest.url import site_of
 from sluice.otel import metrics
 from sluice.text.bm25 import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
-from sluice.trust.floods import Analysis, Passage, find_crafted
+from sluice.trust.floods import Analysis, Passage, TopPassages, find_crafted
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from sluice.trust.guard.guard import find_by_rule
-from sluice.trust.private.finder import build_finder
 from sluice.trust.private.mask import mask_label, mask_retrieval
+from sluice.trust.private.patterns import build_finder
 from sluice.trust.settings import TrustSettings
 from sluice.trust.snippets import shorten_snippets
 from sluice.trust.source_trust import is_believed
-from sluice.trust.top_passages import TopPassages
 
 
 def apply_trust(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sluice.contracts.errors import Fenced, NotFound, Overloaded
+from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
 from sluice.trust.source_trust import source_trust_of
-from sluice.trust.top_passages import SMALLEST_CORPUS, TopPassages
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.inject import Step
 
@@ -216,7 +216,7 @@ class CorpusWriters:
             from sluice.index.qdrant.writer import QdrantWriter
 
             return QdrantWriter(settings.index_root, corpus, self._collections.of(corpus))
-        from sluice.index.local.write_policy import WritePolicy
+        from sluice.index.local.working_set import WritePolicy
         from sluice.index.local.writer import IndexWriter
         from sluice.workers.wiring.observers import count_fallback
 

@@ -18,12 +18,12 @@ from sluice.contracts.trust import Verdict
 from sluice.graph.extract.extract import extract_edges, parser_version
 from sluice.graph.generations.publish import Generation, current, open_generation
 from sluice.index.local.reader import IndexReader
-from sluice.index.search.document_text import join_chunks
+from sluice.index.search.passages import join_chunks
 from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import GraphRow, Identity, Standing, Totals
 
 if TYPE_CHECKING:
-    from sluice.index.journal.document_facts import DocumentFacts
+    from sluice.contracts.document import DocumentFacts
     from sluice.ledger.graph.store import Graphs
     from sluice.workers.wiring.corpora import Reader
 

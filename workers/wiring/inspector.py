@@ -57,7 +57,7 @@ def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> Gua
     """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
     from sluice.trust.guard.guard import ModelGuard, RuleGuard
     from sluice.trust.inspect import Inspector
-    from sluice.trust.private.finder import build_finder
+    from sluice.trust.private.patterns import build_finder
 
     private = build_finder(settings.trust)
     whole, rules_alone = Inspector(ModelGuard(), private), Inspector(RuleGuard(), private)

@@ -38,7 +38,6 @@ class Scorer(Protocol):
 
         Raises an error of `contracts.errors` when it cannot within `timeout_seconds`.
         """
-        ...
 
 
 class Breaker(Protocol):
@@ -46,11 +45,9 @@ class Breaker(Protocol):
 
     def admit(self) -> bool:
         """Whether the caller may ask. It then tells `record` how it went."""
-        ...
 
     def record(self, *, failed: bool) -> None:
         """Record the outcome of a call."""
-        ...
 
 
 class Reranker:

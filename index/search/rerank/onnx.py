@@ -23,7 +23,7 @@ from sluice.contracts.errors import InvalidSetting, SluiceError, TimedOut, Unava
 from sluice.otel.environment import disable_library_telemetry
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession, RunOptions
+    from onnxruntime import InferenceSession
     from tokenizers import Encoding, Tokenizer
 
 _MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
@@ -136,7 +136,7 @@ def _forward(model: _Model, encodings: list[Encoding], timeout_seconds: float) -
     if timeout_seconds <= 0:
         raise TimedOut("the reranker took longer than its limit")
     options = onnxruntime.RunOptions()
-    stopper = threading.Timer(timeout_seconds, _stop, [options])
+    stopper = threading.Timer(timeout_seconds, setattr, [options, "terminate", True])
     stopper.daemon = True
     stopper.start()
     try:
@@ -148,10 +148,6 @@ def _forward(model: _Model, encodings: list[Encoding], timeout_seconds: float) -
     finally:
         stopper.cancel()
     return logits
-
-
-def _stop(options: RunOptions) -> None:
-    options.terminate = True
 
 
 def _inputs(names: frozenset[str], encodings: list[Encoding]) -> dict[str, Integers]:

@@ -12,8 +12,8 @@ from sqlalchemy import create_engine, text
 
 from sluice.contracts.errors import Corrupted, NotFound
 from sluice.index.disk.layout import CorpusLayout, list_corpora
-from sluice.index.generations.generation import OpenGeneration
 from sluice.index.generations.manifest import load_manifest
+from sluice.index.generations.view import OpenGeneration
 from sluice.index.journal.files import read_journal
 from sluice.index.journal.records import Removal, Upsert, decode_record
 

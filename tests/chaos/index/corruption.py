@@ -23,7 +23,7 @@ from sluice.contracts.errors import Corrupted, NotFound
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import rollback, verify
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.corpus import (

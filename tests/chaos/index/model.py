@@ -27,7 +27,7 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.manifest import parse_generation_number
 from sluice.index.generations.publish import list_generations, rollback, verify
 from sluice.index.journal.document_facts import make_facts
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from tests.chaos.index.corpus import CORPUS, PUBLISHED_ONLY, WITH_RECENT, Holding, after, passages
 from tests.chaos.index.model_inputs import DOCUMENTS, EVERYTHING, FILTERS, NAMES, SETTINGS, TEXTS
 from tests.chaos.index.model_processes import Died, Process, Reading, Writing

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.retrieval import Filters
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from tests.chaos.index.corpus import MAKE
 
 NAMES = tuple(f"d{number}" for number in range(6))

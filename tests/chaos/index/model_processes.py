@@ -20,7 +20,7 @@ from typing import Any
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.retrieval import Filters, Query, Strategy
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from tests.chaos.index.corpus import CORPUS, MAKE, TODAY, new_reader

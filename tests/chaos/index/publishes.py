@@ -15,7 +15,7 @@ from sluice.contracts.errors import Corrupted, NotFound
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generations, verify
 from sluice.index.local.traces import find_in_generations, find_in_journal
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.corpus import (
     CORPUS,

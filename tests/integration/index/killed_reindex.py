@@ -28,7 +28,7 @@ from sluice.index.journal.files import read_journal
 from sluice.index.journal.records import Upsert, Vectors, decode_record
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.reindex import Plan, reindex
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from tests.support.index_corpus import DIMENSION, Maker

@@ -19,7 +19,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import read_current_name, verify
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from tests.support.index_corpus import Maker

@@ -21,7 +21,7 @@ from sluice.index.generations.publish import (
     verify,
     verify_files,
 )
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from tests.support.repository import REPOSITORY
 

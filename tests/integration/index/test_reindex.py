@@ -24,7 +24,7 @@ from sluice.index.generations.publish import list_generation_names, read_current
 from sluice.index.journal.files import read_pinned_model
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.reindex import Plan, reindex
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from tests.integration.index.killed_reindex import NEW, OLD, contents, embed_with, model_of

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from obstore.store import MemoryStore
-from pydantic import SecretStr
 
 from sluice.contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
@@ -18,7 +17,7 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.manifest import load_manifest, make_generation_name
 from sluice.index.generations.publish import list_generation_names, read_current_name, verify
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.remote.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import list_stored_generations, prune, pull, push, read_stored_current
@@ -50,21 +49,16 @@ def store() -> ObjectStore:
 
 
 @pytest.fixture
-def bucket():
+def bucket(monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "eu-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
     with serving() as bucket:
         yield bucket
 
 
 def _s3(bucket: LoopbackS3, **changes: object) -> ObjectStore:
-    settings = {
-        "endpoint": bucket.url,
-        "region": "eu-1",
-        "access_key_id": "me",
-        "secret_access_key": SecretStr("very-secret"),
-        "max_retries": 2,
-        "timeout_seconds": 5.0,
-        **changes,
-    }
+    settings = {"endpoint": bucket.url, "max_retries": 2, "timeout_seconds": 5.0, **changes}
     return open_store("s3://bucket/some/prefix", ObjectStoreSettings.model_validate(settings))
 
 

@@ -12,9 +12,8 @@ from pydantic import SecretStr
 
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.contracts.retrieval import Filters, Query, Strategy
-from sluice.index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
 from sluice.index.qdrant.reader import QdrantReader
-from sluice.index.qdrant.server import open_collection
+from sluice.index.qdrant.server import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS, open_collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QdrantSettings, QuerySettings
 from tests.support.loopback_qdrant import LoopbackQdrant, serving

@@ -15,11 +15,11 @@ import pytest
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.journal.files import list_files
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.qdrant.collection import Condition, Point
 from sluice.index.qdrant.payload import STATE_ID, CollectionState
 from sluice.index.qdrant.reader import QdrantReader
+from sluice.index.qdrant.server import Clause, Point
 from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QuerySettings
@@ -27,7 +27,7 @@ from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
-EVERYTHING = Condition(one_of=(("kind", ("chunk", "document")),))
+EVERYTHING = (Clause("any", "kind", ("chunk", "document")),)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_rebuild_replaces_what_was_lost_and_says_so(make, root, collection) -> N
         writer.append(*make.batch(documents))
         writer.publish()
         assert writer.rebuild().is_proven
-        collection.delete(Condition(one_of=(("kind", ("chunk",)),)))
+        collection.delete((Clause("any", "kind", ("chunk",)),))
         assert _found(collection) == set()
         assert writer.rebuild().is_proven
     assert _found(collection) == _texts(documents)

@@ -16,7 +16,7 @@ from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
 from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
 from sluice.contracts.trust import Inspection, Verdict
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.qdrant.reader import QdrantReader
 from sluice.index.qdrant.server import ServerCollection as Collection
@@ -420,8 +420,8 @@ def test_a_batch_is_of_one_generation_although_others_are_published_meanwhile(ma
 
 def _plant(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
     """Let the search itself be interrupted: both engines order their hits by this function."""
-    monkeypatch.setattr("sluice.index.search.retrievers.break_ties", function)
-    monkeypatch.setattr("sluice.index.qdrant.view.break_ties", function)
+    monkeypatch.setattr("sluice.index.search.fusion.break_ties", function)
+    monkeypatch.setattr("sluice.index.qdrant.reader.break_ties", function)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from sluice.contracts.document import Provenance
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import TrustFactors, TrustScore, Verdict
+from sluice.trust.floods import MANY, TopPassages
 from sluice.trust.settings import TrustSettings
-from sluice.trust.top_passages import MANY, TopPassages
 from sluice.workers.steps.trusted import RULE, mark_floods
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.redteam.__main__ import all_attacks
+from bench.redteam.__main__ import all_attacks, to_line
 from sluice.contracts.errors import InvalidInput
 from sluice.trust.redteam import read_attacks, summarise_attacks
 
@@ -18,7 +18,7 @@ def test_the_attacks_that_are_shipped_are_those_that_the_bench_makes() -> None:
 
 def test_a_line_that_is_no_attack_is_named(tmp_path: Path) -> None:
     file = tmp_path / "attacks.jsonl"
-    file.write_text(next(all_attacks()).to_line() + '{"channel": "mail"}\n')
+    file.write_text(to_line(next(all_attacks())) + '{"channel": "mail"}\n')
     with pytest.raises(InvalidInput, match=r"attacks\.jsonl:2"):
         read_attacks(file)
     with pytest.raises(InvalidInput, match="cannot be read"):

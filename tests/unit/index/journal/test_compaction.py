@@ -12,7 +12,7 @@ from sluice.contracts.errors import Corrupted
 from sluice.index.generations.publish import list_generations
 from sluice.index.journal.compaction import compact
 from sluice.index.journal.files import list_files, read_file, read_journal, read_pinned_model
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 
 SETTINGS = WritePolicy(journal_segment_bytes=1_000, keep_generations=1)
@@ -76,7 +76,7 @@ def test_a_kept_file_is_rewritten_when_most_of_it_has_died_and_nothing_else_is_d
     living = np.arange(1, 13, dtype=np.uint64)
     folder = _journal(memory_path)
     for alive in (living[:6], living[:2]):
-        assert compact(folder, 12, alive, None, contextlib.nullcontext) is not None
+        assert compact(folder, 12, alive, None, contextlib.nullcontext)
         assert [frame.offset for frame in read_file(list_files(folder)[0])] == alive.tolist()
 
 

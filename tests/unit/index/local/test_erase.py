@@ -16,16 +16,16 @@ from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.index.journal.document_facts import make_facts
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.traces import find_in_generations, find_in_journal
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.qdrant.collection import Condition
 from sluice.index.qdrant.payload import STATE_ID
+from sluice.index.qdrant.server import Condition
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.search.filters import is_selected
 from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
-_ANYTHING = Condition()
+_ANYTHING: Condition = ()
 SECRET = "walrus"
 GONE = "https://example.org/gone/"
 

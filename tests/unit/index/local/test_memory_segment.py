@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from sluice.contracts.retrieval import Filters, Query, Strategy
 from sluice.index.generations.publish import list_generations, rollback
-from sluice.index.journal import tail
+from sluice.index.journal import journal as tail
+from sluice.index.local.memory_segment import MemoryPostings
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.chunk_terms import FIELDS
-from sluice.index.terms.memory_bm25 import MemoryPostings
 
 KEEP_ALL = QuerySettings(duplicate_threshold=0)
 

@@ -18,10 +18,9 @@ from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk
 from sluice.index.generations.publish import list_generations, rollback
 from sluice.index.generations.view import View
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.fusion import RankedCandidates
-from sluice.index.search.retrievers import Search, retrieve_candidates
+from sluice.index.search.fusion import RankedCandidates, Search, retrieve_candidates
 from sluice.index.settings import QuerySettings
 from sluice.trust.source_trust import SourceTrust
 

@@ -18,7 +18,7 @@ from sluice.index.generations.publish import list_generations, verify
 from sluice.index.journal.document_facts import document_key
 from sluice.index.journal.journal import Journal
 from sluice.index.local.reader import IndexReader
-from sluice.index.local.write_policy import WritePolicy
+from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
 

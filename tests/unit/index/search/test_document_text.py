@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from sluice.contracts.document import Chunk, Document, Provenance, sha256_text
 from sluice.contracts.trust import Inspection, PrivateSpan, Verdict
-from sluice.index.search.document_text import JoinedText, LineRange, join_chunks
+from sluice.index.search.passages import JoinedText, LineRange, join_chunks
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.extract.extract import extract_document

@@ -14,7 +14,6 @@ from sluice.index.generations.view import NOTHING_FOUND, Ranked
 from sluice.index.search.fusion import (
     FusionInput,
     RankedCandidates,
-    add_reciprocal_ranks,
     add_weighted_scores,
     break_ties,
     combine_results,
@@ -54,7 +53,7 @@ def _order(pool: FusionInput, strategy: Strategy = Strategy.HYBRID, settings: Qu
 def test_the_pool_holds_each_candidate_once_with_both_scores_and_the_ranks_that_it_has(pool: FusionInput) -> None:
     told = {
         one.number: (one.similarity, one.dense_rank, one.lexical_score, one.lexical_rank)
-        for one in RankedCandidates(pool, add_reciprocal_ranks(pool, 60), str)
+        for one in RankedCandidates(pool, add_weighted_scores(pool, 0.01), str)
     }
     assert told == {
         1: (0.9, 1, 6.5, 2),
@@ -78,17 +77,6 @@ def test_the_weight_decides_between_what_is_near_and_what_has_the_words(pool: Fu
     by_weight = {weight: _order(pool, settings=QuerySettings(lexical_weight=weight)) for weight in (0.0, 0.012, 1.0)}
     assert by_weight == {0.0: [1, 2, 3, 4], 0.012: [1, 2, 3, 4], 1.0: [3, 1, 2, 4]}
     assert _order(pool, settings=QuerySettings(lexical_weight=0.06))[:2] == [1, 3]
-
-
-def test_reciprocal_ranks_add_up_over_the_retrievers(pool: FusionInput) -> None:
-    fused = dict(zip(pool.numbers, add_reciprocal_ranks(pool, 60), strict=True))
-    assert fused == {
-        1: pytest.approx(1 / 61 + 1 / 62),
-        2: pytest.approx(1 / 62),
-        3: pytest.approx(1 / 61),
-        4: pytest.approx(1 / 63),
-    }
-    assert _order(pool, settings=QuerySettings(fusion="rrf")) == [1, 3, 2, 4]
 
 
 def test_a_chunk_without_a_vector_is_ordered_by_its_words() -> None:

@@ -78,8 +78,8 @@ def corpus(make, tmp_path: Path) -> Path:
 def search(make, corpus: Path) -> Iterator[Callable[..., Retrieval]]:
     readers: list[IndexReader] = []
 
-    def ask(graph: Any = None, strategy: Strategy = Strategy.HYBRID_GRAPH, fusion: Any = "weighted", **of: Any) -> Any:
-        settings = QuerySettings(fusion=fusion, duplicate_threshold=0)
+    def ask(graph: Any = None, strategy: Strategy = Strategy.HYBRID_GRAPH, **of: Any) -> Any:
+        settings = QuerySettings(duplicate_threshold=0)
         readers.append(IndexReader(corpus, "c", settings, trust=SourceTrust(), clock=lambda: NOW, graph=graph))
         vector = make.vector(NEAREST)
         return readers[-1].search(Query(query=QUESTION, strategy=strategy, **of), vector)
@@ -89,11 +89,10 @@ def search(make, corpus: Path) -> Iterator[Callable[..., Retrieval]]:
         reader.close()
 
 
-@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
-def test_what_the_graph_leads_to_is_among_the_results_with_its_score_and_its_path(search, fusion: str) -> None:
-    assert "far" not in {chunk.document_id for chunk in search(None, Strategy.HYBRID, fusion).chunks}
+def test_what_the_graph_leads_to_is_among_the_results_with_its_score_and_its_path(search) -> None:
+    assert "far" not in {chunk.document_id for chunk in search(None, Strategy.HYBRID).chunks}
     led = Led([lead("far", line=12)])
-    found = search(led, fusion=fusion, top_k=60)
+    found = search(led, top_k=60)
     (far,) = [chunk for chunk in found.chunks if chunk.document_id == "far"]
     assert (far.text, far.graph_score, far.dense_rank, far.lexical_rank) == ("cloth hung from ropes", 1.0, None, None)
     assert far.dense_distance is not None

@@ -82,15 +82,6 @@ def test_of_true_near_duplicates_nearly_all_are_found_and_of_others_nearly_none(
     assert found[4] <= 4
 
 
-def test_unrelated_texts_need_no_signature() -> None:
-    compute_signature.cache_clear()
-    distinct = DistinctTexts(0.9)
-    for seed in range(40):
-        assert distinct.find_duplicate(_text(seed)) is None
-        distinct.keep(_text(seed))
-    assert compute_signature.cache_info().currsize <= 4
-
-
 def test_a_signature_is_made_once_and_the_memory_of_them_is_bounded() -> None:
     assert compute_signature("one two three four") is compute_signature("one two three four")
     assert compute_signature.cache_info().maxsize == MOST_SIGNATURES

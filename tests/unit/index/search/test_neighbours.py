@@ -11,7 +11,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Finding, Inspection, PrivateSpan, Verdict
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.neighbours import Place, join_inspections, join_with_places
+from sluice.index.search.passages import Place, join_inspections, join_with_places
 from sluice.index.settings import QuerySettings
 
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sluice.contracts.document import Chunk, ChunkedDocument
+from sluice.contracts.document import Chunk, ChunkedDocument, DocumentFacts
 from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from sluice.contracts.trust import Inspection, Verdict
-from sluice.index.journal.document_facts import DocumentFacts, make_facts
+from sluice.index.journal.document_facts import make_facts
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.search.candidates import Ranking, select_candidates

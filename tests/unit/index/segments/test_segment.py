@@ -11,11 +11,10 @@ import pytest
 
 from sluice.index.journal.document_facts import document_key
 from sluice.index.journal.records import Upsert, Vectors
-from sluice.index.local.prepare import prepare_document
 from sluice.index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
 from sluice.index.segments.segment import Mask, inner_products, search_exactly
-from sluice.index.segments.segment_content import build_content, join_contents
-from sluice.index.segments.segment_file import StoredSegment, write_segment
+from sluice.index.segments.segment_file import StoredSegment, build_content, join_contents, write_segment
+from sluice.index.terms.chunk_terms import prepare_document
 
 
 def _clustered(count: int, dimension: int = 64, seed: int = 1) -> Vectors:

@@ -44,13 +44,13 @@ def test_every_character_is_cut_or_kept_as_the_analyses_do() -> None:
         assert extract_code_terms(text).split() == list(split_identifiers(text))
 
 
-def test_a_full_vocabulary_begins_anew_and_gives_the_same_terms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_WORDS", 3)
-    for text in ("one parseHttp three", "four load_json six", "one parseHttp three", "x" * 65 + " fooBar" * 2):
-        extract_prose_terms.cache_clear()
-        assert extract_prose_terms(text).split() == analyse(text)
-        assert extract_code_terms(text).split() == list(split_identifiers(text))
-        assert module.vocabulary_size(ENGLISH) < 3 + len(text.split())
+def test_words_are_kept_and_those_that_are_data_are_not() -> None:
+    kept = module.analyse_word.cache_info
+    assert extract_prose_terms("parseHttp once parseHttp").split() == analyse("parseHttp once parseHttp")
+    before = kept().currsize
+    extract_prose_terms.cache_clear()
+    assert extract_prose_terms("once " + "x" * 65).split() == analyse("once " + "x" * 65)
+    assert (kept().currsize, kept().maxsize) == (before, module.MOST_WORDS)
 
 
 def test_a_chunk_has_terms_in_every_field(make) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sluice.contracts.memory.learning import LearningState
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.probe import RawHit
+from sluice.index.search.reader import RawHit
 from sluice.ingest.embed.port import Embedded
 from sluice.memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex, relevance
 from sluice.memory.embedded.outside import folder_of_model

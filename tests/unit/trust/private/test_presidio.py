@@ -8,8 +8,7 @@ import socket
 import pytest
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.trust.private.finder import PresidioFinder, build_finder
-from sluice.trust.private.patterns import PatternFinder
+from sluice.trust.private.patterns import PatternFinder, PresidioFinder, build_finder
 from sluice.trust.settings import TrustSettings
 
 INSTALLED = importlib.util.find_spec("presidio_analyzer") is not None
