@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from sluice.contracts.errors import InvalidInput
-from sluice.graph.cypher.dialects import LADYBUG, NEO4J, Dialect
+from sluice.graph.cypher.dialects import LADYBUG, Dialect, dialect_named
 from sluice.graph.cypher.parse import Branch, parse, refuse_at
 from sluice.graph.cypher.values import Values
 from sluice.graph.cypher.walk import only_child, rule_of
@@ -124,8 +124,6 @@ MAX_PARAMETER_CHARACTERS = 1_000_000
 """Of all texts in parameters together."""
 MAX_SKIP = 1_000_000
 
-_DIALECTS = {dialect.name: dialect for dialect in (LADYBUG, NEO4J)}
-
 
 class Statement(NamedTuple):
     """What an engine runs. `columns` None: all variables are returned, and the engine names them.
@@ -149,11 +147,11 @@ class _Plan(NamedTuple):
 
 
 def guard(
-    query: str, parameters: Mapping[str, Parameter], corpus: str, limit: int, dialect: Dialect = LADYBUG
+    query: str, parameters: Mapping[str, Parameter], corpus: str, limit: int, dialect: str = LADYBUG
 ) -> Statement:
     """The statement for a question. Raises InvalidInput of `query`, with line and column, or of `parameters`."""
     try:
-        plan = _plan(query, dialect.name)
+        plan = _plan(query, dialect)
     except RecursionError as error:
         raise InvalidInput("query", "is nested too deep", "take the question apart") from error
     missing = sorted(plan.parameters - parameters.keys())
@@ -173,7 +171,7 @@ def guard(
 
 @lru_cache(maxsize=512)
 def _plan(query: str, dialect: str) -> _Plan:
-    writer = Writer(_DIALECTS[dialect])
+    writer = Writer(dialect_named(dialect))
     parts = tuple(writer.write(parse(query)))
     return _Plan(parts, writer.cuts_before_the_end, tuple(writer.literals.items()), frozenset(writer.parameters))
 

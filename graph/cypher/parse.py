@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from sluice.contracts.errors import InvalidInput, needed
+from sluice.graph.cypher.dialects import SAID
 
 MAX_SHOWN = 40
 
@@ -76,30 +77,8 @@ MAX_NESTING = 16
 """Of brackets and CASE: the parser is recursive."""
 
 STATEMENT = "the question is one statement like MATCH … WHERE … RETURN … LIMIT …"
-_INSTEAD = {
-    "!": "unequal is <>",
-    "=": "equal is one =",
-    "LIKE": "use CONTAINS, STARTS WITH, ENDS WITH or =~",
-    "ILIKE": "use toLower(…) CONTAINS …",
-    "GROUP": "rows are grouped by what RETURN or WITH does not aggregate",
-    "HAVING": "use WITH … WHERE … before RETURN",
-    "OFFSET": "use SKIP",
-    "SKIP": "SKIP stands before LIMIT",
-    "SELECT": "a question begins with MATCH: MATCH (d:Document) RETURN d.path",
-    "NULLS": "nulls come last in ascending order, first in descending",
-    "EXPLAIN": "leave it out: plans are not shown",
-    "PROFILE": "leave it out: plans are not shown",
-    "SHOW": "what there is stands in docs/graph-cypher.md",
-}
-"""What people write who know another language, and what to write here."""
 _OPENING = frozenset({"LPAREN", "LBRACE", "LBRACK"})
 _CLOSING = frozenset({"RPAREN", "RBRACE", "RBRACK"})
-_OPERANDS = frozenset(
-    (  # noqa: SIM905
-        "ID Integer DIGIT RPAREN RBRACK RBRACE END CHAR_LITERAL STRING_LITERAL ESC_LITERAL TRUE FALSE NULL_W"
-    ).split()
-)
-"""After these a minus subtracts."""
 
 
 class Part(NamedTuple):
@@ -189,7 +168,7 @@ def first_error(query: str) -> Any:
                 problem = f"cannot be read from {shown(found)}"
             else:
                 problem = "ends too early" if text == "<EOF>" else f"{shown(text)} is not expected here"
-            refuse(line, column, problem, _INSTEAD.get(found.upper(), STATEMENT))
+            refuse(line, column, problem, SAID.tables["instead"].get(found.upper(), STATEMENT))
 
     return FirstError()
 
@@ -224,7 +203,7 @@ def _helped(words: list[Any], tildes: set[tuple[int, int]]) -> Iterator[Any]:
             # `100.0` and `1.05` are to the lexer a number, a dot and a name.
             token = number
             next(places), next(places)
-        elif name == "DIGIT" and token.text[0] == "-" and before in _OPERANDS:
+        elif name == "DIGIT" and token.text[0] == "-" and before in SAID.words("operands"):
             # `size(x)-1` is to the lexer two numbers.
             minus = _as(token, CypherLexer.SUB, "-")
             minus.stop = minus.start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sluice.graph.cypher.dialects import FUNCTIONS, WRITTEN_OUT, Dialect
+from sluice.graph.cypher.dialects import SAID, WRITTEN_OUT, Dialect
 from sluice.graph.cypher.parse import refuse_at, shown
 from sluice.graph.cypher.walk import Patterns, listed, one_of, only_child, rule_of
 from sluice.graph.schema import PROPERTIES
@@ -15,14 +15,6 @@ MAX_REPEATED_CHARACTERS = 1_000
 """Of a value that is written twice, so that nesting does not double it over and over."""
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_./:@ -]*\Z")
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
-_INSTEAD = {
-    "keys": "properties(n) has them with their values",
-    "datetime": "times are texts: d.updated_at > '2026-01-31T12:00:00Z'",
-    "date": "times are texts: d.updated_at > '2026-01-31'",
-    "startnode": "give the direction in the pattern: (a)-[r]->(b)",
-    "endnode": "give the direction in the pattern: (a)-[r]->(b)",
-    "reduce": "use collect, sum and size",
-}
 
 
 class Values(Patterns):
@@ -50,7 +42,7 @@ class Values(Patterns):
     def _compared(self, node: Any, left: str, sign: str, right: str) -> str:
         if sign != "=~":
             return f"{left} {sign} {right}"
-        if self._dialect.matches is None:
+        if not self._dialect.matches:
             refuse_at(node, "a regular expression is not put to a server", "use CONTAINS, STARTS WITH or ENDS WITH")
         return self._dialect.matches.format(left, right)
 
@@ -58,8 +50,9 @@ class Values(Patterns):
 
     def _functionInvocation(self, node: Any) -> str:  # noqa: N802
         name = node.invocationName().getText().lower()
-        if name not in FUNCTIONS:
-            remedy = _INSTEAD.get(name, f"one of {listed(FUNCTIONS)}")
+        known = self._dialect.functions.keys() | WRITTEN_OUT
+        if name not in known:
+            remedy = SAID.tables["instead_of_function"].get(name, f"one of {listed(known)}")
             refuse_at(node, f"the function {shown(node.invocationName().getText())} is not allowed", remedy)
         pattern = node.patternElem()
         if pattern is not None and pattern.functionInvocation() is None:
@@ -79,7 +72,7 @@ class Values(Patterns):
         distinct = node.DISTINCT() is not None
         if distinct and not function.takes_distinct:
             refuse_at(node, f"DISTINCT inside of {name}", "it belongs into count, collect, sum, avg, min and max")
-        written = function.written.get(len(arguments)) or function.written["*"]
+        written = function.written[min(len(arguments) - function.fewest, len(function.written) - 1)]
         for place, argument in enumerate(arguments):
             if written.count(f"{{{place}}}") > 1:
                 self._look_at_repeated(node, argument)
@@ -151,7 +144,8 @@ class Values(Patterns):
         if node.expression() is None and not condition:
             return values
         result = self._in_loop(node.expression()) if node.expression() is not None else ""
-        return self._dialect.loop(name, values, condition, result)
+        shape = "both" if condition and result else "filter" if condition else "map"
+        return _filled(self._dialect.loop[shape], [name, values, condition, result])
 
     def _filterWith(self, node: Any) -> str:  # noqa: N802
         name, values, condition = self._looped(node.filterExpression())

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any
 
 from sluice.contracts.graph.model import EdgeType, NodeLabel
-from sluice.graph.cypher.dialects import Dialect
+from sluice.graph.cypher.dialects import SAID, Dialect
 from sluice.graph.cypher.parse import refuse_at, shown
 from sluice.graph.schema import EDGE_PROPERTIES, PROPERTIES
 
@@ -63,36 +63,8 @@ def _unknown_escape(escape: str) -> str:
     raise ValueError(f"the escape {escape!r} is not known")
 
 
-_PASSED_ON = frozenset(
-    {
-        "script", "query", "regularQuery", "singleQuery", "singlePartQ", "multiPartQ", "readingStatement", "matchSt",
-        "patternWhere", "where", "pattern", "patternPart", "patternElemChain",
-        "withSt", "projectionItems", "orderSt", "orderItem", "expression", "xorExpression",
-        "andExpression", "notExpression", "addSubExpression",
-        "multDivExpression", "powerExpression", "unaryAddSubExpression", "stringExpression",
-        "stringExpPrefix", "nullExpression", "atom", "relationshipsChainPattern", "parenthesizedExpression",
-        "countAll", "expressionChain", "caseExpression", "literal", "boolLit",
-        "listLit",
-    }
-)  # fmt: skip
-"""Rules whose parts are written one after the other."""
-
-_WORDS = frozenset(
-    (  # noqa: SIM905
-        "AND AS ASC ASCENDING BY CASE CONTAINS COUNT DESC DESCENDING DISTINCT ELSE END ENDS FALSE IN IS MATCH "
-        "NOT NULL OPTIONAL OR ORDER RETURN STARTS THEN TRUE WHEN WHERE WITH XOR "
-        "= <= >= > < <> . , ( ) [ ] - + / % ^ * | .. :"
-    ).split()
-)
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
 _MAX_NAME_CHARACTERS = 100
-
-_REFUSED = {
-    "updatingStatement": ("changes the graph", "a question only reads: MATCH … RETURN …"),
-    "standaloneCall": ("CALL is not allowed", "a question only reads: MATCH … RETURN …"),
-    "queryCallSt": ("CALL is not allowed", "a question only reads: MATCH … RETURN …"),
-    "patternComprehension": ("a pattern inside of a list is not allowed", "use OPTIONAL MATCH and collect()"),
-}
 
 
 class Walk:
@@ -109,12 +81,12 @@ class Walk:
         if not hasattr(node, "getRuleIndex"):
             return self._word(node)
         rule = rule_of(node)
-        if rule in _REFUSED:
-            refuse_at(node, *_REFUSED[rule])
+        if refusal := SAID.tables["refused"].get(rule):
+            refuse_at(node, *refusal)
         method = getattr(self, "_" + rule, None)
         if method is not None:
             return str(method(node))
-        if rule not in _PASSED_ON:
+        if rule not in SAID.words("passed_on"):
             refuse_at(node, f"{shown(node.getText())} is not allowed", "see docs/graph-cypher.md for what is")
         return self._parts(node)
 
@@ -129,7 +101,7 @@ class Walk:
         if terminal.symbol.type in (CypherLexer.SP, CypherLexer.SEMI, Token.EOF):
             return ""
         word = text.upper()
-        if not text.isascii() or word not in _WORDS:
+        if not text.isascii() or word not in SAID.words("words"):
             refuse_at(terminal, f"{shown(text)} is not allowed", "see docs/graph-cypher.md for what is")
         return str(word)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
+from itertools import takewhile
 from typing import NamedTuple
 
 from sluice.contracts.graph.model import RESULT, UNKNOWN, Edge, EdgeType, NodeLabel
@@ -183,7 +184,7 @@ def nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[
     top = key.partition(":")[2].partition(".")[0]
     if top in sys.stdlib_module_names:
         found = [(entry, root) for entry, root in found if _holds(root, folder)]
-    shared = [_shared_folders(root, folder) for _, root in found]
+    shared = [shared_parts(root.split("/"), folder.split("/")) for _, root in found]
     most = max(shared, default=0)
     return tuple(dict.fromkeys(entry for (entry, _), share in zip(found, shared, strict=True) if share == most))
 
@@ -192,14 +193,9 @@ def _holds(root: str, folder: str) -> bool:
     return not root or folder == root or folder.startswith(f"{root}/")
 
 
-def _shared_folders(one: str, other: str) -> int:
-    """How many leading folders two paths share."""
-    count = 0
-    for mine, theirs in zip(one.split("/"), other.split("/"), strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
+def shared_parts(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many parts two paths share from the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def folder_of(path: str | None) -> str:

@@ -1,51 +1,33 @@
-"""Resolves all references of a corpus: candidates with their likelihood, and documents by path."""
+"""Resolves the references of a corpus to the definitions that they can mean, each with its likelihood.
+
+A name is looked up by, in this order: exactly as it is written; what it is an alias of (`from x import y` makes `m.y`
+mean `x.y`); what its class inherits; the end of a module's path (`workers.handlers` for `main/workers/handlers.py`,
+where `main` is no package), of which those that share most of the referring file's path are taken; what subclasses
+define; and, for a member of a known class, all that bears its name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from sluice.contracts.graph.model import DocumentRow, Edge, EdgeType, NodeLabel, Origin
-from sluice.graph.generations.definitions import Bond, Definition, Found, How, definitions_of
-from sluice.graph.generations.names import Names
-
-PATH = "path:"
-
-
-class Addresses:
-    """Documents by the addresses that they answer to."""
-
-    def __init__(self, resolving: Iterable[tuple[str, int]], paths: Sequence[str | None]) -> None:
-        """`resolving` are keys of URL nodes, each with the document that is there (its place in the order of ids).
-
-        `paths` are those of the documents, in order.
-        """
-        self._at: dict[str, list[int]] = {}
-        for key, document in resolving:
-            held = self._at.setdefault(key, [])
-            if document not in held[-64:]:
-                held.append(document)
-        self._paths = paths
-
-    def resolve(self, key: str, document: int) -> tuple[int, ...]:
-        """The documents that `key` can mean where `document` links to it; of several paths those nearest to its own."""
-        found = self._at.get(key, [])
-        if len(found) < 2 or not key.startswith(PATH):
-            return tuple(found)
-        own = self._paths[document] or ""
-        shared = [_shared(own, self._paths[place] or "") for place in found]
-        most = max(shared)
-        return tuple(place for place, share in zip(found, shared, strict=True) if share == most)
-
-
-def _shared(one: str, other: str) -> int:
-    count = 0
-    for mine, theirs in zip(one.split("/")[:-1], other.split("/")[:-1], strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
-
+from sluice.contracts.graph.model import DECORATED, RESULT, UNKNOWN, DocumentRow, Edge, EdgeType, NodeLabel, Origin
+from sluice.graph.generations.definitions import (
+    CLASS,
+    METHOD,
+    MODULE,
+    Bond,
+    Definition,
+    Found,
+    How,
+    by_source,
+    definitions_of,
+    folder_of,
+    is_unknown,
+    linearise,
+    nearest,
+    shared_parts,
+)
 
 _NEAR_SHARE = 0.8
 """Of a name with an unknown receiver: the share of those candidates that stand in the same document or in one that it
@@ -86,15 +68,12 @@ class Resolver:
             aliases=self._bonds(EdgeType.ALIAS_OF),
             bases=self._bonds(EdgeType.INHERITS, EdgeType.HAS_TYPE),
         )
-        self._addresses = Addresses(
-            [
-                (edge.source.key, place)
-                for place, row in enumerate(documents)
-                for edge in row.edges
-                if edge.type is EdgeType.RESOLVES_TO
-            ],
-            paths,
-        )
+        self._at: dict[str, dict[int, None]] = {}
+        """Documents by the addresses that they answer to."""
+        for place, row in enumerate(documents):
+            for edge in row.edges:
+                if edge.type is EdgeType.RESOLVES_TO:
+                    self._at.setdefault(edge.source.key, {})[place] = None
         self._near: dict[int, frozenset[int]] = {}
 
     def found(self, key: str, document: int) -> tuple[Found, ...]:
@@ -117,8 +96,16 @@ class Resolver:
         return weighed
 
     def addressed(self, key: str, document: int) -> tuple[int, ...]:
-        """The documents (their places) that an address can mean where `document` links to it."""
-        return self._addresses.resolve(key, document)
+        """The documents (their places) that an address can mean where `document` links to it.
+
+        Of several paths those count that share most folders with the document's own.
+        """
+        found = tuple(self._at.get(key, ()))
+        if len(found) < 2 or not key.startswith("path:"):
+            return found
+        own = _folders(self._documents[document].path)
+        shared = [shared_parts(own, _folders(self._documents[place].path)) for place in found]
+        return tuple(place for place, share in zip(found, shared, strict=True) if share == max(shared))
 
     def candidates_of(self, document_id: str, key: str) -> list[tuple[str, Definition, How, float]]:
         """What a name can mean, by ids: the defining document's id, the definition, by which rule, and its share."""
@@ -161,5 +148,280 @@ def _shared_out(found: Sequence[Found]) -> list[Meaning]:
     return [Meaning(place, how, override if how is How.OVERRIDE else each) for place, how in found]
 
 
+def _folders(path: str | None) -> list[str]:
+    return (path or "").split("/")[:-1]
+
+
 def _is_named(edge: Edge) -> bool:
     return edge.target.label in (NodeLabel.SYMBOL, NodeLabel.TOOL)
+
+
+class Names:
+    """All names of a corpus. It only depends on what is given, in the order of ids; it is not safe for threads."""
+
+    def __init__(
+        self,
+        definitions: Sequence[Definition],
+        further: Iterable[tuple[str, int]],
+        paths: Sequence[str | None],
+        aliases: Iterable[Bond],
+        bases: Iterable[Bond],
+    ) -> None:
+        """`further` are more keys of definitions, by their place; `paths` those of the documents, in order."""
+        self._definitions = definitions
+        self._folders = [folder_of(path) for path in paths]
+        self._defined: dict[str, list[int]] = {}
+        self._modules: dict[str, list[str]] = {}
+        self._packages: set[str] = set()
+        for place, definition in enumerate(definitions):
+            self._defined.setdefault(definition.key, []).append(place)
+            if definition.kind == MODULE and definition.label is NodeLabel.SYMBOL:
+                self._add_module(definition, paths[definition.document])
+        for key, place in further:
+            held = self._defined.setdefault(key, [])
+            if place not in held[-64:]:
+                held.append(place)
+        self._drop_inner_modules()
+        self._aliases = by_source(aliases)
+        self._bases = by_source(bases)
+        self._spent = 0
+        self._asked: set[str] = set()
+        """What is looked up at the moment: where aliases lead in a circle, they lead to nothing."""
+        self._found: dict[str, tuple[tuple[Found, str], ...]] = {}
+        self._resolved: dict[tuple[str, str], tuple[Found, ...]] = {}
+        self._ancestors: dict[str, tuple[str, ...]] = {}
+        self._base_keys: dict[str, list[str]] = {}
+        self._subclasses: dict[str, list[str]] | None = None
+
+    def resolve(self, key: str, document: int) -> tuple[Found, ...]:
+        """The definitions that `key` can mean where `document` names it, in order; none: it is not in the corpus."""
+        return self._resolve(key, self._folders[document])
+
+    def _resolve(self, key: str, folder: str) -> tuple[Found, ...]:
+        known = self._resolved.get((key, folder))
+        if known is not None:
+            return known
+        found = self._found.get(key)
+        if found is None:
+            self._spent = self._spent + 1 if self._asked else 1
+            if key in self._asked or len(self._asked) >= _DEEPEST or self._spent > _MOST_NAMES:
+                return ()
+            self._asked.add(key)
+            found = self._found[key] = self._look_up(key)
+            self._asked.discard(key)
+        resolved = self._resolved[key, folder] = nearest(found, folder, key)
+        return resolved
+
+    def _look_up(self, key: str) -> tuple[tuple[Found, str], ...]:
+        """All that the key can mean, each with the folder that its module is looked up from ('' unless by suffix)."""
+        exact = self._defined.get(key)
+        if exact:
+            how = How.NAME if is_unknown(key) else How.EXACT
+            found = [*(Found(place, how) for place in exact), *self._in_place_of(key), *self._overriding(key)]
+            return tuple((entry, "") for entry in dict.fromkeys(found))
+        language, _, name = key.partition(":")
+        if not name or name.startswith(f"{UNKNOWN}."):
+            return ()
+        segments = name.split(".")
+        if segments[-1] == RESULT:
+            return tuple((entry, "") for entry in self._given(key.removesuffix(f".{RESULT}")))
+        stated = self._by_bonds(language, segments)
+        if stated:
+            return tuple((found, "") for found in stated)
+        ends = self._by_suffix(language, segments)
+        if not ends and segments[-1] == "__call__":  # of what a function gives
+            ends = tuple((found, "") for found in self._given(key.removesuffix(".__call__")))
+        return ends or tuple((found, "") for found in self._by_class(language, segments))
+
+    def _by_bonds(self, language: str, segments: list[str]) -> tuple[Found, ...]:
+        """By aliases and bases, those of the longest part of the name first."""
+        for end in range(len(segments), 0, -1):
+            head = f"{language}:{'.'.join(segments[:end])}"
+            rest = "".join(f".{segment}" for segment in segments[end:])
+            aliases = self._aliases.get(head, [])
+            if rest and not aliases:
+                aliases = self._starred(head, segments[end])
+            found = [
+                Found(place, max(how, How.ALIAS))
+                for alias in aliases
+                for place, how in self._resolve(alias.target + rest, self._folders[alias.document])
+            ]
+            if not found and len(segments) - end == 1 and head in self._bases:
+                found = self._inherited(head, rest)
+            if found:
+                return tuple(dict.fromkeys(found))
+        return ()
+
+    def _in_place_of(self, key: str) -> list[Found]:
+        """What a variable is another name of, as in `native_str = to_unicode`, and what decorators put in its place."""
+        return [
+            Found(place, How.ALIAS if source is key else How.OVERRIDE)
+            for source in (key, f"{key}.{DECORATED}")
+            for alias in self._aliases.get(source, ())
+            for place, how in self._resolve(alias.target, self._folders[alias.document])
+            if how is not How.NAME and self._definitions[place].key != key
+        ]
+
+    def _given(self, called: str) -> Iterator[Found]:
+        """What a call of what the name means gives, to be called itself; so of a decorator its wrapper."""
+        for place, how in self._resolve(called, ""):
+            own = self._definitions[place].key
+            if how is How.NAME:
+                continue
+            for alias in self._aliases.get(f"{own}.{RESULT}", ()):
+                yield from self._resolve(alias.target, self._folders[alias.document])
+            if f"{own}.{RESULT}" not in self._aliases:
+                for base in self._bases_of(own):
+                    yield from self._resolve(f"{base}.{RESULT}", "")
+
+    def _starred(self, module: str, name: str) -> list[Bond]:
+        """Modules of which `module` imports all (`from x import *`) and that have the name, as aliases of `module`."""
+        if f"{module}.*" not in self._aliases or f"{module}.{name}" in self._defined:
+            return []
+        queue, seen, found = [module], {module}, []
+        for entry in queue:
+            for star in self._aliases.get(f"{entry}.*", ()):
+                for target in self._modules_named(star.target.removesuffix(".*")):
+                    if target not in seen:
+                        seen.add(target)
+                        queue.append(target)
+                        if f"{target}.{name}" in self._defined or f"{target}.{name}" in self._aliases:
+                            found.append(Bond(module, target, star.document))
+        return found
+
+    def _modules_named(self, key: str) -> list[str]:
+        if key in self._defined:
+            return [key]
+        return [f"{key.partition(':')[0]}:{module}" for module in self._modules.get(key, ())]
+
+    def _inherited(self, holder: str, rest: str) -> list[Found]:
+        for ancestor in self._lines_of(holder)[1:]:
+            held = self._defined.get(ancestor + rest)
+            if held:
+                found = [*(Found(place, How.INHERITED) for place in held), *self._in_place_of(ancestor + rest)]
+                is_class = any(self._definitions[place].kind == CLASS for place in self._defined.get(holder, ()))
+                for named in [holder] if is_class else self._bases_of(holder):
+                    found += self._overriding(named + rest)
+                return found
+        return []
+
+    def _overriding(self, key: str) -> list[Found]:
+        """The methods by which subclasses replace that of a class, those of the nearest subclasses first."""
+        holder, _, member = key.rpartition(".")
+        found: list[Found] = []
+        if member in _CONSTRUCTORS:
+            return found
+        for subclass in self._below(holder):
+            held = self._defined.get(f"{subclass}.{member}", ())
+            found += [Found(place, How.OVERRIDE) for place in held if self._definitions[place].kind == METHOD]
+            if len(found) >= _MOST_OVERRIDES:
+                break
+        return found
+
+    def _lines_of(self, holder: str) -> tuple[str, ...]:
+        known = self._ancestors.get(holder)
+        if known is None:
+            self._ancestors[holder] = (holder,)  # what is asked for meanwhile, where classes name each other as bases
+            known = self._ancestors[holder] = linearise(holder, self._bases_of)
+        return known
+
+    def _bases_of(self, holder: str) -> list[str]:
+        known = self._base_keys.get(holder)
+        if known is not None:
+            return known
+        keys: list[str] = []
+        for bond in self._bases.get(holder, ()):
+            found = self._resolve(bond.target, self._folders[bond.document])
+            keys += [self._definitions[place].key for place, _ in found] or [bond.target]
+        self._base_keys[holder] = keys
+        return keys
+
+    def _by_suffix(self, language: str, segments: list[str]) -> tuple[tuple[Found, str], ...]:
+        for end in range(len(segments), 0, -1):
+            head = ".".join(segments[:end])
+            rest = "".join(f".{segment}" for segment in segments[end:])
+            found: list[tuple[Found, str]] = []
+            for module in self._modules.get(f"{language}:{head}", ())[:_MOST_MODULES]:
+                root = module.removesuffix(head).removesuffix(".")
+                whole = f"{language}:{module}{rest}"
+                path = root.replace(".", "/")
+                found += [
+                    (Found(place, max(how, How.SUFFIX)), path)
+                    for place, how in self._resolve(whole, path)
+                    if how is not How.NAME
+                ]
+            if found:
+                return tuple(dict.fromkeys(found))
+        return ()
+
+    def _by_class(self, language: str, segments: list[str]) -> list[Found]:
+        """A member that a known class neither has nor inherits: of its subclasses, or of anything with its name.
+
+        So too of a known function or variable, which stands for what it gives: its type is not stated.
+        """
+        if len(segments) < 2:
+            return []
+        holder, member = f"{language}:{'.'.join(segments[:-1])}", segments[-1]
+        if holder not in self._bases and not self._is_value(holder):
+            return []
+        below = [
+            Found(place, How.INHERITED)
+            for subclass in self._below(holder)
+            for place in self._defined.get(f"{subclass}.{member}", ())
+        ]
+        return below or [Found(place, How.NAME) for place in self._defined.get(f"{language}:{UNKNOWN}.{member}", ())]
+
+    def _is_value(self, holder: str) -> bool:
+        """Whether the name means something of the corpus that can have members by other names than its own."""
+        return any(self._definitions[place].kind != MODULE for place, _ in self._resolve(holder, ""))
+
+    def _below(self, holder: str) -> list[str]:
+        if self._subclasses is None:
+            self._subclasses = {}
+            asked, spent = self._asked, self._spent
+            for name in sorted(self._bases):
+                self._asked, self._spent = set(), 0  # each base is a question of its own, whatever asks for them
+                for base in self._bases_of(name):
+                    self._subclasses.setdefault(base, []).append(name)
+            self._asked, self._spent = asked, spent
+        below = [holder]
+        seen = {holder}
+        for name in below:
+            new = [entry for entry in self._subclasses.get(name, ()) if entry not in seen]
+            seen.update(new)
+            below += new
+            if len(below) > _MOST_SUBCLASSES:
+                break
+        return below[1 : _MOST_SUBCLASSES + 1]
+
+    def _add_module(self, definition: Definition, path: str | None) -> None:
+        language, _, name = definition.key.partition(":")
+        if path is not None and path.rpartition("/")[2].partition(".")[0] == "__init__":
+            self._packages.add(name)
+        segments = name.split(".")
+        for start in range(1, len(segments)):
+            self._modules.setdefault(f"{language}:{'.'.join(segments[start:])}", []).append(name)
+
+    def _drop_inner_modules(self) -> None:
+        """Forget ends of module paths that begin inside a package: nothing imports `package.json` as `json`."""
+        for end, modules in list(self._modules.items()):
+            name = end.partition(":")[2]
+            outer = [module for module in modules if module.removesuffix(name).removesuffix(".") not in self._packages]
+            if outer:
+                self._modules[end] = sorted(set(outer))
+            else:
+                del self._modules[end]
+
+
+_DEEPEST = 12
+"""Aliases of aliases: the longest chain in the standard library has 4."""
+_MOST_NAMES = 500
+"""Names that are looked up for one. Aliases that hold each other (`a` for `a.b`) would go on without end."""
+_MOST_MODULES = 64
+"""Modules whose path ends alike that are looked at."""
+_CONSTRUCTORS = frozenset({"__init__", "__new__"})
+"""Who names one of a class means that one: `super().__init__()` reaches no subclass."""
+_MOST_OVERRIDES = 64
+"""Of one method: the nearest ones."""
+_MOST_SUBCLASSES = 256
+"""Of a base class that a corpus is full of."""

@@ -12,7 +12,16 @@ from sluice.contracts.graph.api import Linked, LinkedDocument
 from sluice.contracts.graph.model import NodeLabel, Origin
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.nodes import document_name, document_of, find_node, is_test, node_view
+from sluice.graph.walk.nodes import (
+    document_name,
+    document_of,
+    documents_at,
+    find_node,
+    is_called,
+    is_test,
+    keys_of_path,
+    node_view,
+)
 from sluice.graph.walk.paths import Trails
 from sluice.graph.walk.push import Seeds, push
 from sluice.graph.walk.seeds import Begun, Start
@@ -30,7 +39,11 @@ def vertices_of(view: GraphView, module: str) -> list[int]:
 
     Raises `NotFound` where the graph knows nothing of that name.
     """
-    found = _by_id(view, module) if _LABELLED.match(module) else _by_path(view, module) or _by_name(view, module)
+    if _LABELLED.match(module):
+        found = _by_id(view, module)
+    else:
+        path = module.strip("/").removeprefix("./")
+        found = documents_at(view, keys_of_path(path)) or _by_name(view, module)
     vertices = dict.fromkeys(found)
     for vertex in found:
         if vertex < view.documents:
@@ -52,22 +65,9 @@ def _under(view: GraphView, place: int) -> list[int]:
     return view.definitions_of(place) + _inner(view, node.key)
 
 
-def _by_path(view: GraphView, module: str) -> list[int]:
-    path = module.strip("/").removeprefix("./")
-    for key in (f"path:{path}", f"path:?/{path}"):
-        place = view.find(NodeLabel.URL, key)
-        if place is not None and (found := _under(view, place)):
-            return found
-    return []
-
-
 def _by_name(view: GraphView, module: str) -> list[int]:
     name = module.partition(":")[2] or module
-    ends = [
-        node
-        for node in view.named(name.rpartition(".")[2], _MOST_NAMED)
-        if f".{view.node(node).key.partition(':')[2]}".endswith(f".{name}")
-    ]
+    ends = [node for node in view.named(name.rpartition(".")[2], _MOST_NAMED) if is_called(view.node(node), name)]
     exact = [node for node in ends if view.node(node).key.partition(":")[2] == name]
     defined = [vertex for node in exact for vertex in _under(view, node)]
     defined = defined or [vertex for node in ends for vertex in _under(view, node)]

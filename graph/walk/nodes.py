@@ -88,7 +88,7 @@ def find_node(view: GraphView, text: str, field: str = "id") -> int:
         NotFound: the graph has none.
         InvalidInput: several bear that name; the remedy lists them.
     """
-    found = _by_id(view, text) or _by_key(view, text) or _by_path(view, text) or _by_name(view, text)
+    found = _by_id(view, text) or _by_key(view, text) or documents_at(view, keys_of_path(text)) or _by_name(view, text)
     if not found:
         raise NotFound(f"the graph has no node {text!r}: name its label and key, as Symbol:python:shop.cart.Cart")
     if len(found) > 1:
@@ -107,20 +107,24 @@ def _by_key(view: GraphView, text: str) -> list[int]:
     return _found(view, NodeLabel, text)
 
 
-def _by_path(view: GraphView, text: str) -> list[int]:
-    """The document at a path; else those whose path ends so, or with that file name."""
-    for key in (f"path:{text}", f"path:{UNKNOWN}/{text}"):
-        for place in _found(view, [NodeLabel.URL], key):
-            edges = map(view.edge, view.edges_from(place))
-            if at := {edge.target for edge in edges if edge.type is EdgeType.RESOLVES_TO}:
-                return sorted(at)
+def documents_at(view: GraphView, keys: Iterable[str]) -> list[int]:
+    """The documents at the first of these addresses that the graph has documents at."""
+    for key in keys:
+        place = view.find(NodeLabel.URL, key)
+        if place is not None and (found := {view.edge(number).target for number in view.edges_from(place)}):
+            return sorted(found)
     return []
+
+
+def keys_of_path(path: str) -> tuple[str, str]:
+    """The addresses of a path: of itself and of its ends, and of a file in a folder that is not told."""
+    return f"path:{path}", f"path:{UNKNOWN}/{path}"
 
 
 def _by_name(view: GraphView, text: str) -> list[int]:
     """Symbols and tools whose name is or ends with the text; those that are defined before those that are only used."""
     last = text.replace("/", ".").rpartition(".")[2]
-    ending = [place for place in view.named(last, _MOST_LOOKED_AT) if _ends(view.node(place), text)]
+    ending = [place for place in view.named(last, _MOST_LOOKED_AT) if is_called(view.node(place), text)]
     whole = [place for place in ending if short_name(view.node(place)) == text]
     known = [place for place in ending if f":{UNKNOWN}." not in view.node(place).key]
     defined = [place for place in known if view.definitions_of(place)]
@@ -139,7 +143,8 @@ def _found(view: GraphView, labels: Iterable[NodeLabel], key: str) -> list[int]:
     return [place for place in places if place is not None]
 
 
-def _ends(node: Node, text: str) -> bool:
+def is_called(node: Node, text: str) -> bool:
+    """Whether the text is the name of a symbol or a tool, or its last parts."""
     separator = "/" if node.label is NodeLabel.TOOL else "."
     name = node.key if node.label is NodeLabel.TOOL else node.key.partition(":")[2]
     return name == text or name.endswith(f"{separator}{text}")

@@ -15,6 +15,7 @@ from sluice.contracts.graph.model import EdgeType, NodeLabel
 from sluice.contracts.graph.retrieval import GraphHit
 from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView
+from sluice.graph.walk.nodes import document_name, documents_at, is_called, keys_of_path
 from sluice.graph.walk.push import OTHER_WAY, Seeds
 from sluice.graph.walk.question import Named, Wanted, names_in, wanted_by
 
@@ -197,7 +198,7 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
         if document is None:
             reasons.append("a passage is of a document that the graph does not have")
             continue
-        origin = collected.begin(NodeLabel.DOCUMENT, _title_of(view, document, hit))
+        origin = collected.begin(NodeLabel.DOCUMENT, document_name(view, document))
         _add_around(view, collected, Lines(document, hit.start_line, hit.end_line), share, origin, wanted)
     total = sum(collected.weights)
     seeds = Seeds(
@@ -246,33 +247,13 @@ def _add_around(
         collected.add(entries, share * part, origin)
 
 
-def _title_of(view: GraphView, document: int, hit: GraphHit) -> str:
-    return view.path(document) or view.title(document) or view.url(document) or hit.document_id
-
-
 def _meant(view: GraphView, named: Named) -> list[int]:
     """The vertices that a name of a question can mean."""
-    if named.kind != "symbol":
-        return _at_address(view, named)
-    wanted = f".{named.text}"
-    last = named.text.rpartition(".")[2]
-    nodes = [node for node in view.named(last, _MOST_NODES) if _ends(view.node(node).key, wanted)]
-    defined = [vertex for node in nodes for vertex in view.definitions_of(node)]
-    if not defined and len(nodes) <= 4:
-        defined = nodes
-    return list(dict.fromkeys(defined))
-
-
-def _ends(key: str, wanted: str) -> bool:
-    name = key.rpartition("/")[2] if ":" not in key else key.partition(":")[2]
-    return f".{name}".endswith(wanted)
-
-
-def _at_address(view: GraphView, named: Named) -> list[int]:
-    keys = [named.text, f"{named.text}/"] if named.kind == "url" else [f"path:{named.text}", f"path:?/{named.text}"]
-    for key in keys:
-        node = view.find(NodeLabel.URL, key)
-        if node is not None:
-            documents = [view.edge(number) for number in view.edges_from(node)]
-            return [edge.target for edge in documents] or [node]
-    return []
+    if named.kind == "symbol":
+        last = named.text.rpartition(".")[2]
+        nodes = [node for node in view.named(last, _MOST_NODES) if is_called(view.node(node), named.text)]
+        defined = [vertex for node in nodes for vertex in view.definitions_of(node)]
+        return list(dict.fromkeys(defined or (nodes if len(nodes) <= 4 else ())))
+    keys = (named.text, f"{named.text}/") if named.kind == "url" else keys_of_path(named.text)
+    places = (view.find(NodeLabel.URL, key) for key in keys)
+    return documents_at(view, keys) or [place for place in places if place is not None][:1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.model import EdgeType, NodeLabel
-from sluice.graph.cypher.dialects import FUNCTIONS, LADYBUG, NEO4J
+from sluice.graph.cypher.dialects import LADYBUG, NEO4J, WRITTEN_OUT, dialect_named
 from sluice.graph.cypher.guard import guard
 from sluice.graph.cypher.parse import parse
 from tests.support.graph.hostile_cypher import BOUNDED, REFUSED
@@ -24,10 +24,11 @@ RULES_NEVER_WRITTEN = {
     "updatingStatement", "createSt", "mergeSt", "deleteSt", "setSt", "removeSt", "standaloneCall", "queryCallSt",
     "unionSt", "patternComprehension", "stringLit", "charLit",
 }  # fmt: skip
+FUNCTIONS = {*dialect_named(NEO4J).functions, *WRITTEN_OUT, *dialect_named(NEO4J).shortest}
 FUNCTIONS_OF_LADYBUG = {
     name
-    for entry in LADYBUG.functions.values()
-    for text in entry.written.values()
+    for entry in dialect_named(LADYBUG).functions.values()
+    for text in entry.written
     for name in re.findall(r"(\w+)\(", text)
 } | {"any", "all", "none", "single", "list_filter", "list_transform", "list_slice", "regexp_full_match"}
 TRIES = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -62,7 +63,7 @@ def assert_allowed(node: Any) -> None:
     rule = node.parser.ruleNames[node.getRuleIndex()]
     assert rule not in RULES_NEVER_WRITTEN
     if rule == "functionInvocation":
-        assert node.invocationName().getText().lower() in FUNCTIONS | set(NEO4J.shortest)
+        assert node.invocationName().getText().lower() in FUNCTIONS
     if rule == "nodeLabels":
         assert set(re.split("[:|]", node.getText()[1:])) <= set(NodeLabel)
     if rule == "relationshipTypes":
