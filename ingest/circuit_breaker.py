@@ -46,11 +46,8 @@ class BreakerRule:
 PROVIDER_PAUSE_SECONDS = 30.0
 """How long a provider is not asked that failed more than half of its last 100 calls (at least 20), before one call
 tries it again: one minute's quota window passes in two such pauses."""
-
-
-def provider_rule() -> BreakerRule:
-    """For a search provider, which every run asks: soon a hundred outcomes speak for it or against it."""
-    return BreakerRule(window=100, least=20, pause_seconds=PROVIDER_PAUSE_SECONDS)
+PROVIDER_RULE = BreakerRule(window=100, least=20, pause_seconds=PROVIDER_PAUSE_SECONDS)
+"""For a search provider, which every run asks: soon a hundred outcomes speak for it or against it."""
 
 
 def host_rule(pause_seconds: float) -> BreakerRule:
@@ -112,19 +109,14 @@ class Breaker:
     def record(self, *, failed: bool) -> None:
         """Take note of how asking went."""
         with self._guard:
-            opens = self._note(failed)
+            was_open = self._open_until is not None
+            opens = not was_open and self._outcomes.record(failed=failed) is not None
+            if opens:
+                self._open_until = self._clock() + self._rule.pause_seconds
+            elif was_open and not failed:
+                self._open_until = None
         if opens:
             self._on_open()
-
-    def _note(self, failed: bool) -> bool:
-        if self._open_until is not None:
-            if not failed:
-                self._open_until = None
-            return False
-        if self._outcomes.record(failed=failed) is None:
-            return False
-        self._open_until = self._clock() + self._rule.pause_seconds
-        return True
 
 
 class HostBreakers:

@@ -197,7 +197,7 @@ class Context:
     @lazy
     def crawl_limits(self) -> CrawlLimits:
         """How far a run may go by the settings, and what one search may take at most, with every fail-over."""
-        from sluice.ingest.search.build import search_at_most
+        from sluice.ingest.search.providers import search_at_most
 
         search, crawl, most = self.settings.search, self.settings.crawl, search_at_most(self.settings.search)
         fetches = 1 if crawl.render == "never" else 2  # over HTTP, and again in the browser
@@ -242,7 +242,7 @@ class Context:
     @lazy
     def search_web(self) -> Callable[[SearchDirected], SearchCompleted]:
         """Live search by the configured providers, in order of fail-over. Raises what `ingest.search.search` raises."""
-        from sluice.ingest.search.build import build_providers
+        from sluice.ingest.search.providers import build_providers
         from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
         from sluice.ingest.search.search import search
 

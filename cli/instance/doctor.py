@@ -217,7 +217,7 @@ def _is_sluice(settings: Settings) -> bool:
 
 def _search(settings: Settings) -> Found:
     from sluice.ingest.http.fetch import Fetcher
-    from sluice.ingest.search.build import build_providers
+    from sluice.ingest.search.providers import build_providers
     from sluice.workers.wiring.observers import utc_now
 
     search = settings.search

@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from sluice.contracts.errors import PolicyRefused
 from sluice.ingest.browser.page_content import SCRIPTS, IsolatedWorld
+from sluice.ingest.browser.page_guard import PageGuard
 
 LOOK_SECONDS = 0.1
 """Between two looks. A framework's re-renders follow one another within a few frames (16 ms)."""
@@ -40,20 +40,6 @@ _LOOK = """
 """
 
 
-class Traffic(Protocol):
-    """The requests of a page that its text may depend on."""
-
-    @property
-    def made(self) -> int:
-        """How many there were."""
-        ...
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether none is under way."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """What one look saw."""
@@ -69,7 +55,7 @@ class Look:
         return self.characters < THIN_CHARACTERS
 
 
-async def settle(world: IsolatedWorld, traffic: Traffic, *, max_nodes: int, ceiling_seconds: float) -> None:
+async def settle(world: IsolatedWorld, guard: PageGuard, *, max_nodes: int, ceiling_seconds: float) -> None:
     """Return once the page is at rest, or at the ceiling.
 
     Raises:
@@ -77,11 +63,11 @@ async def settle(world: IsolatedWorld, traffic: Traffic, *, max_nodes: int, ceil
     """
 
     async def look() -> Look | None:
-        return await _look(world, traffic, max_nodes)
+        return await _look(world, guard, max_nodes)
 
     try:
         async with asyncio.timeout(ceiling_seconds):
-            await _watch(look, traffic)
+            await _watch(look, guard)
     except TimeoutError:
         await require_small(world, max_nodes)
 
@@ -97,7 +83,7 @@ async def require_small(world: IsolatedWorld, max_nodes: int) -> None:
         _require_few(nodes, max_nodes)
 
 
-async def _watch(look: Callable[[], Awaitable[Look | None]], traffic: Traffic) -> None:
+async def _watch(look: Callable[[], Awaitable[Look | None]], guard: PageGuard) -> None:
     clock = asyncio.get_running_loop().time
     seen, still_since = await look(), clock()
     while True:
@@ -105,24 +91,24 @@ async def _watch(look: Callable[[], Awaitable[Look | None]], traffic: Traffic) -
         now = await look()
         if now is None or now != seen:
             seen, still_since = now, clock()
-        elif now.parsed and clock() - still_since >= _stillness_seconds(now, traffic):
+        elif now.parsed and clock() - still_since >= _stillness_seconds(now, guard):
             return
 
 
-def _stillness_seconds(look: Look, traffic: Traffic) -> float:
+def _stillness_seconds(look: Look, guard: PageGuard) -> float:
     """How long the page must have been as it is."""
-    if traffic.is_quiet:
+    if guard.is_quiet:
         return THIN_SECONDS if look.is_thin else 0.0
     return CEILING_SECONDS if look.is_thin else POLL_SECONDS
 
 
-async def _look(world: IsolatedWorld, traffic: Traffic, max_nodes: int) -> Look | None:
+async def _look(world: IsolatedWorld, guard: PageGuard, max_nodes: int) -> Look | None:
     seen = await world.evaluate(_LOOK.format(most=max_nodes))
     if not isinstance(seen, list):
         return None
     parsed, nodes, characters = seen
     _require_few(nodes, max_nodes)
-    return Look(bool(parsed), int(nodes), int(characters), traffic.made)
+    return Look(bool(parsed), int(nodes), int(characters), guard.made)
 
 
 def _require_few(nodes: int, max_nodes: int) -> None:

@@ -64,26 +64,14 @@ class CrawledPage:
         self, blob: BlobRef, screenshot: BlobRef | None = None, *, unarchived_by: str | None = None
     ) -> PageCrawled:
         """The event of this page, its body kept as `blob`; where `unarchived_by` is given, only for a while."""
+        shared = (PageCrawled.model_fields.keys() & self.__slots__) - {"screenshot"}
         return PageCrawled(
-            url=self.url,
-            final_url=self.final_url,
-            status=self.status,
+            **{name: getattr(self, name) for name in shared},
             blob=blob,
-            media_type=self.media_type,
-            charset=self.charset,
             depth=self.directed.depth,
-            rendered=self.rendered,
-            fetched_at=self.fetched_at,
-            etag=self.etag,
-            last_modified=self.last_modified,
             search_query=self.directed.search_query,
             provider=self.directed.provider,
-            elapsed_ms=self.elapsed_ms,
-            canonical_url=self.canonical_url,
-            noarchive=self.noarchive,
             unarchived_by=unarchived_by,
-            nosnippet=self.nosnippet,
-            max_snippet=self.max_snippet,
             screenshot=screenshot,
         )
 

@@ -94,15 +94,8 @@ def _not_modified(visit: PageVisit, answer: NotModified, known: RememberedPage |
     if directives.nosnippet and not known.nosnippet:
         visit.note("memory", "but no text of it may be shown from now on: it is read anew")
         return _crawl(visit, None)
-    return UnchangedPage(
-        url=visit.url,
-        final_url=answer.final_url,
-        by="not_modified",
-        fetched_at=now,
-        elapsed_ms=answer.elapsed_ms,
-        directed=visit.directed,
-        links=_links_to_follow(visit, () if directives.nofollow else known.links, answer.final_url),
-    )
+    links = _links_to_follow(visit, () if directives.nofollow else known.links, answer.final_url)
+    return UnchangedPage(visit.url, answer.final_url, "not_modified", now, answer.elapsed_ms, visit.directed, links)
 
 
 def _finished(visit: PageVisit, read: ReadPage, known: RememberedPage | None) -> CrawledPage | UnchangedPage:
@@ -111,15 +104,8 @@ def _finished(visit: PageVisit, read: ReadPage, known: RememberedPage | None) ->
     links = _links_to_follow(visit, read.links, page.final_url)
     if known is not None and _is_as_it_was(read, known):
         visit.note("memory", f"the same content as at {known.fetched_at:%Y-%m-%d %H:%M} UTC")
-        return UnchangedPage(
-            url=page.url,
-            final_url=page.final_url,
-            by="same_content",
-            fetched_at=page.fetched_at,
-            elapsed_ms=page.elapsed_ms,
-            directed=visit.directed,
-            links=links,
-        )
+        at, took_ms = page.fetched_at, page.elapsed_ms
+        return UnchangedPage(page.url, page.final_url, "same_content", at, took_ms, visit.directed, links)
     noarchive = read.directives.noarchive
     return replace(
         page,
@@ -309,7 +295,9 @@ def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts
     _raise_proxy_answer(headers, rendered.final_url)
     visit.note("answer", f"{rendered.status}, {len(rendered.html)} characters at {rendered.final_url}")
     visit.keep_pace(rendered.final_url, rendered.status, headers.get("retry-after"))
-    final_url = _where_it_ended(visit, url, rendered.final_url)
+    final_url = normalise_url(rendered.final_url, field="final_url")
+    if final_url != url:  # robots.txt must allow where the browser ended, however it came there
+        visit.context.robots.check(final_url, visit.deadline)
     visit.require_page(final_url, rendered.status, headers.get("retry-after"), rendered=True)
     page = CrawledPage(
         body=rendered.html.encode("utf-8", "replace"),
@@ -376,11 +364,3 @@ def _raise_proxy_answer(headers: Mapping[str, str], url: str) -> None:
         raise PolicyRefused("egress", f"{rule}: {url}", EGRESS_REMEDY)
     if (failed := headers.get("x-sluice-failed", "")).startswith(MALFORMED_RESPONSE):
         raise malformed_response(host_of(url), failed.partition(": ")[2])
-
-
-def _where_it_ended(visit: PageVisit, url: str, final_url: str) -> str:
-    """The address of the document in canonical form, which robots.txt must allow however the browser came there."""
-    ended = normalise_url(final_url, field="final_url")
-    if ended != url:
-        visit.context.robots.check(ended, visit.deadline)
-    return ended

@@ -162,7 +162,12 @@ class PageVisit:
     def attempt(self) -> HostAttempt:
         """A way to a page: each address on it is judged by robots.txt, waits its host's turn and is counted."""
         context = self.context
-        return HostAttempt(context.breakers, self._pre_request, context.clock, on_failure=self._count_failure)
+        return HostAttempt(
+            context.breakers,
+            self._pre_request,
+            context.clock,
+            on_failure=lambda origin: self.counters.add(host_of(origin), HostCounts(failures=1)),
+        )
 
     def _pre_request(self, url: str) -> None:
         """Robots first, then the host's turn: what is disallowed takes no turn from others."""
@@ -180,9 +185,6 @@ class PageVisit:
         waited = context.rate_limit.wait_turn(host, interval_seconds=interval_seconds, at_most_seconds=left_seconds)
         self.note("turn", f"{host}: waited {waited:.2f} s")
         self.counters.add(host, HostCounts(requests=1, waited_seconds=waited))
-
-    def _count_failure(self, origin: str) -> None:
-        self.counters.add(host_of(origin), HostCounts(failures=1))
 
     def keep_pace(self, url: str, status: int, retry_after: str | None) -> None:
         """Slow down where a site says that we are too fast; speed up, little by little, where it answers well."""

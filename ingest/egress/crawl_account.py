@@ -127,8 +127,7 @@ class Caps:
     def of(cls, limits: EgressLimits, most_requests: int, max_requests: int | None, max_bytes: int | None) -> Caps:
         """The configured caps, or smaller ones where the caller has less to give."""
         requests = most_requests if max_requests is None else min(most_requests, max_requests)
-        most_bytes = limits.max_bytes_per_crawl
-        most_bytes = most_bytes if max_bytes is None else min(most_bytes, max_bytes)
+        most_bytes = limits.max_bytes_per_crawl if max_bytes is None else min(limits.max_bytes_per_crawl, max_bytes)
         return cls(requests, most_bytes, limits.max_hosts_per_crawl, limits.max_connections_per_crawl)
 
 

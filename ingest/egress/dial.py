@@ -91,7 +91,8 @@ class Dialler:
         self._rules = rules
         self._resolver = resolver
         self._names = BoundedResolver(limits.resolver_threads)
-        self._upstream = _upstream_of(settings)
+        url = settings.upstream_proxy_url
+        self._upstream = read_upstream(url.get_secret_value()) if url is not None else None
         self._fair_slots = FairSlots(limits.max_connections, per_target=limits.max_connections_per_host)
 
     @contextlib.asynccontextmanager
@@ -211,8 +212,3 @@ def literal(host: str) -> tuple[str, ...]:
         with contextlib.suppress(ValueError):
             return (str(ip_address(host)),)
     return ()
-
-
-def _upstream_of(settings: EgressSettings) -> Upstream | None:
-    url = settings.upstream_proxy_url
-    return read_upstream(url.get_secret_value()) if url is not None else None

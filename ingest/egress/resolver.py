@@ -106,13 +106,8 @@ Resolver = Callable[[str, int], Awaitable[tuple[str, ...]]]
 Found = tuple[str, ...] | Exception
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Question:
-    """A name that a thread is to look up, and where its answer goes."""
-
-    name: str
-    port: int
-    settle: Callable[[Found], None]
+_Question = tuple[str, int, Callable[[Found], None]]
+"""A name and port that a thread is to look up, and what takes the answer."""
 
 
 class BoundedResolver:
@@ -152,7 +147,7 @@ class BoundedResolver:
                 loop.call_soon_threadsafe(settle, found)
 
         await self._threads.take(asker, at_most=self._at_most, target=name)
-        self._hand_over(_Question(name + "." if absolute else name, port, tell))
+        self._hand_over((name + "." if absolute else name, port, tell))
         return await answer
 
     def stop(self) -> None:
@@ -172,12 +167,9 @@ class BoundedResolver:
 def _answer_all(questions: queue.SimpleQueue[_Question | None]) -> None:
     """A thread's life: until it is told that there will be no more."""
     while (question := questions.get()) is not None:
-        question.settle(_look_up(question.name, question.port))
-
-
-def _look_up(name: str, port: int) -> Found:
-    try:
-        entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        return error
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
+        name, port, settle = question
+        try:
+            entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            settle(tuple(dict.fromkeys(str(entry[4][0]) for entry in entries)))
+        except (OSError, UnicodeError) as error:
+            settle(error)

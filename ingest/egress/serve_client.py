@@ -38,9 +38,8 @@ from sluice.ingest.egress.http_heads import (
     response_head,
     server_name,
 )
-from sluice.ingest.egress.relay import ClientLeft, Excess, Relay
 from sluice.ingest.egress.rules import EgressRules, Refusal, canonical_host
-from sluice.ingest.egress.side import Side
+from sluice.ingest.egress.side import ClientLeft, Excess, Relay, Side
 
 MAX_UNAUTHENTICATED = 128
 """Connections that have shown no secret; clients of ours do so within milliseconds."""

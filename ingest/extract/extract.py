@@ -25,7 +25,7 @@ from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.extract.feeds import extract_xml
 from sluice.ingest.extract.html.extract_html import extract_html
 from sluice.ingest.extract.html.metadata import parse_moment
-from sluice.ingest.extract.markdown_input import without_hidden_html
+from sluice.ingest.extract.markdown_input import FRONT_MATTER, without_hidden_html
 from sluice.ingest.extract.pdf import extract_pdf
 from sluice.text.hidden import visible, visible_in_its_lines, without_smuggled
 
@@ -34,7 +34,6 @@ __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extrac
 MAX_BODY_BYTES = 20_000_000
 """What the egress guard lets in at most; a file of that size is read in seconds."""
 _HEAD_BYTES = 2_048
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_LINE = re.compile(r"^(title|author|date|lang|language):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _READABLE_LINE_CHARS = 400
@@ -99,7 +98,7 @@ def _require_text(kind: str) -> None:
 
 
 def _markdown(text: str) -> Extracted:
-    front = _FRONT_MATTER.match(text)
+    front = FRONT_MATTER.match(text)
     facts = {name: value.strip("\"'") for name, value in _FRONT_LINE.findall(front[1])} if front else {}
     heading = _FIRST_HEADING.search(text)
     title = facts.get("title") or (heading[1] if heading else None)

@@ -26,7 +26,7 @@ _UNSEEN = re.compile(
 )
 _COMMENT_DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]+\]:[ \t]*(?:#|<>|<#>)(?=\s|$)")
 _FACT = re.compile(r"^[\w\"'-][^\n:]{0,80}:", re.MULTILINE)
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _SHOWN_FACT = re.compile(r"(?:title|author|date|lang|language)\s*:", re.IGNORECASE)
 _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
@@ -43,7 +43,7 @@ def without_hidden_html(text: str) -> str:
 
 
 def _without_front_matter(text: str) -> str:
-    found = _FRONT_MATTER.match(text)
+    found = FRONT_MATTER.match(text)
     if found is None or not _FACT.search(found[1]):  # two rules with text between them
         return text
     lines = [line if _SHOWN_FACT.match(line) else "" for line in found[1].split("\n")]

@@ -17,6 +17,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
 
@@ -93,20 +94,15 @@ def _visible_text(page: Any, layers_off: frozenset[int]) -> str:
     return str(page.extract_text(visitor_operand_before=scan.before, visitor_operand_after=scan.after))
 
 
+@dataclass
 class _Ink:
     """What of the graphics state says whether text is seen."""
 
-    def __init__(self) -> None:
-        self.mode = 0
-        self.points = 1.0
-        self.fill: Colour = _BLACK
-        self.space = "/DeviceGray"
-        self.alpha = 1.0
-
-    def copy(self) -> _Ink:
-        other = _Ink()
-        other.__dict__.update(self.__dict__)
-        return other
+    mode: int = 0
+    points: float = 1.0
+    fill: Colour = _BLACK
+    space: str = "/DeviceGray"
+    alpha: float = 1.0
 
 
 class _Sight:
@@ -144,7 +140,7 @@ class _Sight:
         ink = self._ink
         match operator:
             case b"q":
-                self._saved.append(ink.copy())
+                self._saved.append(replace(ink))
             case b"Q":
                 self._ink = self._saved.pop() if self._saved else ink
             case b"Tr":
@@ -209,7 +205,7 @@ class _Sight:
         )
         is_form = drawn.get("/Subtype") == "/Form"
         if operator == b"Do":
-            self._outside.append((self._base, self._ink.copy(), self._saved))
+            self._outside.append((self._base, replace(self._ink), self._saved))
             self._resources.append(_dictionary(drawn, "/Resources") or self._resources[-1])
         if is_form:
             own = [float(one) for one in drawn.get("/Matrix", (1, 0, 0, 1, 0, 0))]

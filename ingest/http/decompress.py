@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import brotli
 import zstandard
@@ -37,18 +36,6 @@ _RAW_DEFLATE = -15
 
 class UnknownEncoding(ValueError):
     """A content encoding that was never offered, or a body that is not in it; named by the error's text."""
-
-
-class Decoder(Protocol):
-    """Unpacks one encoding. Both raise UnknownEncoding, `finish` where the body is not over."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """What `data` unpacks to, in pieces of 4 MiB at most; what is not asked for is not unpacked."""
-        ...
-
-    def finish(self) -> None:
-        """Nothing comes any more."""
-        ...
 
 
 class Inflater:
@@ -109,16 +96,6 @@ class Inflater:
                 return
 
 
-class _Stream(Protocol):
-    """One compressed stream. `rest` is what came after its end, None while that is not reached."""
-
-    rest: bytes | None
-
-    def unpack(self, data: bytes) -> Iterator[bytes]:
-        """What `data` unpacks to. Raises zlib.error or zstandard.ZstdError."""
-        ...
-
-
 class _Streams:
     """Streams of one format, one after the other.
 
@@ -127,19 +104,27 @@ class _Streams:
     """
 
     def __init__(
-        self, name: str, begin: Callable[[bytes], _Stream], *, start_bytes: int, follows: tuple[bytes, ...] = ()
+        self,
+        name: str,
+        begin: Callable[[bytes], _ZlibStream | _ZstdStream],
+        *,
+        start_bytes: int,
+        follows: tuple[bytes, ...] = (),
     ) -> None:
         self._name = name
         self._begin = begin
         self._start_bytes = start_bytes
         self._follows = follows
         self._start = b""
-        self._stream: _Stream | None = None
+        self._stream: _ZlibStream | _ZstdStream | None = None
         self._begun = 0
         self._is_over = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """As Decoder says."""
+        """What `data` unpacks to, in pieces of 4 MiB at most; what is not asked for is not unpacked.
+
+        Raises UnknownEncoding, as `finish` does where the body is not over.
+        """
         while data and not self._is_over:
             if self._stream is None:
                 data = self._begin_stream(data)
@@ -153,7 +138,7 @@ class _Streams:
                 self._stream = None
 
     def finish(self) -> None:
-        """As Decoder says."""
+        """Nothing comes any more."""
         if self._stream is not None or not self._begun:
             raise UnknownEncoding(f"a body that breaks off within {self._name}")
 
@@ -248,7 +233,7 @@ def _zstd() -> _Streams:
 
 
 _ZSTD_STARTS = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + kind, 0x2A, 0x4D, 0x18)) for kind in range(16)))
-_DECODERS: dict[str, Callable[[], Decoder]] = {
+_DECODERS: dict[str, Callable[[], _Streams | _Brotli]] = {
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,

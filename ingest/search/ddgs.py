@@ -11,7 +11,7 @@ import importlib.util
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from lxml.etree import LxmlError
@@ -49,28 +49,8 @@ def _failures() -> tuple[type[Exception], ...]:
     return (Unavailable, PolicyRefused, InvalidInput, DDGSException, *kinds, StopIteration)
 
 
-class Engine(Protocol):
-    """What is used of an engine of the package. Its `http_client` is replaced."""
-
-    http_client: Any
-
-    @property
-    def name(self) -> str:
-        """What the package calls it."""
-        ...
-
-    @property
-    def headers_update(self) -> Mapping[str, str]:
-        """Headers that it sends with every request."""
-        ...
-
-    def search(
-        self, query: str, region: str, safesearch: str, timelimit: str | None, page: int
-    ) -> Sequence[Any] | None:
-        """Its results, as objects with the fields of its category; None where it did not answer with a page."""
-        ...
-
-
+Engine = Any
+"""An engine of the package: `name`, `headers_update`, `search`, and `http_client`, which is replaced."""
 OpenEngines = Callable[[Category], Iterable[Engine]]
 
 

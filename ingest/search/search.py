@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
@@ -110,30 +110,26 @@ class _Found:
     """Whether the provider said that there is nothing, rather than nothing that is usable."""
 
 
+@dataclass(slots=True)
 class _Failover:
     """One search's way along the providers: who did not answer and why, and what was paid."""
 
-    def __init__(
-        self,
-        query: SearchQuery,
-        quota: BrokerQuota,
-        settings: SearchSettings,
-        check_cancelled: CancelCheck,
-        empty: BrokerEmptySearches | None,
-        max_usd: float,
-    ) -> None:
-        self.reasons: list[tuple[str, str]] = []
-        self.paid_usd = 0.0
-        self._query, self._quota, self._settings, self._check_cancelled = query, quota, settings, check_cancelled
-        self._empty, self._max_usd = empty, max_usd
-        self._calls = 0
-        self._waits: list[float] = []
-        self._too_dear = 0
+    query: SearchQuery
+    quota: BrokerQuota
+    settings: SearchSettings
+    check_cancelled: CancelCheck
+    empty: BrokerEmptySearches | None
+    max_usd: float
+    reasons: list[tuple[str, str]] = field(default_factory=list)
+    paid_usd: float = 0.0
+    calls: int = 0
+    waits: list[float] = field(default_factory=list)
+    too_dear: int = 0
 
     def first_answer(self, providers: Sequence[SearchProvider]) -> _Found:
         """Return the first answer. Raises as `search` does."""
         for provider in providers:
-            if self._empty is not None and self._empty.holds(provider.name, self._query):
+            if self.empty is not None and self.empty.holds(provider.name, self.query):
                 return _Found(provider.name)
             try:
                 found = self._pages(provider)
@@ -141,26 +137,26 @@ class _Failover:
                 raise
             except (Unavailable, PolicyRefused, TooDear) as error:
                 self.reasons.append((provider.name, str(error)))
-                self._too_dear += isinstance(error, TooDear)
-                self._waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
+                self.too_dear += isinstance(error, TooDear)
+                self.waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
             else:
-                if found.is_empty and self._empty is not None:
-                    self._empty.add(provider.name, self._query)
+                if found.is_empty and self.empty is not None:
+                    self.empty.add(provider.name, self.query)
                 return found
         raise self._failure()
 
     def _failure(self) -> BudgetExhausted | SearchFailed:
         """Why no provider answered."""
-        if self._too_dear == len(self.reasons):
+        if self.too_dear == len(self.reasons):
             names = ", ".join(name for name, _ in self.reasons)
-            return BudgetExhausted(f"{self._max_usd:g} USD pay for no search by {names}")
-        if self._calls and len(self._waits) == self._calls:
-            return SearchPostponed(tuple(self.reasons), min(self._waits))
-        return SearchFailed(tuple(self.reasons), asked=self._calls > 0)
+            return BudgetExhausted(f"{self.max_usd:g} USD pay for no search by {names}")
+        if self.calls and len(self.waits) == self.calls:
+            return SearchPostponed(tuple(self.reasons), min(self.waits))
+        return SearchFailed(tuple(self.reasons), asked=self.calls > 0)
 
     def _pages(self, provider: SearchProvider) -> _Found:
         """The answer of `provider`, of as many pages as `top_k` takes. Raises what the call for the first page does."""
-        query, found, shortfalls, rows = self._query, dict[str, SearchResult](), list[str](), 0
+        query, found, shortfalls, rows = self.query, dict[str, SearchResult](), list[str](), 0
         for page in range(1, pages_at_most(query.top_k, provider.page_results, provider.max_pages) + 1):
             try:
                 answer = self._call(provider, replace(query, page=page, skipped=rows))
@@ -171,7 +167,7 @@ class _Failover:
                 break
             shortfalls += [f"{provider.name}, page {page}: {remark}" for remark in answer.remarks]
             rows += max(answer.rows, len(answer.results))
-            usable = (_usable(result, query, self._settings.allow_domains) for result in answer.results)
+            usable = (_usable(result, query, self.settings.allow_domains) for result in answer.results)
             fresh = [result for result in usable if result is not None and result.url not in found]
             for result in fresh:
                 found.setdefault(result.url, result)
@@ -181,16 +177,16 @@ class _Failover:
 
     def _call(self, provider: SearchProvider, query: SearchQuery) -> SearchAnswer:
         """One call, paid for and counted against the provider's day; what was not asked in the end is neither."""
-        left_usd = self._max_usd - self.paid_usd
+        left_usd = self.max_usd - self.paid_usd
         if provider.cost_usd_per_call > left_usd:
             raise TooDear(f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left")
-        self._check_cancelled()
+        self.check_cancelled()
         self._count(provider, query)
         try:
             answer = provider.search(query)
         except CircuitOpen:
             with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
-                self._quota.give_back(provider.name, query.today)
+                self.quota.give_back(provider.name, query.today)
             raise
         except (Unavailable, PolicyRefused):
             self._pay(provider.cost_usd_per_call)  # even a failed call may be billed
@@ -199,16 +195,16 @@ class _Failover:
         return answer
 
     def _count(self, provider: SearchProvider, query: SearchQuery) -> None:
-        calls_per_day = self._settings.quota_per_day
+        calls_per_day = self.settings.quota_per_day
         try:
-            taken = self._quota.take(provider.name, query.today, calls_per_day)
+            taken = self.quota.take(provider.name, query.today, calls_per_day)
         except Overloaded as error:
             raise QuotaUnknown(str(error), error.retry_after_seconds) from error
         if not taken:
             raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
 
     def _pay(self, usd: float) -> None:
-        self._calls += 1
+        self.calls += 1
         self.paid_usd += usd
 
 

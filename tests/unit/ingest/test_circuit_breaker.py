@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from sluice.ingest.circuit_breaker import (
     MOST_HOSTS,
+    PROVIDER_RULE,
     Breaker,
     BreakerRule,
     HostBreakers,
     HostUnavailable,
     host_rule,
-    provider_rule,
 )
 
 
@@ -40,7 +40,7 @@ def broken(rule: BreakerRule, clock: Stopwatch) -> Breaker:
     return breaker
 
 
-@pytest.mark.parametrize("rule", [provider_rule(), host_rule(60.0)])
+@pytest.mark.parametrize("rule", [PROVIDER_RULE, host_rule(60.0)])
 def test_it_opens_when_more_than_half_failed_and_not_before_enough_was_seen(
     rule: BreakerRule, clock: Stopwatch
 ) -> None:
@@ -55,7 +55,7 @@ def test_it_opens_when_more_than_half_failed_and_not_before_enough_was_seen(
 
 
 def test_half_is_not_more_than_half(clock: Stopwatch) -> None:
-    breaker = Breaker(provider_rule(), clock=clock)
+    breaker = Breaker(PROVIDER_RULE, clock=clock)
     for number in range(1_000):
         breaker.record(failed=number % 2 == 1)
     assert not breaker.is_open
