@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import httpx2
 import typer
 
-from sluice.cli.output import INTERRUPTED, error_console, errors_told
+from sluice.cli.output import INTERRUPTED, errors_told, warn
 from sluice.workers.places import API_FILE, config_file, default_data_dir
 from sluice_client import SluiceClient
 from sluice_client.errors import InvalidInput, TimedOut, Unavailable
@@ -187,12 +187,8 @@ def goes_on(run_id: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        error_console.print(
-            f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`, "
-            f"end it with `sluice runs --cancel {run_id}`.",
-            markup=False,
-            soft_wrap=True,
-        )
+        told = f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`"
+        warn(f"{told}, end it with `sluice runs --cancel {run_id}`.")
         raise typer.Exit(INTERRUPTED) from error
 
 

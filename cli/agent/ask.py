@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.cli.agent.answers import path_in_words, print_paths, print_prompt, print_trust, shown_run
 from sluice.cli.choices import FeedbackOutcome, Plan, SignalName, Strategy
 from sluice.cli.command import Shown, alone, over_http, print_rows, table
 from sluice.cli.connection import follow, given, wrong
 from sluice.cli.output import console, error_console, marked, plain_text, say
+from sluice_client import SluiceClient, models
 from sluice_client.errors import Conflict, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from sluice_client import SluiceClient
-    from sluice_client.models import Retrieval
 
 GRACE_SECONDS = 15.0
 """What a run may take beyond its deadline to hand over its answer."""
@@ -97,7 +94,7 @@ def query(
     return Shown(found, draw)
 
 
-def _print_chunks(found: Retrieval) -> None:
+def _print_chunks(found: models.Retrieval) -> None:
     confidence = ("confidence", lambda one: "" if one.confidence is None else f"{one.confidence:.0%}")
     place = ("source", lambda one: f"{_place(one)}:{one.start_line}-{one.end_line}")
     text = ("text", lambda one: " ".join(one.text.split())[:120])

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sluice.cli.agent.answers import path_in_words
 from sluice.cli.command import Shown, over_http, print_rows, table
 from sluice.cli.connection import wait_for, wrong
 from sluice.cli.output import console, print_table
-
-if TYPE_CHECKING:
-    from sluice_client import SluiceClient
-    from sluice_client.models import CypherResult, GraphProof, GraphStatus
+from sluice_client import SluiceClient, models
 
 MOST_TESTS = 20
 """That are printed."""
@@ -60,7 +57,7 @@ def _parameter(told: str) -> tuple[str, Any]:
         return name, value
 
 
-def _print_rows(found: CypherResult) -> None:
+def _print_rows(found: models.CypherResult) -> None:
     if found.rows:
         print_table("", found.columns, [[_cell(value) for value in row] for row in found.rows])
     count = f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}"
@@ -139,7 +136,7 @@ def status(client: SluiceClient, corpus: str | None = None) -> Shown:
     return Shown([{**dict(one), "behind": _behind(one)} for one in found], drawn)
 
 
-def _behind(one: GraphStatus) -> int:
+def _behind(one: models.GraphStatus) -> int:
     """Changes that are not published yet."""
     return max(0, one.version - one.published_version)
 
@@ -156,7 +153,7 @@ def rebuild(client: SluiceClient, corpus: str = "default", proven: bool = False,
     return Shown(value, f"{told} · {view.run_id} {view.status}", exit_code=int(view.status != "finished"))
 
 
-def _proof(proof: GraphProof) -> Shown:
+def _proof(proof: models.GraphProof) -> Shown:
     is_equal = proof.grown_sha256 == proof.rebuilt_sha256
     told = f"{proof.corpus}: {proof.documents} documents, {proof.edges} edges: the graph that grew is "
     if is_equal:

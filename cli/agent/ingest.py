@@ -20,13 +20,13 @@ from sluice.cli.choices import Render
 from sluice.cli.command import Shown, on_disk, over_http
 from sluice.cli.connection import as_record, follow, given, goes_on, wrong
 from sluice.cli.output import checked_corpus, error_console, marked, say, warn
+from sluice_client import SluiceClient
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from sluice.contracts.document import Document
     from sluice.workers.context import Context
-    from sluice_client import SluiceClient
 
 SKIPS_NAMED = 10
 """Skipped paths that are named one by one; a source tree has thousands."""

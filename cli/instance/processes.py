@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -24,7 +25,7 @@ from sluice.workers.runtime.private_files import make_private
 from sluice.workers.settings import Settings
 
 if TYPE_CHECKING:
-    from sluice.workers.supervisor.child import Program
+    pass
 
 
 def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
@@ -42,25 +43,30 @@ def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
         Supervisor(settings, log_dir, program_of, typer.echo).run()
 
 
-def _forked_programs(settings: Settings) -> Callable[..., Program]:
+def _forked_programs(settings: Settings) -> Callable[..., Callable[[], object]]:
     """Every process as a fork of this one, which imports what they share; elsewhere a fork of that is not safe."""
-    from sluice.api import serve
-    from sluice.workers.processes.reconciler import run_reconciler
-    from sluice.workers.processes.worker import run_worker
     from sluice.workers.supervisor.preload import preload
 
+    for command in ("worker", "reconcile", "api"):
+        _program(settings, command)  # imports what it needs
     preload(settings)
+    return partial(_program, settings)
 
-    def program_of(command: str, stage: str = "") -> Program:
-        match command:
-            case "worker":
-                return lambda: run_worker(settings, stage)
-            case "reconcile":
-                return lambda: run_reconciler(settings)
-            case _:
-                return lambda: serve(settings)
 
-    return program_of
+def _program(settings: Settings, command: str, stage: str = "") -> Callable[[], object]:
+    """What a process does, by the command that runs it alone."""
+    match command:
+        case "worker":
+            from sluice.workers.processes.worker import run_worker
+
+            return partial(run_worker, settings, stage)
+        case "reconcile":
+            from sluice.workers.processes.reconciler import run_reconciler
+
+            return partial(run_reconciler, settings)
+    from sluice.api import serve
+
+    return partial(serve, settings)
 
 
 def worker(stage: str, concurrency: int | None = None) -> None:
@@ -69,30 +75,24 @@ def worker(stage: str, concurrency: int | None = None) -> None:
         from sluice.workers.broker.celery_app import stages_of
 
         settings = _scaled([f"{one}={concurrency}" for one in stages_of(stage)] if concurrency else [])
-        prepare_metrics(settings)
-        from sluice.workers.processes.worker import run_worker
-
-        run_worker(settings, stage)
+        _run(settings, "worker", stage)
 
 
 def api() -> None:
     """Run the HTTP interface."""
     with errors_told():
-        settings = configured()
-        prepare_metrics(settings)
-        from sluice.api import serve
-
-        serve(settings)
+        _run(configured(), "api")
 
 
 def reconcile() -> None:
     """Run the reconciler."""
     with errors_told():
-        settings = configured()
-        prepare_metrics(settings)
-        from sluice.workers.processes.reconciler import run_reconciler
+        _run(configured(), "reconcile")
 
-        run_reconciler(settings)
+
+def _run(settings: Settings, command: str, stage: str = "") -> None:
+    prepare_metrics(settings)
+    _program(settings, command, stage)()
 
 
 def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:

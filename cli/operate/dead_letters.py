@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from sluice.cli.choices import DeadLetterReason, DeadLetterStatus, Stage
 from sluice.cli.command import (
@@ -29,11 +29,8 @@ from sluice.cli.command import (
 )
 from sluice.cli.connection import given, wrong
 from sluice.cli.output import console, marked, print_table, say
+from sluice_client import SluiceClient, models
 from sluice_client.errors import Conflict
-
-if TYPE_CHECKING:
-    from sluice_client import SluiceClient
-    from sluice_client.models import DeadLetterView, ReplayPlan, ReplayView
 
 DRAWN_BELOW = frozenset({"position", "payload", "stack", "payload_history", "actions"})
 _MESSAGE: Column = ("message", lambda letter: letter.message[:70])
@@ -114,8 +111,8 @@ def replay_dead(
         return Shown(done, f"{done.event_id} of {done.run_id} is ready again")
     begun = client.replay(filters, per_second=rate, force=force, note=note, dry_run=dry_run)
     if dry_run:
-        return Shown(begun, lambda: _print_plan(cast("ReplayPlan", begun)))
-    view = cast("ReplayView", begun)
+        return Shown(begun, lambda: _print_plan(cast("models.ReplayPlan", begun)))
+    view = cast("models.ReplayView", begun)
     told = f"{view.id} brings back {view.total} letters, {view.per_second:g} per second"
     return Shown(view, f"{told}\nfollow it with: sluice dead replays {view.id}")
 
@@ -190,7 +187,7 @@ def _means_one(letter_id: str | None, filters: dict[str, Any], *, everything: bo
     return letter_id is not None
 
 
-def _in_editor(letter: DeadLetterView) -> bytes:
+def _in_editor(letter: models.DeadLetterView) -> bytes:
     if letter.payload.encoding != "utf-8":
         raise wrong("payload", "is no text", "give the new one with --file")
     before = _indented(letter.payload.text)
@@ -219,7 +216,7 @@ def _read(file: str) -> bytes:
     return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
 
 
-def _print_letter(letter: DeadLetterView) -> None:
+def _print_letter(letter: models.DeadLetterView) -> None:
     print_fields(letter, DRAWN_BELOW)
     for title, text in (("stack", letter.stack), (f"payload ({letter.payload.encoding})", letter.payload.text)):
         console.print(f"[bold]{title}[/]\n{marked(text)}")
@@ -228,7 +225,7 @@ def _print_letter(letter: DeadLetterView) -> None:
     print_rows("operator actions", letter.actions, ACTIONS)
 
 
-def _print_plan(plan: ReplayPlan) -> None:
+def _print_plan(plan: models.ReplayPlan) -> None:
     left_out = ("left out", lambda group: _counted(group.skips))
     print_rows("what it would do", plan.groups, "fingerprint back_to_work=replayable", left_out)
     say(f"{plan.replayable} of {plan.total} letters would go back to work")

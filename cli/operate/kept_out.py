@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.choices import QuarantineState
 from sluice.cli.command import ACTIONS, Shown, ask_first, chosen, needed, over_http, print_fields, print_rows, table
 from sluice.cli.connection import given, wait_for, wrong
 from sluice.cli.output import console, marked, say
-
-if TYPE_CHECKING:
-    from sluice_client import SluiceClient
-    from sluice_client.models import Finding, ForgetProof, ForgottenEntry, QuarantinedChunk, QuarantinedText
+from sluice_client import SluiceClient, models
 
 RELEASE_SECONDS = 60.0
 """How long a release waits for its run unless it is told otherwise: one document is embedded within seconds."""
@@ -63,11 +60,11 @@ def quarantine(
     return Shown(held, lambda: _print_text(held))
 
 
-def _source_of(chunk: QuarantinedChunk) -> str:
+def _source_of(chunk: models.QuarantinedChunk) -> str:
     return chunk.url or chunk.file_path or chunk.document_id
 
 
-def _print_text(held: QuarantinedText) -> None:
+def _print_text(held: models.QuarantinedText) -> None:
     print_fields(held, DRAWN_BELOW)
     print_rows("findings", held.findings, "rule", ("characters", "{0.start}-{0.end}"), "score")
     if held.text is None:
@@ -77,7 +74,7 @@ def _print_text(held: QuarantinedText) -> None:
     print_rows("operator actions", held.actions, ACTIONS)
 
 
-def _drawn(text: str, findings: Sequence[Finding]) -> Iterator[str]:
+def _drawn(text: str, findings: Sequence[models.Finding]) -> Iterator[str]:
     """The text in rich's markup, reversed between ⟦ and ⟧ where a finding is about it."""
     last = 0
     for start, end in _merged([(one.start, one.end) for one in findings if one.start < one.end]):
@@ -152,11 +149,11 @@ def _filters(told: str | None) -> dict[str, Any] | None:
     return found
 
 
-def _entries(entries: list[ForgottenEntry]) -> Shown:
+def _entries(entries: list[models.ForgottenEntry]) -> Shown:
     return table("negative list", entries, "id corpus kind value since=at by=operator note")
 
 
-def _proof(proof: ForgetProof) -> Shown:
+def _proof(proof: models.ForgetProof) -> Shown:
     is_proven = not any(trace.found for trace in proof.traces)
 
     def draw() -> None:

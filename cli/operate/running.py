@@ -13,11 +13,10 @@ from sluice.cli.choices import FLAG_VARIABLES, RunKind, Stage
 from sluice.cli.command import ACTIONS, Shown, chosen, needed, over_http, table
 from sluice.cli.connection import ENDED, Record
 from sluice.cli.output import error_console, print_wide, say, warn
+from sluice_client import SluiceClient, models
 
 if TYPE_CHECKING:
     from sluice.otel.spans import StoredSpan
-    from sluice_client import SluiceClient
-    from sluice_client.models import FlagResult, RunView
 
 MOST_DAYS = 8
 
@@ -47,7 +46,7 @@ def runs(
     return table("runs", found, "run=run_id kind corpus status created=created_at", ("USD", "{.usd:.4f}"), question)
 
 
-def _print_run(client: SluiceClient, view: RunView) -> None:
+def _print_run(client: SluiceClient, view: models.RunView) -> None:
     print_run(view, why=True)
     if view.kind == "control":  # what it records is in its events alone
         for event in client.events(view.run_id):
@@ -113,7 +112,7 @@ def _is(enabled: bool) -> str:
     return "on" if enabled else "off"
 
 
-def _say_result(result: FlagResult, action: str) -> None:
+def _say_result(result: models.FlagResult, action: str) -> None:
     state, run = result.state, f": sluice runs {result.run_id}" if result.run_id else "; nothing changed"
     purged = f", {result.purged} directives cancelled" if result.purged else ""
     say(f"{state.name} is {_is(state.enabled)} (decided by {state.decided_by}){purged}{run}")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from sluice.cli.command import Shown, on_disk, over_http, print_rows
 from sluice.cli.connection import wrong
 from sluice.cli.output import print_table, say, warn
+from sluice_client import SluiceClient, models
 
 if TYPE_CHECKING:
     from sluice.evaluation.decision_replay import DecisionReplay
     from sluice.evaluation.phases import PhaseReport
     from sluice.workers.context import Context
-    from sluice_client import SluiceClient
-    from sluice_client.models import Evaluation, EvaluationRow, Interval, Summary
 
 
 @over_http
@@ -36,7 +35,7 @@ def runs(
     return Shown(found, lambda: _print_runs(found))
 
 
-def _print_runs(found: Evaluation) -> None:
+def _print_runs(found: models.Evaluation) -> None:
     names = {"plan": ("profile", "plan"), "profile": ("profile",), "model": ("profile", "model", "part")}[found.by]
     rows = [(_named(row, found.by), row.summary) for row in found.rows]
     if len(rows) > 1:
@@ -46,13 +45,13 @@ def _print_runs(found: Evaluation) -> None:
     print_table(f"runs decided since {found.since:%Y-%m-%d %H:%M} UTC", (*names, *figures[0]), cells)
 
 
-def _named(row: EvaluationRow, by: str) -> list[str]:
+def _named(row: models.EvaluationRow, by: str) -> list[str]:
     if by == "model":
         return [row.profile, row.model_version or "heuristic", row.arm or ""]
     return [row.profile, str(row.plan)] if by == "plan" else [row.profile]
 
 
-def _figures(summary: Summary) -> dict[str, str]:
+def _figures(summary: models.Summary) -> dict[str, str]:
     calls, tokens = summary.external_calls, summary.token_spend
     return {
         "runs": f"{summary.runs:,}",
@@ -70,7 +69,7 @@ def _figures(summary: Summary) -> dict[str, str]:
     }
 
 
-def _between(interval: Interval | None, form: str = ".2f", per: float = 1, unit: str = "") -> str:
+def _between(interval: models.Interval | None, form: str = ".2f", per: float = 1, unit: str = "") -> str:
     if interval is None:
         return "–"
     return f"{interval.estimate / per:{form}}{unit} ({interval.low / per:{form}}–{interval.high / per:{form}})"

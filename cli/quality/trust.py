@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from sluice.cli.agent.answers import describe_check
 from sluice.cli.command import Shown, alone, on_disk, print_rows
@@ -63,23 +64,23 @@ def read_questions(path: Path) -> list[str]:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput("questions", f"{path} cannot be read: {error}", "one question a line") from error
-    found = [_question(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
+    found = []
+    for number, line in enumerate(lines, start=1):
+        told: Any = line.strip()
+        if told.startswith("{"):
+            where = f"{path}:{number}"
+            try:
+                fields = json.loads(told)
+            except ValueError as error:
+                raise InvalidInput(where, "no JSON", 'a question as plain text, or {"query": …}') from error
+            told = fields.get("query", fields.get("text"))
+            if not isinstance(told, str) or not told.strip():
+                raise InvalidInput(where, "has neither query nor text", 'one {"query": …} a line')
+        if told:
+            found.append(told)
     if not found:
         raise InvalidInput("questions", f"{path} has no question", "one a line")
     return found
-
-
-def _question(line: str, where: str) -> str:
-    if not line.lstrip().startswith("{"):
-        return line.strip()
-    try:
-        fields = json.loads(line)
-    except ValueError as error:
-        raise InvalidInput(where, "no JSON", 'a question as plain text, or {"query": …}') from error
-    question = fields.get("query", fields.get("text"))
-    if not isinstance(question, str) or not question.strip():
-        raise InvalidInput(where, "has neither query nor text", 'one {"query": …} a line')
-    return question
 
 
 def _print_gates(report: GuardReport, evidence: Path | None) -> None:
