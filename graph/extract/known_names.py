@@ -1,4 +1,4 @@
-"""Names that mean the same in every document: what a language has built in, and what Python's types are read as."""
+"""Words that mean the same in every document: names that a language has built in, Python's types, roles of markup."""
 
 from pathlib import Path
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from sluice.graph.extract.known_names import known
+
 MOST_CHARACTERS = 1_000_000
 """Of one text, the first: the longest takes some three seconds. A book has half of that."""
 
@@ -75,23 +77,9 @@ _WORD_REFERENCE = re.compile(r"(?<![\w`:/.-])(?P<name>[A-Za-z0-9][\w.-]{0,80})_(
 _EXPLICIT = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]+)>\Z", re.DOTALL)
 _ENTRY = re.compile(r"\s+(?:(?P<words>[^<>]{1,200}?)\s*<(?P<target>[^<>\s]{1,500})>|(?P<path>[\w./-]{1,500}))\s*$")
 
-_SYMBOL_ROLES = frozenset(
-    [
-        *("func", "class", "meth", "mod", "attr", "exc", "data", "obj", "const", "any", "type", "method", "module"),
-        *("function", "attribute", "exception", "macro", "struct", "member", "enum", "var", "property"),
-    ]
-)
 _PAGE_ROLES = frozenset({"doc", "download"})
 _LABEL_ROLES = frozenset({"ref", "numref"})
-_DESCRIBED = frozenset(
-    [
-        *("module", "currentmodule", "automodule", "function", "autofunction", "class", "autoclass", "method"),
-        *("automethod", "attribute", "autoattribute", "exception", "autoexception", "data", "autodata"),
-        *("classmethod", "staticmethod", "decorator", "property", "autosummary", "struct", "macro"),
-    ]
-)
 _FILES = frozenset({"literalinclude", "include"})
-_CODE = frozenset({"code-block", "code", "sourcecode", "parsed-literal", "doctest", "testcode", "ipython"})
 _IGNORED = frozenset({"image", "figure", "raw", "math", "graphviz", "csv-table"})
 _LANGUAGES = {"": "python", "py": "python", "js": "javascript", "c": "c", "cpp": "c", "go": "go", "rst": ""}
 
@@ -141,9 +129,9 @@ class _Reading:
                 continue
             yield from self._directive(directive, number)
             name = directive["name"]
-            if name in _CODE or name in _IGNORED:
+            if name in known("rst_code") or name in _IGNORED:
                 end = self._end_of_block(number, len(directive["indent"]))
-                if name in _CODE:
+                if name in known("rst_code"):
                     body = "\n".join(self._lines[number:end])
                     yield Piece(Kind.BLOCK, body, number + 1, (directive["argument"] or "").strip().lower())
                 number = end
@@ -171,9 +159,9 @@ class _Reading:
         name, argument = found["name"], (found["argument"] or "").strip()
         if name in _FILES and argument:
             yield Piece(Kind.LINK, "", number, argument)
-        elif name in _DESCRIBED and argument:
+        elif name in known("rst_described") and argument:
             yield from self._described(name, found["domain"] or "", argument, len(found["indent"]), number)
-        elif argument and name not in _CODE and name not in _IGNORED:
+        elif argument and name not in known("rst_code") and name not in _IGNORED:
             yield from self.inline(argument, number)
 
     def _described(self, name: str, domain: str, argument: str, indent: int, number: int) -> Iterator[Piece]:
@@ -218,7 +206,7 @@ class _Reading:
         role, text = found["role"], found["text"]
         explicit = _EXPLICIT.match(text)
         words, target = (explicit["words"], explicit["target"]) if explicit else (text, text)
-        if role in _SYMBOL_ROLES:
+        if role in known("rst_symbol_roles"):
             yield Piece(
                 Kind.SYMBOL,
                 target.lstrip("!~. ").removesuffix("()"),
