@@ -8,7 +8,7 @@ entry of the print, and each line between them begins with `LINE_PREFIX`:
     | Iteration 3 ended with Failure.
     </sluice-memory-block id="mem_0f…">
 
-Copies are recognised as they are met: indented, quoted, numbered, nested, and escaped as JSON or HTML.
+Copies are recognised as they are met (`block_marks.toml`).
 """
 
 from __future__ import annotations
@@ -17,32 +17,17 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from sluice.text.hidden import visible
+from sluice.text.pattern_file import PatternFile
 
 LINE_PREFIX = "| "
 MAX_BLOCK_CHARACTERS = 32_000
 """A block is no longer than this. A copy may be twice as long, escaped; an end mark farther away is none of it."""
 
 _NAME = "sluice-memory-block"
-# Runs are bounded in these patterns, so that no text makes them slow.
-_OPEN, _CLOSE = r"(?:<|&lt;|\\{1,8}u003[cC])", r"(?:>|&gt;|\\{1,8}u003[eE])"
-_QUOTE = r"(?:\\{0,8}[\"']|&quot;|&#3[49];|\\{1,8}u002[27])?"
-_MARK = re.compile(rf"{_OPEN}(\\{{0,8}}/)?{_NAME}[ \t]{{1,8}}id={_QUOTE}([0-9a-z_]{{1,64}}){_QUOTE}{_CLOSE}", re.I)
-_LINE_END = r"(?:\r?\n|\r|\\{1,8}r\\{1,8}n|\\{1,8}n)"
-_MARGIN = r"[ \t>+*#:→│\d\\|/\"'-]{0,40}"
-"""What stands before a line in a quotation, a difference, or a listing with line numbers."""
-_BLOCK_LINE = rf"{_MARGIN}\|[ ](?:(?!{_LINE_END}).)*"
-_LINES_AFTER = re.compile(rf"(?:{_LINE_END}{_BLOCK_LINE})*")
-_ANY_LINE_END = re.compile(_LINE_END)
-_WHOLE_BLOCK_LINE = re.compile(_BLOCK_LINE)
-_QUOTED_FIRST_LINE = re.compile(r"(?<=[\"'])\| ")
-
-_FORGED = re.compile(
-    rf"(?:{_OPEN}|[\[{{(])\s{{0,8}}\\{{0,8}}/?\s{{0,8}}sluice[\s_-]{{0,4}}memory[\s_-]{{0,4}}block[^\n>\]}})]{{0,100}}(?:{_CLOSE}|[\]}})])?"
-    rf"|{_NAME}",
-    re.I,
-)
+_PATTERNS = PatternFile(Path(__file__).with_name("block_marks.toml"))
 
 
 def mark_block(block_id: str, lines: Sequence[str]) -> str:
@@ -77,16 +62,16 @@ def remove_marks(text: str) -> tuple[str, int]:
     """
     if not text.isascii():
         plain = visible(unicodedata.normalize("NFKC", text))
-        if _FORGED.search(plain):
+        if _PATTERNS["forged"].search(plain):
             text = plain
-    return _FORGED.subn("[mark]", text)
+    return _PATTERNS["forged"].subn("[mark]", text)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Where blocks are, in order, without overlap."""
     if _NAME not in text.casefold():
         return
-    marks = list(_MARK.finditer(text))
+    marks = list(_PATTERNS["mark"].finditer(text))
     ends = _matching_ends(marks)
     position = 0
     for mark in marks:
@@ -99,7 +84,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
             start = mark.start()
             end = ends.get(start, 0)
             if not start < end <= start + 2 * MAX_BLOCK_CHARACTERS:
-                lines = _LINES_AFTER.match(text, mark.end())
+                lines = _PATTERNS["lines_after"].match(text, mark.end())
                 end = lines.end() if lines else mark.end()
         yield start, end
         position = end
@@ -127,11 +112,11 @@ def _start_of_lines_before(text: str, position: int, mark: int) -> int:
     """Where the lines of a block begin that stand directly before a lone end mark, not before `position`."""
     start = mark
     position = max(position, mark - 2 * MAX_BLOCK_CHARACTERS)
-    line_ends = [(one.start(), one.end()) for one in _ANY_LINE_END.finditer(text, position, mark)]
+    line_ends = [(one.start(), one.end()) for one in _PATTERNS["any_line_end"].finditer(text, position, mark)]
     for index in range(len(line_ends) - 1, -1, -1):
         begin = line_ends[index - 1][1] if index else position
-        if not _WHOLE_BLOCK_LINE.fullmatch(text, begin, line_ends[index][0]):
-            first = _QUOTED_FIRST_LINE.search(text, begin, line_ends[index][0])
+        if not _PATTERNS["whole_block_line"].fullmatch(text, begin, line_ends[index][0]):
+            first = _PATTERNS["quoted_first_line"].search(text, begin, line_ends[index][0])
             return first.start() if first else start
         start = begin
     return start

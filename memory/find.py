@@ -12,12 +12,11 @@ from typing import Protocol
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.memory.api import MemoryProof, RagStatus
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
-from sluice.memory.documents import documents_of
 from sluice.memory.journal.compare import prove
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
 from sluice.memory.ports import Hit, Hits
-from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.qdrant_schema import collection_name, documents_of
 from sluice.memory.recall.journal_search import search_journal
 
 
@@ -94,13 +93,11 @@ def find(
     return found, len(lacking)
 
 
-NO_INDEX = IndexHealth("none", index_available=False, embedder_available=False, embedding_model=None)
-
-
 def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagStatus:
     """The status over all features. Where the index is away, everything counts as not in it."""
     states = [journal.read() for journal in journals]
-    health, behind = NO_INDEX, 0
+    health = IndexHealth("none", index_available=False, embedder_available=False, embedding_model=None)
+    behind = 0
     if search is not None:
         health = search.health(tuple(journal.feature for journal in journals))
         try:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -52,14 +52,9 @@ from sluice.memory.upkeep import FEW_ITERATIONS, Models, Upkeep, catch_up, count
 
 LOOKED_BACK = 200
 """Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""
-
-
 SANITISED_TEXTS = 2_048
 """Texts whose sanitised form is remembered: what is told again in each iteration is looked through once."""
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+_UTC_NOW = partial(datetime.now, UTC)
 
 
 def estimate_tokens(text: str) -> int:
@@ -86,7 +81,7 @@ class Memory:
         judge: JudgePair | None = None,
         ask: AskModel | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = _UTC_NOW,
         config: RagConfig | None = None,
         derives: bool = True,
         upkeep: Upkeep | None = None,

@@ -53,7 +53,7 @@ MaskPrivate = Callable[[str], tuple[str, Mapping[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a search found: the id of a document of memory (see `memory.documents`) and its relevance in [0, 1]."""
+    """What a search found: the id of a document of memory (see `memory.qdrant_schema`) and its relevance in [0, 1]."""
 
     document_id: str
     relevance: float

@@ -1,24 +1,26 @@
-"""Layout of memory in a search index: a collection for each feature, and the payload of its points.
+"""Layout of memory in a search index: a collection for each feature, the payload of its points, and documents.
 
 The names are Qdrant's; the local index keeps the same, a corpus for a collection. Nothing here is the truth: all of it
-is made from the journals, and may be dropped and made again.
+is made from the journals, and may be dropped and made again. Iterations and learnings are documents of one chunk, which
+the pipeline of chunk, embed and index takes. A document's id is that of the entry or of the learning; its checksum is
+the hash of the text that is embedded, so the index takes an equal one only once.
 """
 
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sluice.contracts.base import Moment, Sha256, Value
-from sluice.contracts.document import Scalar, sha256_text
-from sluice.contracts.memory.learning import FeatureLearning, LearningSource
+from sluice.contracts.document import Chunk, ChunkedDocument, Provenance, Scalar, sha256_text
+from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier, point_id
 from sluice.contracts.memory.names import FeatureName, ProjectPath
+from sluice.memory.journal.feature_memory import FeatureMemory
 
 COLLECTION_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{8}")
 
@@ -127,7 +129,7 @@ def collection_name(project_path: str, feature: str) -> str:
     64 bits in all: that two features of one project share a collection has a chance of 1 % at 10,000 features. So each
     payload also names its project and its feature in full.
     """
-    return f"{_digits(project_path)}-{_digits(feature)}"
+    return f"{sha256_text(project_path)[:8]}-{sha256_text(feature)[:8]}"
 
 
 def expected_collections(project_path: str, features: Iterable[str]) -> frozenset[str]:
@@ -137,15 +139,62 @@ def expected_collections(project_path: str, features: Iterable[str]) -> frozense
 
 def orphan_collections(existing: Iterable[str], project_path: str, features: Iterable[str]) -> tuple[str, ...]:
     """Of `existing`, those of this project that no feature of it stands behind, sorted. Others' are never named."""
-    expected, own = expected_collections(project_path, features), _digits(project_path)
+    expected, own = expected_collections(project_path, features), sha256_text(project_path)[:8]
     found = (name for name in existing if COLLECTION_NAME.fullmatch(name) and name.startswith(f"{own}-"))
     return tuple(sorted(set(found) - expected))
 
 
-def learning_point_id(project_path: str, learning: FeatureLearning) -> uuid.UUID:
-    """The same id for the same learning of the same project, as `IterationRecord.point_id` gives for an iteration."""
-    return point_id(project_path, learning.feature, learning.id)
+_CHARACTERS_PER_TOKEN = 4
+"""About, in English; what a chunk's estimate is made of."""
 
 
-def _digits(name: str) -> str:
-    return sha256_text(name)[:8]
+def document_of_record(
+    record: IterationRecord, entry_id: str, project_path: str, embedding_model: str = ""
+) -> ChunkedDocument:
+    """An iteration, by the id of its entry in the journal."""
+    payload = MemoryPayload.of_record(record, project_path, embedding_model)
+    chunk_id = str(record.point_id(project_path))
+    return _document(entry_id, chunk_id, record.embedding_text(), record.task_title or None, payload)
+
+
+def document_of_learning(learning: FeatureLearning, project_path: str, embedding_model: str = "") -> ChunkedDocument:
+    """A learning, by its id. Index it only where `is_indexed` says so, else remove it."""
+    payload = MemoryPayload.of_learning(learning, project_path, embedding_model)
+    return _document(
+        learning.id, str(point_id(project_path, learning.feature, learning.id)), learning.text, None, payload
+    )
+
+
+def is_indexed(learning: FeatureLearning) -> bool:
+    """Whether a learning belongs into the index: a rejected or pruned one is removed from it."""
+    return learning.state is LearningState.ACTIVE
+
+
+def documents_of(state: FeatureMemory, project_path: str) -> Iterator[ChunkedDocument]:
+    """All that the index is to hold of a feature: learnings first, then iterations, the newest first."""
+    for learning in reversed(state.learnings.values()):
+        if is_indexed(learning):
+            yield document_of_learning(learning, project_path)
+    for iteration in reversed(state.iterations.values()):
+        yield document_of_record(iteration.record, iteration.entry_id, project_path)
+
+
+def _document(document_id: str, chunk_id: str, text: str, title: str | None, payload: MemoryPayload) -> ChunkedDocument:
+    chunk = Chunk(
+        chunk_id=chunk_id,
+        document_id=document_id,
+        ordinal=0,
+        text=text,
+        start_line=1,
+        end_line=1 + text.count("\n"),
+        token_estimate=len(text) // _CHARACTERS_PER_TOKEN,
+        checksum=sha256_text(text),
+    )
+    return ChunkedDocument(
+        document_id=document_id,
+        checksum=payload.embedding_hash,
+        title=title,
+        metadata=payload.as_metadata(),
+        provenance=Provenance(source="submission", fetched_at=payload.timestamp),
+        chunks=(chunk,),
+    )

@@ -16,8 +16,7 @@ from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.outcome import Done, Next, Outcome
 from sluice.ingest.chunk.chunk import Tokenized
-from sluice.memory.documents import document_of_learning, document_of_record, is_indexed
-from sluice.memory.qdrant_schema import collection_name
+from sluice.memory.qdrant_schema import collection_name, document_of_learning, document_of_record, is_indexed
 from sluice.workers.steps.chunk import EmbeddingDirector
 from sluice.workers.wiring.inject import Step
 

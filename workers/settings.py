@@ -37,7 +37,7 @@ from sluice.ingest.settings import (
     FreshnessSettings,
     SearchSettings,
 )
-from sluice.memory.config import MemorySettings
+from sluice.memory.settings import MemorySettings
 from sluice.otel.settings import TelemetrySettings
 from sluice.trust.settings import TrustSettings
 from sluice.workers.environment import read_flags, read_graph_server

@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, Scalar
 from sluice.contracts.errors import Corrupted, NotInstalled, SluiceError, Unavailable
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.memory.documents import document_of_learning, document_of_record, is_indexed
 from sluice.memory.find import IndexHealth
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.ports import Hit, Hits
-from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
+from sluice.memory.qdrant_schema import (
+    collection_name,
+    document_of_learning,
+    document_of_record,
+    expected_collections,
+    is_indexed,
+    orphan_collections,
+)
 from sluice.memory.upkeep import Step, Upkeep
 
 if TYPE_CHECKING:
@@ -245,19 +251,14 @@ class FollowedIndex:
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
         """As `SearchIndex.follow`."""
         collection = self._collection(collection_name(self._project_path, state.feature))
-        if not wholly:
-            return self._follow(collection, state)
-        lacking = collection.follow(state, self._clock() + SLICE_SECONDS)
-        before = 0
-        while lacking and len(lacking) != before:
-            before, lacking = len(lacking), collection.follow(state, self._clock() + SLICE_SECONDS)
-        return lacking
-
-    def _follow(self, collection: FollowedCollection, state: FeatureMemory) -> Collection[str]:
-        """Take in a few at once; many in the background, as the local model takes 30 ms for each."""
         lacking = collection.lacking(state)
-        if len(lacking) > FEW_DOCUMENTS:
-            self._upkeep.do(f"index {state.feature}", self._fill_step(collection, state, len(lacking)))
+        fill = self._fill_step(collection, state, len(lacking))
+        if wholly:
+            while fill():
+                pass
+            return collection.lacking(state)
+        if len(lacking) > FEW_DOCUMENTS:  # the local model takes 30 ms for each
+            self._upkeep.do(f"index {state.feature}", fill)
             return lacking
         return collection.follow(state, self._clock() + QUESTION_SECONDS) if lacking else lacking
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sluice.contracts.errors import BudgetExhausted
 from sluice.memory.config import ModelConfig
 from sluice.memory.embedded.guarded import mask_private
-from sluice.memory.embedded.outside import read_secret, require_allowed
+from sluice.memory.embedded.outside import read_secret
 from sluice.memory.learning.deduplication import judge_by
 from sluice.memory.ports import Polarity
 
@@ -71,24 +71,20 @@ class LanguageModel:
 
     def _connected(self) -> ChatEndpoint:
         with self._counting:
-            if self._endpoint is None:
-                self._endpoint = _connect(self._config)
+            self._endpoint = self._endpoint or _connect(self._config)
             return self._endpoint
 
 
 def _connect(config: ModelConfig) -> ChatEndpoint:
     import httpx2
-    from pydantic import SecretStr
 
     from sluice.evaluation.chat_endpoint import ChatEndpoint, JudgeSettings
 
     url = config.url or ""
-    require_allowed("model.url", url)
-    secret = read_secret("model.key_variable", config.key_variable)
     settings = JudgeSettings(
         model=config.model,
         base_url=url,
-        api_key=SecretStr(secret) if secret else None,
+        api_key=read_secret("model", url, config.key_variable),
         usd_per_million_tokens=config.usd_per_million_tokens,
         timeout_seconds=config.timeout_seconds,
     )

@@ -9,13 +9,7 @@ from sluice.memory.config import RagConfig, config_path, read_config
 from sluice.memory.embedded.followed_index import FollowedIndex
 from sluice.memory.embedded.guarded import sanitise_with_trust
 from sluice.memory.embedded.language_model import LanguageModel
-from sluice.memory.embedded.outside import (
-    folder_of_model,
-    index_folder,
-    make_index_folder,
-    read_secret,
-    require_allowed,
-)
+from sluice.memory.embedded.outside import folder_of_model, index_folder, make_index_folder, read_secret
 from sluice.memory.embedded.vectors import TextVectors, open_vectors
 from sluice.memory.journal.write import DEFAULT_FOLDER
 from sluice.memory.memory import Memory
@@ -38,7 +32,9 @@ def open_memory(
     """
     folder = Path(folder).absolute()
     config = config or read_config(config_path(folder))
-    project = str(Path(project_path).absolute() if project_path is not None else _project_of(folder))
+    if project_path is None:
+        project_path = next((one.parent for one in folder.parents if one.name == ".ralph"), Path.cwd())
+    project = str(Path(project_path).absolute())
     sanitise_with_trust("ready")  # loads and compiles the rules now, so that the first recording need not
     upkeep = Upkeep()
     index = _open_index(folder, project, config, upkeep) if config.engine != "none" else None
@@ -56,11 +52,6 @@ def open_memory(
     )
 
 
-def _project_of(folder: Path) -> Path:
-    """The folder that holds `.ralph`, in which the journals lie; for any other folder the working directory."""
-    return next((one.parent for one in folder.parents if one.name == ".ralph"), Path.cwd())
-
-
 def _open_index(folder: Path, project: str, config: RagConfig, upkeep: Upkeep) -> FollowedIndex:
     index = index_folder(folder)
 
@@ -74,16 +65,12 @@ def _open_index(folder: Path, project: str, config: RagConfig, upkeep: Upkeep) -
         root = folder_of_model(index, fingerprint)
         if config.engine == "local":
             return LocalEngine(root)
-        from pydantic import SecretStr
-
         from sluice.index.settings import QdrantSettings
 
         qdrant = config.qdrant
-        require_allowed("qdrant.url", qdrant.url or "")
-        secret = read_secret("qdrant.key_variable", qdrant.key_variable)
         settings = QdrantSettings(
             url=qdrant.url,
-            api_key=SecretStr(secret) if secret else None,
+            api_key=read_secret("qdrant", qdrant.url or "", qdrant.key_variable),
             collection_prefix=qdrant.collection_prefix,
             timeout_seconds=qdrant.timeout_seconds,
         )

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from sluice.contracts.document import sha256_text
 from sluice.contracts.errors import InvalidSetting, PolicyRefused
 
@@ -37,20 +39,25 @@ def require_allowed(field: str, url: str) -> None:
         raise PolicyRefused(field, f"{host}:{port} is not of this machine", f"{ALLOWED}={host}:{port}")
 
 
-def read_secret(field: str, variable: str | None) -> str | None:
-    """The value of the variable that the configuration names; None where it names none.
+def read_secret(of: str, url: str, variable: str | None) -> SecretStr | None:
+    """The secret for an address, which must be allowed: the value of the variable that the configuration names.
+
+    None where it names none. `of`: the part of the configuration, `embedder`.
 
     Raises:
+        PolicyRefused: the address is not allowed.
         InvalidSetting: its name does not say that it is meant for memory, or it is not set.
     """
+    require_allowed(f"{of}.url", url)
     if variable is None:
         return None
+    field = f"{of}.key_variable"
     if not variable.startswith(SECRET_PREFIX):
         raise InvalidSetting(field, f"{variable} is not meant for memory", f"use a name that begins {SECRET_PREFIX}")
     value = os.environ.get(variable)
     if not value:
         raise InvalidSetting(field, f"{variable} is not set", "set it in the environment, or name none")
-    return value
+    return SecretStr(value)
 
 
 PRIVATE_FOLDER = 0o700

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sluice.contracts.document import sha256_text
 from sluice.contracts.errors import InvalidSetting, SluiceError, Unavailable
 from sluice.memory.config import EmbedderConfig
-from sluice.memory.embedded.outside import folder_of_model, read_secret, require_allowed, usual_model_folder
+from sluice.memory.embedded.outside import folder_of_model, read_secret, usual_model_folder
 
 if TYPE_CHECKING:
     from sluice.ingest.embed.port import Embedder
@@ -95,7 +95,13 @@ def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> 
         return TextVectors(None, why_not="embedder.provider is none")
     if config.provider == "local" and (missing := _missing_weights()):
         return TextVectors(None, why_not=missing)
-    embedder = _local(config) if config.provider == "local" else _endpoint(config, dimension)
+    embedder: Embedder
+    if config.provider == "local":
+        from sluice.ingest.embed.minilm import MiniLM
+
+        embedder = MiniLM(config.model_folder or usual_model_folder())
+    else:
+        embedder = _endpoint(config, dimension)
     prefixes = {"document_prefix": config.document_prefix, "query_prefix": config.query_prefix}
     folder = folder_of_model(index_folder, prefixed_fingerprint(embedder.fingerprint, *prefixes.values()))
     return TextVectors(embedder, folder / "vectors.sqlite", **prefixes)
@@ -119,26 +125,16 @@ def _missing_weights() -> str | None:
     return None
 
 
-def _local(config: EmbedderConfig) -> Embedder:
-    from sluice.ingest.embed.minilm import MiniLM
-
-    return MiniLM(config.model_folder or usual_model_folder())
-
-
 def _endpoint(config: EmbedderConfig, dimension: int) -> Embedder:
-    from pydantic import SecretStr
-
     from sluice.ingest.embed.embed import ENDPOINT_RULE, BreakingEmbedder
     from sluice.ingest.embed.openai import OpenAIEmbedder
     from sluice.ingest.settings import EmbedSettings
 
     url = config.url or ""
-    require_allowed("embedder.url", url)
-    secret = read_secret("embedder.key_variable", config.key_variable)
     settings = EmbedSettings(
         provider="openai",
         openai_base_url=url,
-        openai_api_key=SecretStr(secret) if secret else None,
+        openai_api_key=read_secret("embedder", url, config.key_variable),
         openai_model=config.model,
         openai_dimension=dimension,
         openai_timeout_seconds=config.timeout_seconds,

@@ -64,17 +64,18 @@ class ResultEvent:
 AgentFormat = Literal["claude-code", "swe-agent", "mini-swe-agent", "openhands", "trace"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AgentRun:
-    """An iteration as an agent's output tells it.
+    """An iteration as an agent's output tells it; a reader fills it with what it meets.
 
-    `exit_status` is the agent's own word for how it ended; `failure` is the code of an error that ended it.
+    Every text that goes in is freed of blocks that memory printed, which `not_kept` counts. `exit_status` is the
+    agent's own word for how it ended; `failure` is the code of an error that ended it.
     """
 
     format: AgentFormat
-    said: tuple[str, ...] = ()
-    calls: tuple[ToolUseEvent, ...] = ()
-    results: tuple[ResultEvent, ...] = ()
+    said: list[str] = field(default_factory=list)
+    calls: list[ToolUseEvent] = field(default_factory=list)
+    results: list[ResultEvent] = field(default_factory=list)
     exit_status: str | None = None
     failure: str | None = None
     rate_limited: bool = False
@@ -87,78 +88,55 @@ class AgentRun:
     tokens: int | None = None
     tokens_estimated: bool = False
     duration_ms: int | None = None
-    not_kept: Mapping[str, int] = field(default_factory=dict)
-    unknown: tuple[Any, ...] = ()
-
-
-class RunBuilder:
-    """Collects what a reader meets. Every text that goes in is freed of blocks that memory printed, and counted so."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self._said: list[str] = []
-        self._calls: list[ToolUseEvent] = []
-        self._by_id: dict[str, int] = {}
-        self._unknown: list[Any] = []
+    not_kept: Counter[str] = field(default_factory=Counter)
+    unknown: list[Any] = field(default_factory=list)
+    _by_id: dict[str, int] = field(default_factory=dict)
 
     def clean(self, value: object) -> str:
         """A text of the output without blocks of memory's; "" for what is no text."""
         if not isinstance(value, str):
             return ""
         text, removed = cut_blocks(value)
-        if removed:
-            self.counts["echo"] += removed
+        self.not_kept["echo"] += removed
         return text
 
     def say(self, value: object) -> None:
         """Something that the agent wrote to its user or itself."""
         if text := self.clean(value).strip():
-            self._said.append(text)
+            self.said.append(text)
 
     def call(self, event: ToolUseEvent) -> None:
         """A tool call. One whose id came before is the same call again, and is counted as that."""
-        if event.id is not None and event.id in self._by_id:
-            self.counts["repeated_event"] += 1
+        if event.id in self._by_id:
+            self.not_kept["repeated_event"] += 1
             return
         if event.id is not None:
-            self._by_id[event.id] = len(self._calls)
-        self._calls.append(event)
+            self._by_id[event.id] = len(self.calls)
+        self.calls.append(event)
 
-    def answer(self, call_id: object, **found: Any) -> bool:
-        """The result of a call, as fields of `ToolUseEvent`. False, and counted, where there is no such call."""
-        index = self._by_id.get(call_id) if isinstance(call_id, str) else None
-        if index is None:
-            self.counts["result_without_call"] += 1
-            return False
-        self._calls[index] = replace(self._calls[index], **found)
-        return True
+    def answer(self, call_id: object, **found: Any) -> None:
+        """The result of a call, as fields of `ToolUseEvent`; counted where there is no such call."""
+        call = self.find(call_id)
+        if call is None or call.id is None:
+            self.not_kept["result_without_call"] += 1
+        else:
+            self.calls[self._by_id[call.id]] = replace(call, **found)
 
-    def unknown(self, reason: str, value: object) -> None:
+    def keep_unknown(self, reason: str, value: object) -> None:
         """An event or block of a type that is not known: counted, and kept raw as far as there is room."""
-        self.counts[reason] += 1
-        if len(self._unknown) < MAX_UNKNOWN_KEPT:
-            self._unknown.append(value)
+        self.not_kept[reason] += 1
+        if len(self.unknown) < MAX_UNKNOWN_KEPT:
+            self.unknown.append(value)
 
     def find(self, call_id: object) -> ToolUseEvent | None:
         """A call as it stands so far; None where there is none of that id."""
         index = self._by_id.get(call_id) if isinstance(call_id, str) else None
-        return None if index is None else self._calls[index]
+        return None if index is None else self.calls[index]
 
     @property
     def next_number(self) -> int:
         """The next call's, counted from 1."""
-        return len(self._calls) + 1
-
-    def build(self, agent: AgentFormat, **fields: Any) -> AgentRun:
-        """The run."""
-        return AgentRun(
-            format=agent,
-            said=tuple(self._said),
-            calls=tuple(self._calls),
-            not_kept=dict(self.counts),
-            unknown=tuple(self._unknown),
-            **fields,
-        )
+        return len(self.calls) + 1
 
 
 def mapping(value: object) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from sluice.contracts.memory.api import IterationContext, StreamFormat
 from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, ModelTier
 from sluice.memory.extraction.agent_run import AgentRun
 from sluice.memory.extraction.decisions import decisions
+from sluice.memory.extraction.errors.output import plain
 from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
 from sluice.memory.extraction.outcome import decide_outcome, last_result
 from sluice.memory.extraction.paths import ProjectPaths, is_below
@@ -27,7 +28,7 @@ from sluice.memory.extraction.readers.record import extract_record
 from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, events_of, open_source, source_id
 from sluice.memory.extraction.stagnation import effect_sha256
-from sluice.memory.extraction.tool_errors import iteration_errors, without_colour
+from sluice.memory.extraction.tool_errors import iteration_errors
 
 
 def extract(
@@ -83,18 +84,16 @@ def extract(
         not_kept={reason: count for reason, count in not_kept.items() if count},
         tool_calls=Counter(call.status.value for call in run.calls),
         sub_agent_calls=sum(call.sub_agent for call in run.calls),
-        unknown=run.unknown,
+        unknown=tuple(run.unknown),
     )
 
 
-def _read_claude_code(source: Source) -> AgentRun:
-    if source.values or source.text is None:
-        return claude_code.read_events(events_of(source))
-    return claude_code.read_text(source.text)
-
-
 _READERS: dict[str, Callable[[Source], AgentRun]] = {
-    "claude-code": _read_claude_code,
+    "claude-code": lambda source: (
+        claude_code.read_text(source.text)
+        if source.text is not None and not source.values
+        else claude_code.read_events(events_of(source))
+    ),
     "swe-agent": lambda source: swe_agent.read_trajectory(_document(source)),
     "mini-swe-agent": lambda source: swe_agent.read_mini_trajectory(_document(source)),
     "trace": lambda source: swe_agent.read_trace(source.values),
@@ -127,4 +126,4 @@ def _summary(run: AgentRun) -> str:
         run.said[-1] if run.said else "",
         "\n".join(result.errors if result else ()),
     )
-    return next((without_colour(text).strip() for text in told if text.strip()), "")
+    return next((plain(text.replace("\r\n", "\n").replace("\r", "\n")).strip() for text in told if text.strip()), "")

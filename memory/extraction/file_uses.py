@@ -1,6 +1,4 @@
-"""Finds the files that a tool call of any agent reads or changes: by a file tool, or by a shell command, as far as its
-text is clear.
-"""
+"""Finds the files that a tool call reads or changes: by a file tool, or by a shell command as far as it is clear."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from sluice.memory.extraction.agent_run import ToolUseEvent
-from sluice.memory.extraction.shell import SimpleCommand, Word, known, simple_commands
+from sluice.memory.extraction.shell import PROGRAMS, SimpleCommand, Word, known, simple_commands
 
 FileUseKind = Literal["write", "append", "change", "read", "delete"]
 """`write`: the file may be new; `append`: as write, or an existing one is added to; `change`: it was there."""
@@ -21,17 +19,8 @@ FileUseKind = Literal["write", "append", "change", "read", "delete"]
 _EDITORS = re.compile(
     r"str_replace_based_edit_tool|str_replace_editor|(?:planning_)?file_?editor(?:action)?|text_editor|edit_anthropic"
 )
-_EDITOR_KINDS: dict[str, FileUseKind] = {
-    "view": "read",
-    "create": "write",
-    "str_replace": "change",
-    "insert": "change",
-    "undo_edit": "change",
-    "delete": "delete",
-}
 _PATH_KEYS = ("file_path", "notebook_path", "path", "filename", "file", "target_file")
 _PATCHED_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
-_PATCH_KINDS: dict[str, FileUseKind] = {"Add": "write", "Update": "change", "Delete": "delete"}
 _RUNS_SOMETHING = re.compile(r"run|exec|test|lint|build|compile|check|diagnos|(?:bash|task)_?output", re.IGNORECASE)
 
 
@@ -66,7 +55,7 @@ def runs_something(call: ToolUseEvent) -> bool:
 def is_file_tool(call: ToolUseEvent) -> bool:
     """Whether a call is one of an agent's own tools that read or write a file."""
     name = _bare(call.name)
-    return name in _kinds() or _EDITORS.fullmatch(name) is not None or name == "apply_patch"
+    return name in _kinds("file_tools") or _EDITORS.fullmatch(name) is not None or name == "apply_patch"
 
 
 def file_uses(call: ToolUseEvent) -> Iterator[FileUse]:
@@ -80,9 +69,9 @@ def file_uses(call: ToolUseEvent) -> Iterator[FileUse]:
         if command == "rename":
             yield from _renamed(call.input)
             return
-        kind = _EDITOR_KINDS.get(command if isinstance(command, str) else "")
+        kind = _kinds("editor_commands").get(command if isinstance(command, str) else "")
     else:
-        kind = _kinds().get(name)
+        kind = _kinds("file_tools").get(name)
     path = path_of(call)
     if kind and path:
         yield FileUse(path, kind, "" if kind == "read" else _written(call.input))
@@ -97,15 +86,9 @@ def path_of(call: ToolUseEvent) -> str | None:
 
 
 @cache
-def _kinds() -> dict[str, FileUseKind]:
-    """What each of the agents' file tools does."""
-    named: dict[FileUseKind, frozenset[str]] = {
-        "write": known("tools_write"),
-        "change": known("tools_change"),
-        "read": known("tools_read"),
-        "delete": frozenset(("delete", "delete_file", "remove_file")),
-    }
-    return {name: kind for kind, names in named.items() for name in names}
+def _kinds(table: str) -> dict[str, FileUseKind]:
+    """What each word of a table of `programs.toml` does to a file."""
+    return {word: kind for kind, words in PROGRAMS.tables[table].items() for word in words.split()}
 
 
 def _bare(name: str) -> str:
@@ -136,7 +119,7 @@ def _patched(fields: Mapping[str, Any]) -> Iterator[FileUse]:
         if isinstance(patch, str):
             parts = _PATCHED_FILE.split(patch)
             for verb, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=False):
-                yield FileUse(path, _PATCH_KINDS[verb], body)
+                yield FileUse(path, _kinds("patch_verbs")[verb], body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +181,9 @@ def _touched(command: SimpleCommand) -> Iterator[tuple[FileUseKind, Word, str]]:
     spoken = " ".join(word.text for word in command.call)
     if program in ("rm", "git rm", "unlink", "rmdir"):
         yield from (("delete", word, "") for word in operands)
-    elif program in ("mv", "git mv") and len(operands) >= 2:
+    elif program in ("mv", "git mv", "cp") and len(operands) >= 2:
         for source in operands[:-1]:
-            yield "delete", source, ""
-            yield "write", _into(operands[-1], source, many=len(operands) > 2), spoken
-    elif program == "cp" and len(operands) >= 2:
-        for source in operands[:-1]:
-            yield "read", source, ""
+            yield "read" if program == "cp" else "delete", source, ""
             yield "write", _into(operands[-1], source, many=len(operands) > 2), spoken
     elif program == "touch":
         yield from (("append", word, "") for word in operands)
@@ -212,10 +191,9 @@ def _touched(command: SimpleCommand) -> Iterator[tuple[FileUseKind, Word, str]]:
         kind: FileUseKind = "append" if command.has_option("-a", "--append") else "write"
         yield from ((kind, word, "\n".join(command.text)) for word in operands)
     elif program == "sed" and command.has_option("-i", "--in-place"):
-        scripts = any(word.text in ("-e", "-f") for word in command.arguments)
-        yield from (("change", word, spoken) for word in _files_of_sed(command, operands, scripts))
+        yield from (("change", word, spoken) for word in _files_of_sed(command, operands))
     elif program in ("cat", "head", "tail", "less", "more", "nl", "bat", "tac", "wc"):
-        yield from (("read", word, "") for word in _files_of_viewer(command, operands))
+        yield from (("read", word, "") for word in _without_values(command, "-n", "-c"))
     elif program == "sed" and operands[1:] and not command.has_option("-e", "-f"):
         yield from (("read", word, "") for word in operands[1:])
     elif program in ("git checkout", "git restore") and (program == "git restore" or _after_dashes(command)):
@@ -233,19 +211,17 @@ def _into(target: Word, source: Word, many: bool) -> Word:
     return target
 
 
-def _files_of_viewer(command: SimpleCommand, operands: list[Word]) -> list[Word]:
-    """The operands without values of options that stand apart (`head -n 5 f`)."""
-    values = {id(value) for option, value in pairwise(command.arguments) if option.text in ("-n", "-c")}
-    return [word for word in operands if id(word) not in values]
+def _without_values(command: SimpleCommand, *options: str) -> list[Word]:
+    """The operands without values of these options that stand apart (`head -n 5 f`)."""
+    values = {id(value) for option, value in pairwise(command.arguments) if option.text in options}
+    return [word for word in command.operands() if id(word) not in values]
 
 
-def _files_of_sed(command: SimpleCommand, operands: list[Word], scripts: bool) -> list[Word]:
-    if scripts:
-        values = {id(value) for option, value in pairwise(command.arguments) if option.text in ("-e", "-f")}
-        return [word for word in operands if id(word) not in values]
-    first = command.arguments[0].text if command.arguments else ""
-    after_empty_suffix = first == "-i" and len(operands) > 2 and operands[0].text == ""
-    return operands[2:] if after_empty_suffix else operands[1:]
+def _files_of_sed(command: SimpleCommand, operands: list[Word]) -> list[Word]:
+    if any(word.text in ("-e", "-f") for word in command.arguments):
+        return _without_values(command, "-e", "-f")
+    after_empty_suffix = command.arguments[:1] and command.arguments[0].text == "-i" and len(operands) > 2
+    return operands[2:] if after_empty_suffix and operands[0].text == "" else operands[1:]
 
 
 def _after_dashes(command: SimpleCommand) -> list[Word]:

@@ -77,14 +77,8 @@ def take_apart(path: str, root_anchor: str = "") -> Lexical | None:
     if root_anchor.endswith(":/") and (unix := _DRIVE_OF_A_UNIX_SHELL.match(slashed)):
         slashed = f"{unix[1]}:{slashed[2:]}"
     drive = _DRIVE.match(slashed)
-    if drive:
-        anchor, rest = f"{drive[1].lower()}:/", slashed[2:]
-    elif slashed.startswith("//"):
-        anchor, rest = "//", slashed
-    elif slashed.startswith("/"):
-        anchor, rest = "/", slashed
-    else:
-        anchor, rest = "", slashed
+    anchor = f"{drive[1].lower()}:/" if drive else next((one for one in ("//", "/") if slashed.startswith(one)), "")
+    rest = slashed[2:] if drive else slashed
     return Lexical(anchor, tuple(part for part in rest.split("/") if part not in ("", ".")))
 
 

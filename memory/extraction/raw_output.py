@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 
 from sluice.contracts.memory.api import IterationContext
-from sluice.memory.extraction.agent_run import AgentRun
-from sluice.memory.extraction.json_text import NotJson, decode
+from sluice.memory.extraction.agent_run import mapping
+from sluice.memory.extraction.json_text import decoded
 from sluice.memory.extraction.readers import claude_code
 
 MAX_BYTES = 32 << 20
@@ -76,11 +76,6 @@ class RawIterationOutput:
         """Whether a deadline came before a result. After a result the iteration was over, whatever its process did."""
         return self._timed_out and not self.has_result
 
-    @property
-    def events(self) -> int:
-        """Lines that came, kept or not."""
-        return len(self._head) + len(self._tail) + self.overflow["events"]
-
     def text(self) -> str:
         """The output as `extract` takes it."""
         lines = [*self._head]
@@ -93,14 +88,6 @@ class RawIterationOutput:
     def context(self, context: IterationContext) -> IterationContext:
         """`context`, with what is known of the output's end."""
         return context.model_copy(update={"timed_out": context.timed_out or self.timed_out})
-
-    def read(self) -> AgentRun:
-        """The run that the output tells of, as a stream of Claude Code's.
-
-        Raises:
-            InvalidInput: none of its lines is a JSON object.
-        """
-        return claude_code.read_text(self.text())
 
     def _piece(self, part: bytes) -> None:
         if self._skipping:
@@ -178,10 +165,4 @@ def collect(
 
 
 def _is_result(line: bytes) -> bool:
-    if b'"result"' not in line:
-        return False
-    try:
-        event = decode(line.decode("utf-8", "replace"))
-    except NotJson:
-        return False
-    return isinstance(event, dict) and event.get("type") == "result"
+    return b'"result"' in line and mapping(decoded(line.decode("utf-8", "replace"))).get("type") == "result"

@@ -22,26 +22,6 @@ known = PROGRAMS.words
 MAX_COMMAND_CHARACTERS = 100_000
 """A longer command (a file written by a here-document) is read up to here."""
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>(?:[ \t\r]|\\\r?\n)+)
-  | (?P<end>\n|&&|\|\||;;|;|\|&|\||[()])
-  | (?P<heredoc>\d*<<-?(?!<)[ \t]*)
-  | (?P<redirect>(?:\d*|&)(?:<<<|>>|>\||>&|<&|<>|>|<))
-  | (?P<background>&)
-  | (?P<word>(?:'[^']*'|"(?:[^"\\]|\\.)*"|\$\([^()\n]*\)|`[^`\n]*`|\\.|[^\s;&|()<>'"\\`]|['"`\\])+)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_PIECE = re.compile(
-    r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|(\$\([^()\n]*\)|`[^`\n]*`)|\\(.)|([^'"\\`]+|['"\\`])""", re.DOTALL
-)
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_VERSIONED = re.compile(
-    r"(?:[a-z0-9_]{2,12}-[a-z0-9_]{2,12}-(?:[a-z0-9]{2,12}-)?)?"
-    r"(python|pypy|pip|gcc|g\+\+|clang|clang\+\+|cc|c\+\+|node|go|clang-tidy)-?\d*(?:\.\d+)*"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -78,7 +58,7 @@ class SimpleCommand:
         words, runners = self.words, PROGRAMS.tables["runners"]
         while words:
             first, rest = program_name(words[0].text), words[1:]
-            if _ASSIGNMENT.match(words[0].text):
+            if PROGRAMS["assignment"].match(words[0].text):
                 words = rest
             elif first in known("wrappers") or (first == "env" and rest):
                 words = _past_options(rest)
@@ -117,7 +97,7 @@ class SimpleCommand:
 def program_name(word: str) -> str:
     """A program without its folder, its version and the suffix of Windows: `/usr/bin/python3.11` is `python`."""
     name = word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe").removesuffix(".cmd")
-    versioned = _VERSIONED.fullmatch(name)
+    versioned = PROGRAMS["versioned"].fullmatch(name)
     return versioned[1] if versioned else name
 
 
@@ -138,7 +118,7 @@ def _parse(command: str) -> Iterator[SimpleCommand]:
     redirect: str | None = None
     position = 0
     while position < len(command):
-        token = _TOKEN.match(command, position)
+        token = PROGRAMS["token"].match(command, position)
         if token is None:
             position += 1
             continue
@@ -193,7 +173,7 @@ def _end_of_line(command: str, position: int) -> int:
 
 def _word(raw: str) -> Word:
     text, clear = [], True
-    for piece in _PIECE.finditer(raw):
+    for piece in PROGRAMS["piece"].finditer(raw):
         single, double, substitution, escaped, plain = piece.groups()
         if single is not None:
             text.append(single)
@@ -261,20 +241,20 @@ class Step:
         return next(operands, "") in subcommands or "--explain" in words[:1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commands:
     """The steps of a command; `folder` is where a leading `cd` went.
 
     `strict` and `pipefail` are those of `set -e` and `set -o pipefail`; `looped`: a loop's status is its last round's.
     """
 
-    steps: tuple[Step, ...]
+    steps: list[Step] = field(default_factory=list)
     folder: str | None = None
     strict: bool = False
     pipefail: bool = False
     looped: bool = False
 
-    def doubtful(self) -> tuple[Step, ...]:
+    def doubtful(self) -> list[Step]:
         """Steps that may have failed although the whole exited with 0: before a pipe, a `;` or an `||`."""
         if self.looped:
             return self.steps
@@ -288,37 +268,37 @@ class Commands:
             last = all(one.then in (";", "\n", "") and one.program in ("", "cd") for one in self.steps[number:])
             if not (kept or last) or (_LENIENT & set(step.words) and step.program in ("ruff", "flake8", "pylint")):
                 found.append(step)
-        return tuple(found)
+        return found
 
 
 def read_command(command: str) -> Commands:
     """The steps of a POSIX shell command, with those of `bash -c` in it. Here-documents are not part of it."""
-    steps: list[Step] = []
-    flags = {"strict": False, "pipefail": False, "looped": False}
-    folder = _read(command[:MAX_READ_CHARACTERS], steps, flags, 0)
-    return Commands(tuple(steps), folder, **flags)
+    commands = Commands()
+    commands.folder = _read(command[:MAX_READ_CHARACTERS], commands, 0)
+    return commands
 
 
-def _read(text: str, steps: list[Step], flags: dict[str, bool], depth: int) -> str | None:
-    folder: str | None = None
+def _read(text: str, commands: Commands, depth: int) -> str | None:
+    """Add the steps of a text to `commands`; the folder that it leaves its shell in, None where it began."""
+    folder, steps = None, commands.steps
     for one in simple_commands(text):
         words = [word.text for word in one.call]
         if not words:
             continue
         program = one.program
         if program in known("loops"):
-            flags["looped"] |= program == "for"
+            commands.looped |= program == "for"
         elif program == "cd":
             if len(words) > 1 and not re.search(r"[$`~*]", words[1]) and all(step.reads for step in steps):
                 folder = posixpath.join(folder or "", words[1])
             steps.append(Step("cd", tuple(words), one.then))
         elif program == "set":
             options = " ".join(words[1:])
-            flags["strict"] |= bool(re.search(r"-[a-z]*e", options))
-            flags["pipefail"] |= "pipefail" in options
+            commands.strict |= bool(re.search(r"-[a-z]*e", options))
+            commands.pipefail |= "pipefail" in options
         elif program in known("shells") and depth < MAX_SHELL_DEPTH and (inner := _inner(words)) is not None:
             count = len(steps)
-            folder = _read(inner, steps, flags, depth + 1) or folder
+            folder = _read(inner, commands, depth + 1) or folder
             if len(steps) > count:
                 steps[-1] = Step(steps[-1].program, steps[-1].words, one.then)
         else:

@@ -87,7 +87,7 @@ def _of_text(text: str, format_name: StreamFormat) -> Source:
         problem = str(error)
         named = _detected_in_lines(text) if format_name == "auto" else format_name
         if named == "claude-code":
-            return Source(named, [], text, _hash_of_text(text))
+            return Source(named, [], text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
         values, counted = decode_lines(text)
         if not values or named is None:
             raise InvalidInput("data", f"is no JSON: {problem}", _REMEDY) from error
@@ -128,15 +128,11 @@ def _detected(value: object) -> StreamFormat | None:
         return "trace"
     if str(fields.get("type")) in claude_code.TYPES | {claude_code.OVERFLOW}:
         return "claude-code"
-    if isinstance(fields.get("kind"), str) or _is_v0_event(fields):
+    if any(isinstance(fields.get(name), str) for name in ("kind", "action", "observation")):
         return "openhands"
     if fields.get("role") in ("system", "user", "assistant", "tool") and "content" in fields:
         return "swe-agent"
     return "record" if "outcome" in fields else None
-
-
-def _is_v0_event(fields: Mapping[str, Any]) -> bool:
-    return isinstance(fields.get("action"), str) or isinstance(fields.get("observation"), str)
 
 
 def events_of(source: Source) -> list[Mapping[str, Any]]:
@@ -154,10 +150,6 @@ def source_id(sha256: str, context: IterationContext, *, apart: str = "") -> str
     """
     parts = (sha256, context.iteration_number, context.task_id, context.session_id, apart)
     return hashlib.sha256("\0".join("" if part is None else str(part) for part in parts).encode()).hexdigest()
-
-
-def _hash_of_text(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _hash_of_values(values: Sequence[Any]) -> str:

@@ -16,21 +16,21 @@ errors are kept beside the first of them, as they stand.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
 from sluice.memory.extraction.agent_run import PHRASES, CallStatus, ToolUseEvent
 from sluice.memory.extraction.errors import find_errors, last_lines
 from sluice.memory.extraction.errors.matchers import type_of
+from sluice.memory.extraction.errors.output import plain
 from sluice.memory.extraction.file_uses import is_file_tool, path_of, runs_something
 from sluice.memory.extraction.files import LocatedCall
 from sluice.memory.extraction.paths import ProjectPaths
 from sluice.memory.extraction.shell import found_nothing
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _MAX_CHARACTERS = 20_000
 MAX_WITH_EVIDENCE = 3
 """Calls of an iteration whose last lines are kept: the last ones, as what they met is what stands."""
@@ -61,16 +61,10 @@ def _runs(one: LocatedCall) -> bool:
 
 def first_meaningful_line(output: str) -> str:
     """The first line that tells of an error, else the first that says anything; "" where there is none."""
-    lines = [
-        PHRASES["tool_error_tag"].sub("", line).strip() for line in without_colour(output[:_MAX_CHARACTERS]).split("\n")
-    ]
+    text = plain(output[:_MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
+    lines = [PHRASES["tool_error_tag"].sub("", line).strip() for line in text.split("\n")]
     meaningful = [line for line in lines if not PHRASES["no_meaning"].fullmatch(line)]
     return next((line for line in meaningful if PHRASES["telling"].search(line)), meaningful[0] if meaningful else "")
-
-
-def without_colour(text: str) -> str:
-    """Without a terminal's control sequences, its lines ended by line feeds."""
-    return _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _of_call(one: LocatedCall, paths: ProjectPaths, root: str | None, not_kept: Counter[str]) -> Iterable[ErrorEntry]:
@@ -78,9 +72,8 @@ def _of_call(one: LocatedCall, paths: ProjectPaths, root: str | None, not_kept: 
     if call.status in (CallStatus.UNANSWERED, CallStatus.INTERRUPTED):
         return ()
     if call.status is CallStatus.DENIED:
-        return (
-            _entry(f"{call.name} was refused: {command or path_of(call) or ''}".rstrip(": "), ErrorType.PERMISSION),
-        )
+        what = f"{call.name} was refused: {command or path_of(call) or ''}".rstrip(": ")
+        return [_entry(what, ErrorType.PERMISSION)]
     if PHRASES["refused_edit"].match(call.output):
         return _of_linter(call, directory, paths)
     found: list[ErrorEntry] = []
@@ -98,7 +91,7 @@ def _reported(
     for error in find_errors(call.output, command=command, exit_code=call.exit_code, root=root):
         if error.outside:
             not_kept["path_outside"] += 1
-        yield _entry(error.message, error.error_type, error.file_path, error.line, error.tool)
+        yield _entry(error.message, error.error_type, error.file_path, line=error.line, tool=error.tool)
 
 
 def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> list[ErrorEntry]:
@@ -115,24 +108,12 @@ def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, 
         line = f"{first} ended with " + (f"exit code {call.exit_code}" if call.exit_code is not None else "an error")
     elif command is not None and len(line) < _SAYS_LITTLE:
         line = f"{first}: {line}"
-    kind = (
-        ErrorType.PERMISSION
-        if PHRASES["permission"].search(line)
-        else ErrorType.LOGIC
-        if PHRASES["logic"].search(line)
-        else ErrorType.UNKNOWN
-    )
+    kinds = {"permission": ErrorType.PERMISSION, "logic": ErrorType.LOGIC}
+    kind = next((kind for name, kind in kinds.items() if PHRASES[name].search(line)), ErrorType.UNKNOWN)
     path = path_of(call) if is_file_tool(call) else None
     return _entry(line, kind, paths.find(path, directory) if path else None, tool=call.name[:100])
 
 
-def _entry(
-    message: str, error_type: ErrorType, file_path: str | None = None, line: int | None = None, tool: str | None = None
-) -> ErrorEntry:
-    return ErrorEntry(
-        message=message.strip()[:MAX_MESSAGE_CHARACTERS] or "an error without a message",
-        error_type=error_type,
-        file_path=file_path,
-        line=line,
-        tool=tool,
-    )
+def _entry(message: str, error_type: ErrorType, file_path: str | None = None, **place: Any) -> ErrorEntry:
+    message = message.strip()[:MAX_MESSAGE_CHARACTERS] or "an error without a message"
+    return ErrorEntry(message=message, error_type=error_type, file_path=file_path, **place)

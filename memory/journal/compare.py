@@ -23,10 +23,7 @@ _SHOWN = 3
 class Proof:
     """Of one feature. `differences` are sentences; none means that both states are the same, id for id."""
 
-    feature: str
     entries: int
-    iterations: int
-    learnings: int
     sha256: str
     """Of the state as read anew; see `state_sha256`."""
     differences: tuple[str, ...]
@@ -42,15 +39,7 @@ def prove(journal: Journal) -> Proof:
     anew = Journal(journal.path.parent, journal.feature)
     with lock_journal(journal.path) if journal.path.exists() else nullcontext():
         held, fresh = journal.read(), anew.read()
-    return Proof(
-        journal.feature,
-        len(fresh.entry_ids),
-        len(fresh.iterations),
-        len(fresh.learnings),
-        state_sha256(fresh),
-        differences(held, fresh),
-        anew.problems(),
-    )
+    return Proof(len(fresh.entry_ids), state_sha256(fresh), differences(held, fresh), anew.problems())
 
 
 def state_sha256(state: FeatureMemory) -> str:

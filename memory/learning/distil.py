@@ -20,6 +20,7 @@ from sluice.memory.journal.fold import fold
 from sluice.memory.learning.add import Candidate, Compare, add_learning
 from sluice.memory.learning.edit import resolve_by_outcome
 from sluice.memory.learning.observations import History, observe
+from sluice.memory.learning.wording import WORDING
 from sluice.memory.ports import AskModel, Sanitise
 
 _MOST_IDS = 1_000
@@ -43,24 +44,19 @@ def distil(
     the rules stand. `most`: only so many iterations, the oldest first.
     """
     entries = resolve_by_outcome(state, at)
-    waiting = undistilled(state)[:most]
+    iterations = state.latest(len(state.iterations))
+    waiting = [one for one in iterations if one.entry_id not in state.distilled][:most]
     if not waiting:
         return entries
     proposed = propose([one.record for one in waiting], ask, model) if ask is not None else []
     after = state.copy()
     for entry in entries:
         fold(after, entry)
-    learned, echoes = _learn(after, [*_observed(state, waiting), *proposed], compare, sanitise, at)
+    learned, echoes = _learn(after, [*_observed(iterations, waiting), *proposed], compare, sanitise, at)
     return [*entries, *learned, *_looked_at(waiting, echoes, at)]
 
 
-def undistilled(state: FeatureMemory) -> list[RecordedIteration]:
-    """Iterations that were not looked through for learnings yet, the oldest first."""
-    return [one for one in state.latest(len(state.iterations)) if one.entry_id not in state.distilled]
-
-
-def _observed(state: FeatureMemory, waiting: Sequence[RecordedIteration]) -> Iterable[Candidate]:
-    iterations = state.latest(len(state.iterations))
+def _observed(iterations: Sequence[RecordedIteration], waiting: Sequence[RecordedIteration]) -> Iterator[Candidate]:
     history = History(iterations)
     ids = {one.entry_id for one in waiting}
     for at, one in enumerate(iterations):
@@ -105,11 +101,7 @@ MAX_ANSWER_TOKENS = 1_500
 MAX_QUESTION_CHARACTERS = 24_000
 """About 6,000 tokens of records; the newest are kept."""
 _SHORTEST_EVIDENCE = 12
-_BLANKS = re.compile(r"\s+")
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*|\s*```\s*\Z")
-_NAMED = re.compile(
-    r"[\w@.-]*(?:/[\w@.-]+)+|\b[\w-]+\.(?:py|[cm]?[jt]sx?|rs|go|c|h|cc|cpp|java|kt|rb|php|cs|swift|toml|ya?ml|json|md|sql|sh)\b|\b\d{2,}\b"
-)
 
 
 class _Proposal(Value):
@@ -171,7 +163,7 @@ def _told(record: IterationRecord) -> dict[str, object]:
 
 def _is_evident(proposal: _Proposal, record: IterationRecord) -> bool:
     said = _plain(" ".join(_strings(_told(record))))
-    named = (one.lower() for one in _NAMED.findall(proposal.text))
+    named = (one.lower() for one in WORDING["named"].findall(proposal.text))
     return _plain(proposal.evidence) in said and all(one in said for one in named)
 
 
@@ -186,4 +178,4 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    return _BLANKS.sub(" ", text).strip().lower()
+    return " ".join(text.split()).lower()

@@ -94,18 +94,17 @@ def _says(line: Iterable[_Said], sentence: _Said) -> bool:
         and sentence.exact <= part.exact
         and sentence.negations % 2 == part.negations % 2
     ]
-    near = [(part, compare(sentence.text, part.text)) for part in line if _is_near(part, sentence)]
+    near = [
+        (part, compare(sentence.text, part.text))
+        for part in line
+        if 2 * len(part.words & sentence.words) >= len(sentence.words)
+    ]
     if any(one.same or is_restated(sentence.text, part.text, one) for part, one in near):
         return True
     comparisons = [one for _, one in near]
     if any(part.words == sentence.words for part in holding):
         return False
     return bool(holding) and not any(one.opposite or _TURNED.intersection(one.differences) for one in comparisons)
-
-
-def _is_near(part: _Said, sentence: _Said) -> bool:
-    """Whether enough words are shared for a comparison to tell something."""
-    return 2 * len(part.words & sentence.words) >= len(sentence.words)
 
 
 @lru_cache(maxsize=4096)

@@ -144,7 +144,9 @@ def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]
         first, second = (state.learnings[one] for one in pair)
         if any(one.reviewed or one.source.priority >= LearningSource.HUMAN.priority for one in (first, second)):
             continue
-        kept = next((a for a, b in ((first, second), (second, first)) if _is_proved(a) and _is_disproved(b)), None)
+        proved = [one for one in (first, second) if one.helped >= _MOST_PROOFS and not one.failed_again]
+        disproved = [one for one in (first, second) if one.failed_again >= _MOST_PROOFS and not one.helped]
+        kept = proved[0] if proved and disproved else None
         if kept:
             note = f"helped in {kept.helped} iterations, while the other failed again"
             entries.append(_resolved(*pair, kept.id, LearningSource.AUTO, note, at))
@@ -156,14 +158,6 @@ def find_learning(state: FeatureMemory, learning_id: str) -> FeatureLearning:
     if (learning := state.learnings.get(learning_id)) is None:
         raise NotFound(f"no learning {learning_id} in feature {state.feature}")
     return learning
-
-
-def _is_proved(learning: FeatureLearning) -> bool:
-    return learning.helped >= _MOST_PROOFS and not learning.failed_again
-
-
-def _is_disproved(learning: FeatureLearning) -> bool:
-    return learning.failed_again >= _MOST_PROOFS and not learning.helped
 
 
 def _resolved(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import PurePosixPath
+from typing import Any
 
 from sluice.contracts.memory.learning import LearningSource
 from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome, IterationRecord
@@ -13,6 +14,7 @@ from sluice.memory.extraction.stagnation import without_volatile
 from sluice.memory.journal.feature_memory import RecordedIteration
 from sluice.memory.learning.add import Candidate
 from sluice.memory.learning.wording import (
+    WORDING,
     as_decision,
     changed_files,
     excluded,
@@ -20,6 +22,7 @@ from sluice.memory.learning.wording import (
     fit,
     is_about_excluded_files,
     list_files,
+    listed,
     one_line,
     should_exclude_from_auto_accumulation,
     the_error,
@@ -61,12 +64,9 @@ def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
     return errors
 
 
-_BLANKS = re.compile(r"\s+")
-
-
 def stable_message(message: str) -> str:
     """A message in small letters, without times, addresses, ids, places in a file, and temporary paths."""
-    return _BLANKS.sub(" ", without_volatile(message, "errors")).strip(" .").lower()
+    return " ".join(without_volatile(message, "errors").split()).strip(" .").lower()
 
 
 Fingerprint = tuple[str, str, str]
@@ -94,6 +94,10 @@ def observe(history: History, at: int) -> Iterator[Candidate]:
     yield from find_statements(record)
 
 
+def _by_rule(record: IterationRecord, text: str, reason: str, task_id: int | None, **more: Any) -> Candidate:
+    return Candidate(fit(text), reason, LearningSource.AUTO, record.iteration_number, task_id, **more)
+
+
 def _repeated_errors(history: History, at: int) -> Iterator[Candidate]:
     told = 0
     for mark, error in history.errors[at].items():
@@ -102,64 +106,45 @@ def _repeated_errors(history: History, at: int) -> Iterator[Candidate]:
             continue
         first = history.errors[earlier[0]][mark]
         records = [history.records[place] for place in (*earlier, at)]
-        text = fit(f"{the_error(first, 350)} came up in more than one iteration.")
+        text = f"{the_error(first, 350)} came up in more than one iteration."
+        reason = f"{first.error_type or 'an'} error seen in iterations {_numbers(records)}"
         for record in (records[0], records[-1]):
-            reason = f"{first.error_type or 'an'} error seen in iterations {_numbers(records)}"
-            yield Candidate(
-                text, reason, LearningSource.AUTO, record.iteration_number, task_of(*records), observed=True
-            )
+            yield _by_rule(record, text, reason, task_of(*records), observed=True)
         told += 1
         if told == MOST_ERRORS:
             return
 
 
 def _numbers(records: Sequence[IterationRecord]) -> str:
-    numbers = [str(one) for one in sorted({record.iteration_number for record in records})]
-    if len(numbers) > 6:
-        numbers = [*numbers[:3], "…", *numbers[-2:]]
-    return f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else numbers[0]
+    numbers = sorted({record.iteration_number for record in records})
+    return listed([*numbers[:3], "…", *numbers[-2:]] if len(numbers) > 6 else numbers)
 
 
 def _refusals(record: IterationRecord) -> Iterator[Candidate]:
     for error in teaching_errors(record).values():
         if error.error_type is ErrorType.PERMISSION:
-            text = fit(f"Not permitted here: {the_error(error, 380)}.")
             reason = f"refused in iteration {record.iteration_number}"
-            yield Candidate(text, reason, LearningSource.AUTO, record.iteration_number, None, observed=True)
+            yield _by_rule(record, f"Not permitted here: {the_error(error, 380)}.", reason, None, observed=True)
 
 
 def _stagnation(record: IterationRecord) -> Iterator[Candidate]:
     said = first_sentence(record.summary, 250)
-    tried = said or next((the_error(one, 250) for one in record.errors), "")
-    if not tried:
-        return
-    title = f' on "{record.task_title}"' if record.task_title else ""
-    text = fit(f"Trying the same once more{title} did not help: {tried}")
-    reason = f"iteration {record.iteration_number} brought about the same as those before it"
-    task = task_of(record)
-    yield Candidate(
-        text, reason, LearningSource.AUTO, record.iteration_number, task, observed=True, words=record.summary
-    )
+    if tried := said or next((the_error(one, 250) for one in record.errors), ""):
+        title = f' on "{record.task_title}"' if record.task_title else ""
+        text = f"Trying the same once more{title} did not help: {tried}"
+        reason = f"iteration {record.iteration_number} brought about the same as those before it"
+        yield _by_rule(record, text, reason, task_of(record), observed=True, words=record.summary)
 
 
 def _decisions(record: IterationRecord) -> Iterator[Candidate]:
     decided = (one for one in record.decisions if one.rationale and not is_about_excluded_files(one.description))
-    for decision, _ in zip(decided, range(MOST_DECISIONS), strict=False):
+    for decision in islice(decided, MOST_DECISIONS):
         decided_on = as_decision(first_sentence(decision.description, 250)).rstrip(".")
-        text = fit(f"{decided_on}, because {one_line(decision.rationale or '', 200)}")
+        text = f"{decided_on}, because {one_line(decision.rationale or '', 200)}"
         reason = f"a decision of iteration {record.iteration_number}, which ended with Success"
-        yield Candidate(text, reason, LearningSource.AUTO, record.iteration_number, task_of(record))
+        yield _by_rule(record, text, reason, task_of(record))
 
 
-_LABEL = (
-    r"(?:key |main |important )?(?:lessons?(?: learn(?:ed|t))?|learn(?:ed|ing|ings|t)|what i learn(?:ed|t)|take-?aways?|gotchas?|remember|"
-    r"notes? (?:for|to) (?:the )?(?:next time|next iteration|future(?: iterations| me| self)?|self)|for (?:the )?next (?:time|iteration))"
-)
-_LESSON = re.compile(
-    rf"(?:^|\n|(?<=[.!?]\s))[ \t>]*(?:[-*+•]\s+|\d+[.)]\s+)?[*_#]*\s?{_LABEL}[*_]*\s*(?::|–|—| - )[*_]*[ \t]*(?P<said>[^\n]*(?:\n[ \t]*(?:[-*+•]|\d+[.)])[ \t]+[^\n]+)*)",
-    re.IGNORECASE,
-)
-_ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+", re.MULTILINE)
 _MOST = 10
 _SHORTEST = 12
 """Fewer characters say nothing that is understandable alone."""
@@ -184,8 +169,8 @@ def find_statements(record: IterationRecord) -> Iterator[Candidate]:
 
 def lessons(text: str) -> Iterator[str]:
     """What stands behind each label, without it."""
-    for found in _LESSON.finditer(text):
-        head, *items = _ITEM.split(found["said"])
+    for found in WORDING["lesson"].finditer(text):
+        head, *items = WORDING["item"].split(found["said"])
         for one in (head, *items):
             said = one.strip(" \t*_\n")
             if len(said) >= _SHORTEST:
@@ -196,17 +181,6 @@ MOST_ITERATIONS_TO_FIX = 10
 """What changed longer ago than that has little to do with an error that is gone."""
 MOST_FIXES = 5
 """Of one iteration: a broken import makes hundreds of errors, and one fix."""
-
-_SAYS_WHAT = re.compile(
-    r"\b(?:fix|add|chang|replac|set|us(?:e|ed|ing)\b|remov|mov|renam|updat|import|install|correct|configur|wrap|convert|pass(?:ed|ing)|call(?:ed|ing)|creat|clos|open|cast|check|guard|cach|mock|pin|bump|rais|return|handl|switch|extract|delet|escap|encod|"
-    r"await|lock|the (?:cause|bug|problem|reason|issue) was)\w*",
-    re.IGNORECASE,
-)
-"""A sentence with none of these says that it is done, and not what was done."""
-_NAMES = re.compile(
-    r"[A-Za-z_][\w.]*(?:_\w+|\.\w+)|\b[a-z]+[A-Z]\w*|\b[A-Z]\w+[A-Z]\w*|(?<=['\"`])[\w./-]{3,60}(?=['\"`])"
-)
-"""What looks like a name of code in a message."""
 
 
 def find_fixes(history: History, at: int) -> Iterator[Candidate]:
@@ -219,22 +193,14 @@ def find_fixes(history: History, at: int) -> Iterator[Candidate]:
         files = changed_files(between)
         if before.outcome is IterationOutcome.SUCCESS:
             return
-        if files and _is_same_task(before, record):
+        if files and (before.task_id == record.task_id or 0 in (before.task_id, record.task_id)):
             for mark, error in history.errors[earlier].items():
-                is_gone = _is_last_seen(history, mark, earlier, at) and _is_gone(history, error, at)
-                if is_gone and _is_related(error, before, record, files):
+                met_again = any(mark in errors for errors in history.errors[earlier + 1 : at + 1])
+                if not met_again and _is_gone(history, error, at) and _is_related(error, before, record, files):
                     yield _fix(before, record, error, files)
                     told += 1
                     if told == MOST_FIXES:
                         return
-
-
-def _is_same_task(before: IterationRecord, record: IterationRecord) -> bool:
-    return before.task_id == record.task_id or 0 in (before.task_id, record.task_id)
-
-
-def _is_last_seen(history: History, mark: Fingerprint, earlier: int, at: int) -> bool:
-    return all(mark not in history.errors[place] for place in range(earlier + 1, at + 1))
 
 
 def _is_gone(history: History, error: ErrorEntry, at: int) -> bool:
@@ -255,19 +221,10 @@ def _is_gone(history: History, error: ErrorEntry, at: int) -> bool:
 def _fix(before: IterationRecord, record: IterationRecord, error: ErrorEntry, files: tuple[str, ...]) -> Candidate:
     how = _how(record)
     gone = fit(f"{the_error(error, 180)} went away after changing {list_files(files)}")
-    text = fit(f"{gone}: {how}" if how else f"{gone}.")
     ended = "which ended with Success" if record.outcome is IterationOutcome.SUCCESS else "where its file had no error"
     reason = f"seen in iteration {before.iteration_number}, gone in iteration {record.iteration_number}, {ended}"
-    return Candidate(
-        text,
-        reason,
-        LearningSource.AUTO,
-        record.iteration_number,
-        task_of(before, record),
-        observed=True,
-        words=how,
-        without_words=f"{gone}.",
-    )
+    task, text = task_of(before, record), f"{gone}: {how}" if how else f"{gone}."
+    return _by_rule(record, text, reason, task, observed=True, words=how, without_words=f"{gone}.")
 
 
 def _is_related(error: ErrorEntry, before: IterationRecord, record: IterationRecord, files: Sequence[str]) -> bool:
@@ -276,17 +233,15 @@ def _is_related(error: ErrorEntry, before: IterationRecord, record: IterationRec
     if record.task_title and before.task_title == record.task_title:
         return True
     said = " ".join((record.summary, *(f"{one.description} {one.rationale or ''}" for one in record.decisions)))
-    if any(name in said for name in _NAMES.findall(error.message)):
+    if any(name in said for name in WORDING["names_of_code"].findall(error.message)):
         return True
     if error.file_path is None:
         return record.iteration_number - before.iteration_number == 1
     place = PurePosixPath(error.file_path)
     beside = (PurePosixPath(path) for path in files)
-    return place.name in said or any(_is_beside(one, place) or _subject(one) == _subject(place) for one in beside)
-
-
-def _is_beside(one: PurePosixPath, other: PurePosixPath) -> bool:
-    return one.parent == other.parent and one.suffix == other.suffix
+    return place.name in said or any(
+        (one.parent, one.suffix) == (place.parent, place.suffix) or _subject(one) == _subject(place) for one in beside
+    )
 
 
 def _subject(path: PurePosixPath) -> str:
@@ -300,7 +255,7 @@ def _how(record: IterationRecord) -> str:
     if record.decisions:
         return _told(record.decisions[0], 180)
     first = first_sentence(record.summary, 180)
-    return first if _SAYS_WHAT.search(first) else ""
+    return first if WORDING["says_what"].search(first) else ""
 
 
 def _told(decision: DecisionEntry, most: int) -> str:

@@ -5,31 +5,22 @@ One sentence or two, understandable alone, with the files' names.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from sluice.contracts.memory.learning import MAX_LEARNING_CHARACTERS
 from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationRecord
 from sluice.text.pattern_file import PatternFile
 
-_FILE = PatternFile(Path(__file__).with_name("excluded.toml"))
-excluded = _FILE.words
-"""A list of `excluded.toml`."""
-_BLANKS = re.compile(r"\s+")
-_SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z\"'`(\[]|\s*$)", re.DOTALL)
-_PATH = re.compile(r"[\w@.+-]*(?:/[\w@.+-]+)+|\b[\w-]+\.(?:lock|log|pyc|map|json|ya?ml|toml|env)\b|\.env\b")
-_DECIDED = re.compile(
-    r"\A\s*(?:so |therefore,? |thus,? )?(?:i(?:'ll| will|'m going to| am going to| (?:chose|decided|opted|want|need) to)|we(?:'ll| will| (?:chose|decided|opted) to)|let(?:'s| us| me)|going to)\s+",
-    re.IGNORECASE,
-)
+WORDING = PatternFile(Path(__file__).with_name("wording.toml"))
+excluded = WORDING.words
+"""A list of what nothing is learned of."""
 _MOST_FILES = 4
 
 
 def one_line(text: str, most: int) -> str:
     """`text` on one line, cut at a word's end where it is longer than `most` characters."""
-    text = _BLANKS.sub(" ", text).strip()
+    text = " ".join(text.split())
     if len(text) <= most:
         return text
     head = text[: most - 1]
@@ -37,16 +28,22 @@ def one_line(text: str, most: int) -> str:
     return head[: blank if blank > 0 else None].rstrip(" ,;:") + "…"
 
 
+def listed(names: Sequence[object]) -> str:
+    """`1, 2 and 3`."""
+    *some, last = map(str, names)
+    return f"{', '.join(some)} and {last}" if some else last
+
+
 def first_sentence(text: str, most: int) -> str:
     """The first sentence of a text, on one line."""
-    text = _BLANKS.sub(" ", text).strip()
-    found = _SENTENCE.match(text)
+    text = " ".join(text.split())
+    found = WORDING["first_sentence"].match(text)
     return one_line(found[1] if found else text, most)
 
 
 def as_decision(description: str) -> str:
     """A decision of the first person as an observation: "I'll use Decimal" becomes "Decided to use Decimal"."""
-    return _DECIDED.sub("Decided to ", description, count=1)
+    return WORDING["decided"].sub("Decided to ", description, count=1)
 
 
 def the_error(error: ErrorEntry, most: int) -> str:
@@ -71,21 +68,13 @@ def list_files(paths: Sequence[str]) -> str:
 
 def is_about_excluded_files(text: str) -> bool:
     """Whether all files that a text names are such that nothing is learned of them by rule."""
-    paths = _PATH.findall(text)
+    paths = WORDING["path"].findall(text)
     return bool(paths) and all(should_exclude_from_auto_accumulation(path) for path in paths)
 
 
 def fit(text: str) -> str:
     """`text` as long as a learning may be."""
     return one_line(text, MAX_LEARNING_CHARACTERS)
-
-
-@cache
-def _endings() -> re.Pattern[str]:
-    return re.compile(f"(?:{'|'.join(excluded('endings'))})$")
-
-
-_ENVIRONMENT = re.compile(r"\.env(?:\.(?!example$|sample$|template$|dist$|defaults$)[\w.-]+)?$")
 
 
 def should_exclude_from_auto_accumulation(path: str) -> bool:
@@ -101,4 +90,4 @@ def should_exclude_from_auto_accumulation(path: str) -> bool:
         return True
     if name in excluded("names") or name in (".git", "node_modules", "__pycache__"):
         return True
-    return bool(_endings().search(name)) or bool(_ENVIRONMENT.fullmatch(str(PurePosixPath(name))))
+    return bool(WORDING["endings"].search(name)) or bool(WORDING["environment"].fullmatch(name))

@@ -64,14 +64,10 @@ def make_prompt_block(
     observations, disagreements = tell_observations(state, quote, task_id=task_id, query=query)
     sections = (tell_last_iterations(state, quote), observations, disagreements, _earlier(state, quote, query))
     chosen = _choose(sections, max_tokens, count_tokens)
-
-    def printed() -> JournalEntry:
-        return _entry(state.feature, iteration_number, session_id, chosen, now)
-
-    entry = printed()
+    entry = _entry(state.feature, iteration_number, session_id, chosen, now)
     while chosen and count_tokens(_text(entry, chosen)) > max_tokens:
         chosen.pop()
-        entry = printed()
+        entry = _entry(state.feature, iteration_number, session_id, chosen, now)
     told = sum(1 for line in chosen if line.learning_ids or line.record_ids)
     offered = sum(len(one.lines) + one.left_out for one in sections)
     text = _text(entry, chosen)

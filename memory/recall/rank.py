@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.learning import FeatureLearning
@@ -28,89 +29,53 @@ def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, tas
     Learnings that contradict each other stand side by side, also where only one of them was found. Age is counted in
     iterations: a loop that rested for a month has forgotten nothing.
     """
-    relevance = _relevance_of(hits) if hits is not None else search_journal(state, query, task_id)
-    memories = _Memories(state, task_id, relevance)
-    scores = ((memories.score(key), key) for key in relevance if key in memories)
-    best = heapq.nsmallest(top_k, ((-score, -memories.iteration(key), key) for score, key in scores))
-    return [memories.recollect(key) for key in islice(memories.side_by_side(key for *_, key in best), top_k)]
+    if hits is None:
+        relevance = search_journal(state, query, task_id)
+    else:  # of one that was found twice the better counts
+        relevance = {hit.document_id: hit.relevance for hit in sorted(hits.hits, key=lambda hit: hit.relevance)}
+    found = [state.learnings[key] for key in relevance if key in state.learnings]
+    others = (state.learnings[key] for one in found for key in one.conflicts_with if key in state.learnings)
+    learnings = {one.id: one for one in (*found, *others) if is_offered(one, task_id)}
+    ages = Ages(state)
+
+    def weigh(key: str) -> tuple[float, int]:
+        """The weight of a memory, and the number of its iteration."""
+        if learning := learnings.get(key):
+            return weigh_learning(learning, ages), learning.iteration
+        return weigh_record(state.iterations[key], ages), state.iterations[key].record.iteration_number
+
+    def order(key: str) -> tuple[float, int, str]:
+        weight, iteration = weigh(key)
+        return -relevance[key] * weight, -iteration, key
+
+    best = heapq.nsmallest(top_k, (key for key in relevance if key in state.iterations or key in learnings), key=order)
+    pairs = ((key, *(learnings[key].conflicts_with if key in learnings else ())) for key in best)
+    chosen = dict.fromkeys(key for pair in pairs for key in pair if key in state.iterations or key in learnings)
+    return [
+        _recollect(key, learnings.get(key) or state.iterations[key].record, relevance.get(key, 0.0), *weigh(key))
+        for key in islice(chosen, top_k)
+    ]
 
 
-def _relevance_of(hits: Hits) -> dict[str, float]:
-    """By document id; of one that was found twice the better."""
-    relevance: dict[str, float] = {}
-    for hit in hits.hits:
-        relevance[hit.document_id] = max(relevance.get(hit.document_id, 0.0), hit.relevance)
-    return relevance
-
-
-class _Memories:
-    """Iterations and the learnings that are offered, by their ids, with their relevance to a question."""
-
-    def __init__(self, state: FeatureMemory, task_id: int | None, relevance: Mapping[str, float]) -> None:
-        self._iterations = state.iterations
-        found = [state.learnings[key] for key in relevance if key in state.learnings]
-        others = (state.learnings[key] for one in found for key in one.conflicts_with if key in state.learnings)
-        self._learnings = {one.id: one for one in (*found, *others) if is_offered(one, task_id)}
-        self._relevance = relevance
-        self._ages = Ages(state)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._iterations or key in self._learnings
-
-    def iteration(self, key: str) -> int:
-        learning = self._learnings.get(key)
-        return learning.iteration if learning else self._iterations[key].record.iteration_number
-
-    def score(self, key: str) -> float:
-        return self._relevance.get(key, 0.0) * self._weight(key)
-
-    def _weight(self, key: str) -> float:
-        learning = self._learnings.get(key)
-        return weigh_learning(learning, self._ages) if learning else weigh_record(self._iterations[key], self._ages)
-
-    def side_by_side(self, keys: Iterable[str]) -> Iterator[str]:
-        """Each learning is followed by those that contradict it."""
-        given: set[str] = set()
-        for key in keys:
-            learning = self._learnings.get(key)
-            others = (one for one in learning.conflicts_with if one in self._learnings) if learning else ()
-            for each in (key, *others):
-                if each not in given:
-                    given.add(each)
-                    yield each
-
-    def recollect(self, key: str) -> Recollection:
-        learning = self._learnings.get(key)
-        record = None if learning else self._iterations[key].record
-        return Recollection(
-            kind="learning" if learning else "iteration",
-            id=key,
-            text=learning.text if learning else self._iterations[key].record.embedding_text(),
-            iteration=self.iteration(key),
-            score=self.score(key),
-            relevance=self._relevance.get(key, 0.0),
-            weight=self._weight(key),
-            outcome=record.outcome if record else None,
-            learning=learning,
-            record=record,
-        )
+def _recollect(
+    key: str, one: FeatureLearning | IterationRecord, relevance: float, weight: float, iteration: int
+) -> Recollection:
+    score = relevance * weight
+    told: dict[str, Any] = {"id": key, "iteration": iteration, "score": score, "relevance": relevance, "weight": weight}
+    if isinstance(one, IterationRecord):
+        return Recollection(kind="iteration", text=one.embedding_text(), outcome=one.outcome, record=one, **told)
+    return Recollection(kind="learning", text=one.text, learning=one, **told)
 
 
 def cleaned(found: Iterable[Recollection], sanitise: Sanitise) -> Iterator[Recollection]:
     """Each of them without what would command its reader; a learning of which nothing may be told is left out."""
     for one in found:
         if one.record is not None:
-            yield _with_record(one, sanitise_record(one.record, sanitise))
+            record = sanitise_record(one.record, sanitise)
+            text = one.text if record is one.record else record.embedding_text()
+            yield one.model_copy(update={"record": record, "text": text})
         elif one.learning is not None and (learning := _cleaned_learning(one.learning, sanitise)):
-            yield (
-                one
-                if learning is one.learning
-                else one.model_copy(update={"learning": learning, "text": learning.text})
-            )
-
-
-def _with_record(one: Recollection, record: IterationRecord) -> Recollection:
-    return one if record is one.record else one.model_copy(update={"record": record, "text": record.embedding_text()})
+            yield one.model_copy(update={"learning": learning, "text": learning.text})
 
 
 def _cleaned_learning(learning: FeatureLearning, sanitise: Sanitise) -> FeatureLearning | None:

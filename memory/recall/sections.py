@@ -14,6 +14,7 @@ from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutco
 from sluice.memory.block_marks import remove_marks
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from sluice.memory.learning.observations import fingerprint
+from sluice.memory.learning.wording import listed
 from sluice.memory.ports import Sanitise
 from sluice.memory.recall.journal_search import search_journal, words_of
 from sluice.memory.recall.weigh import Ages, fared, in_order, weigh_learning
@@ -129,9 +130,7 @@ def _evidence(last: RecordedIteration, standing: Sequence[StandingError], quote:
 
 def _numbers(met_in: Sequence[RecordedIteration]) -> str:
     numbers = sorted({one.record.iteration_number for one in met_in})
-    if len(numbers) == 1:
-        return f"iteration {numbers[0]}"
-    return f"iterations {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    return f"iteration{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,15 +269,12 @@ def _disagreements(pairs: list[tuple[str, ...]], offered: Mapping[str, FeatureLe
 
 
 def _provenance(one: FeatureLearning) -> str:
-    seen = f"seen in iteration {one.iteration}" if one.iteration else "written outside of iterations"
-    return ", ".join((seen, *_details(one)))
-
-
-def _details(one: FeatureLearning) -> Iterable[str]:
+    seen = [f"seen in iteration {one.iteration}" if one.iteration else "written outside of iterations"]
     if one.hit_count > 1:
-        yield f"observed {one.hit_count} times"
-    yield f"source {one.source}"
+        seen.append(f"observed {one.hit_count} times")
+    seen.append(f"source {one.source}")
     if one.reviewed:
-        yield "reviewed"
+        seen.append("reviewed")
     if one.failed_again:
-        yield f"did not help in {one.failed_again} iteration{'s' if one.failed_again > 1 else ''}"
+        seen.append(f"did not help in {one.failed_again} iteration{'s' if one.failed_again > 1 else ''}")
+    return ", ".join(seen)

@@ -29,27 +29,9 @@ _LETTERS = 6
 """Of each word, so that the forms of a word are mostly one."""
 _WORDS_WEIGH = 3.0
 """How much all the words together count beside one concept."""
-_URGES = re.compile(
-    r"(?:^|[,:;>]\s+|\b(?:and|then|please|just|always|simply|first|also|now|instead|next|you|we|must|should|shall|will|can|to|"
-    r"so|may|or|by|is|:)\s+)(?P<verb>[a-z-]+)"
-)
-_BANNED = re.compile(r"\b(?:never|not|don't|cannot|can't|no longer|avoid|without|instead of|rather than)\s*$")
-_FORBIDS = re.compile(r"\b(?:never|don't|do not|must not|avoid|forbidden|not allowed|should not|nobody may)\b")
 
 MOST_BETWEEN = 3
 """Words that `..` in a phrase may stand for."""
-_SPLIT = re.compile(r"[\s\"“”‘’()\[\]{},;!?<>]+|`|'(?=\s|$)|(?<=\s)'|[.:](?=\s|$)|(?<=\S)=(?=\S)")
-_SHAPES = (
-    ("<url>", re.compile(r"(?:https?|ftp|wss?)://(?!localhost|127\.|docs\.|github\.com)")),
-    ("<mail>", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
-    ("<number-address>", re.compile(r"(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?:[:/].*)?$")),
-    ("<host>", re.compile(r"(?:[\w-]+\.)+(?:example|xyz|ru|cn|top|onion|evil|test)(?:[/:]|$)")),
-    ("<secret-file>", re.compile(r"\S*(?:id_(?:rsa|ed25519)|\.ssh\b|\.aws\b|\.netrc\b|/etc/shadow|/etc/passwd)")),
-    ("<secret-file>", re.compile(r"\S*\.(?:pem|env)$|\$\w*(?:token|key|secret|pass)")),
-    ("<system-path>", re.compile(r"(?:/\*?|~/?|/(?:var|home|etc|usr|boot|root|dev|opt)(?:/.*)?|\$home.*|\.git/?)$")),
-    ("<blob>", re.compile(r"(?=\S*\d)[a-z0-9+/]{20,}={0,2}$|[a-z0-9+/]{12,}==$")),
-    ("<shell-pipe>", re.compile(r"\|$")),
-)  # fmt: skip
 Phrase = tuple[str, ...]
 
 
@@ -84,9 +66,9 @@ def features_of(sentence: str) -> dict[str, float]:
     if not _SHORTEST <= len(words) <= _LONGEST:
         return {}
     spoken = find_concepts(words)
-    verbs = [found for found in _URGES.finditer(sentence) if found["verb"] in _FILE.words("verbs")]
+    verbs = [found for found in _FILE["urges"].finditer(sentence) if found["verb"] in _FILE.words("verbs")]
     urging = [found for found in verbs if not _is_banned(sentence, found.start("verb"))]
-    urges, forbids = bool(urging), bool(_FORBIDS.search(sentence))
+    urges, forbids = bool(urging), bool(_FILE["forbids"].search(sentence))
     mood = "forbids" if forbids else "urges" if urges else "tells"
     found = {f"concept:{name}": min(len(places), 3) / 2 for name, places in spoken.items()}
     found[f"mood:{mood}"] = 1.0
@@ -109,7 +91,7 @@ def features_of(sentence: str) -> dict[str, float]:
 
 def _is_banned(sentence: str, verb: int) -> bool:
     """Whether a ban stands right before the verb that begins at `verb`."""
-    return bool(_BANNED.search(sentence[max(0, verb - 14) : verb]))
+    return bool(_FILE["banned"].search(sentence[max(0, verb - 14) : verb]))
 
 
 @cache
@@ -127,7 +109,7 @@ def _weights() -> Weights:
 
 def words_of(text: str) -> list[str]:
     """The words of a text in small letters; what looks like an address, a path or an encoded text keeps its letters."""
-    return [word for word in _SPLIT.split(text.lower()) if word]
+    return [word for word in _FILE["split"].split(text.lower()) if word]
 
 
 def find_concepts(words: Sequence[str]) -> dict[str, set[int]]:
@@ -163,7 +145,7 @@ def _is(part: str, word: str) -> bool:
 def _shapes(word: str) -> list[str]:
     if word.isalpha():
         return []
-    return [name for name, pattern in _SHAPES if pattern.match(word)]
+    return [name for name, pattern in _FILE.tables["shapes"] if re.match(pattern, word)]
 
 
 @cache

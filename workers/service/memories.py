@@ -33,9 +33,8 @@ from sluice.contracts.memory.api import (
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.contracts.outcome import Next
 from sluice.contracts.retrieval import Query, Retrieval
-from sluice.memory.documents import is_indexed
 from sluice.memory.find import IndexHealth, make_status
-from sluice.memory.qdrant_schema import collection_name, expected_collections, orphan_collections
+from sluice.memory.qdrant_schema import collection_name, expected_collections, is_indexed, orphan_collections
 from sluice.otel import metrics
 from sluice.otel.context import current_traceparent
 from sluice.workers.runtime.disk_room import DiskRoom

@@ -24,8 +24,8 @@ from sluice.contracts.errors import BudgetExhausted, Conflict, Corrupted, NotFou
 from sluice.contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinePage
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS, Query, Retrieval, RetrievedChunk, Strategy
 from sluice.disk.durable import replace_file
-from sluice.memory.documents import documents_of
 from sluice.memory.ports import Hit, Hits
+from sluice.memory.qdrant_schema import documents_of
 from sluice.workers.runtime.negative_list import refused_documents
 
 if TYPE_CHECKING:

@@ -12,14 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, Literal
 
 from sluice.contracts.memory.model import ErrorType
-from sluice.memory.extraction.errors.output import Output
-from sluice.text.pattern_file import PatternFile
-
-_TABLE = PatternFile(Path(__file__).with_name("matchers.toml"))
+from sluice.memory.extraction.errors.output import TABLE, Output
 
 MAX_LINES_READ = 40_000
 """Lines below first lines that one matcher reads of one output: what is made to keep it busy is left there."""
@@ -31,11 +27,11 @@ def type_of(message: str, otherwise: ErrorType, *, parsing: bool = True) -> Erro
     Code that does not parse is `Compile` whoever met it (without `parsing`, a syntax error is one of data). A program's
     own error is `Permission` where the system refused it, and `Logic` where an assertion broke.
     """
-    if parsing and _TABLE["syntax"].match(message):
+    if parsing and TABLE["syntax"].match(message):
         return ErrorType.COMPILE
-    if otherwise is ErrorType.RUNTIME and _TABLE["permission"].search(message):
+    if otherwise is ErrorType.RUNTIME and TABLE["permission"].search(message):
         return ErrorType.PERMISSION
-    if otherwise is ErrorType.RUNTIME and _TABLE["assertion"].match(message):
+    if otherwise is ErrorType.RUNTIME and TABLE["assertion"].match(message):
         return ErrorType.LOGIC
     return otherwise
 
@@ -151,7 +147,7 @@ class _Block:
         name = (groups.get("name") or "").strip()
         said = seen.said or [groups.get("message") or ""]
         text = next(
-            (one for one in said if _TABLE["syntax"].match(one)), said[0 if matcher.tell == "first" else -1]
+            (one for one in said if TABLE["syntax"].match(one)), said[0 if matcher.tell == "first" else -1]
         ).strip()
         tool = next((one for one in matcher.tools if one in self.output.words), matcher.tools[0])
         kind = type_of(text or found[0], matcher.type, parsing=not matcher.runtime)
@@ -244,14 +240,14 @@ class _Seen:
 @cache
 def matchers() -> tuple[Matcher, ...]:
     """The table, in the order in which its rows take their lines."""
-    return tuple(map(Matcher.of, _TABLE.tables["matcher"]))
+    return tuple(map(Matcher.of, TABLE.tables["matcher"]))
 
 
 def _filled_in(value: Any) -> Any:
     """A field of a row with the shared patterns in place of their names (`@path@`)."""
     if isinstance(value, str):
-        return _TABLE.text(value)
-    return tuple(map(_TABLE.text, value)) if isinstance(value, list) else value
+        return TABLE.text(value)
+    return tuple(map(TABLE.text, value)) if isinstance(value, list) else value
 
 
 @cache

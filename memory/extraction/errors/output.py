@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
-from sluice.contracts.memory.names import relative_path
+from sluice.memory.extraction.paths import ProjectPaths, take_apart
+from sluice.text.pattern_file import PatternFile
+
+TABLE = PatternFile(Path(__file__).with_name("matchers.toml"))
 
 MAX_CHARACTERS = 250_000
 MAX_LINES = 8_000
 MAX_LINE_CHARACTERS = 2_000
 
-_CONTROL = re.compile(
-    r"\x1b\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)?"  # OSC: window titles and hyperlinks
-    r"|\x1b[PX^_][^\x1b\n]{0,4096}\x1b\\"
-    r"|\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]"  # CSI: colours, cursor
-    r"|\x1b[ -/]{0,4}[0-~]"
-    r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
-    r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
-)
 
-_INSTALLED = re.compile(
-    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.venv|venv|\.tox|\.nox|\.cargo|\.rustup)/"
-    r"|(?:^|/)lib(?:64)?/python\d|^node:|^internal/(?:modules|process|main|bootstrap|util|streams|timers|deps)/"
-)
-"""Libraries below the project's folder, and what Node.js calls its own files."""
-_SYSTEM = re.compile(r"/(?:rustc|usr|lib|lib64|opt|nix|proc|etc)/")
-"""Libraries where the project's folder is the root of the file system (as in a container)."""
-_DRIVE = re.compile(r"/?([A-Za-z]):[\\/]")
-
-_MOVE = re.compile(r"g?make(?:\[\d+\])?: (?P<way>Enter|Leav)ing directory ['`](?P<path>[^']{1,400})'$")
+_NO_FILES = ("stdin", "-", "string", "native", "eval", "evalmachine.")
+"""What stands for code that lies in no file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project's folder (None: not known) and the folder that the command ran in, both absolute and normal."""
+    """The project's folder (None: not known) and the folder that the command ran in, below it or beside it."""
 
     root: str | None = None
     folder: str | None = None
@@ -46,34 +33,26 @@ class Project:
     def of(cls, root: str | None, moved: str | None = None) -> Project:
         """A project in `root`; `moved` is where the command changed to (`cd moved && …`)."""
         if root is not None:
-            root = posixpath.normpath(_posix(root))
-        base = root or ""
-        folder = posixpath.normpath(posixpath.join(base, moved)) if moved else root
-        return cls(root, folder)
+            root = posixpath.normpath(root.replace("\\", "/"))
+        return cls(root, posixpath.normpath(posixpath.join(root or "", moved)) if moved else root)
 
     def locate(self, path: str | None, folder: str | None = None) -> tuple[str | None, bool]:
         """`path` relative to the root, and whether it lies outside. `folder`: its start, if not the command's."""
-        if not path:
+        if not path or path.startswith("<") or path in _NO_FILES:
             return None, False
-        path = _posix(path)
-        if path.startswith("<") or path in ("stdin", "-", "string", "native", "eval", "evalmachine."):
-            return None, False
-        base = folder or self.folder or ""
-        full = posixpath.normpath(posixpath.join(base, path))
-        if full.startswith("/") or _DRIVE.match(full):
-            if self.root is None:
-                return None, True
-            inside = posixpath.relpath(full, self.root) if full.startswith("/") else ".."
-        else:
-            inside = full
-        if inside.startswith("..") or len(inside) > 1_024 or _INSTALLED.search(inside):
+        if path.startswith("file://"):
+            path = unquote(path.removeprefix("file://"))
+        taken = take_apart(path)
+        if taken and not taken.anchor:
+            path = posixpath.join(folder or self.folder or "", path)
+        inside = ProjectPaths.of(self.root).find(path)
+        if (
+            inside is None
+            or TABLE["installed"].search(inside)
+            or (self.root == "/" and TABLE["system"].match(f"/{inside}"))
+        ):
             return None, True
-        if self.root == "/" and _SYSTEM.match(full):
-            return None, True
-        try:
-            return relative_path(inside), False
-        except ValueError:
-            return None, True
+        return inside, False
 
     def anchored(self, path: str) -> str:
         """`path` as it stands, or from the root where it already begins with the folder that the command changed to.
@@ -83,7 +62,7 @@ class Project:
         if self.root is None or self.folder is None or self.folder == self.root or path.startswith("/"):
             return path
         moved = posixpath.relpath(self.folder, self.root)
-        return f"{self.root}/{path}" if path.startswith(moved + "/") else path
+        return posixpath.join(self.root, path) if path.startswith(moved + "/") else path
 
     def holds(self, path: str) -> bool:
         """Whether `path` is a file of the project, and none of an installed library."""
@@ -135,7 +114,7 @@ class Output:
         moves: list[tuple[int, str | None]] = []
         stack: list[str] = []
         for number, line in self.having("ing directory ") if "make" in self.text else ():
-            if found := _MOVE.match(line):
+            if found := TABLE["move"].match(line):
                 if found["way"] == "Enter":
                     stack.append(found["path"])
                 elif stack:
@@ -159,7 +138,7 @@ def plain(text: str) -> str:
         half = MAX_CHARACTERS // 2
         text = text[:half] + "\n" + text[-half:]
     if "\x1b" in text or "\x9b" in text or not text.isprintable():
-        text = _CONTROL.sub("", text)
+        text = TABLE["control"].sub("", text)
     if "\r" in text:
         text = text.replace("\r\r\n", "\n").replace("\r\n", "\n")
         if "\r" in text:
@@ -175,12 +154,3 @@ def _overwritten(line: str) -> str:
     if "\r" not in line:
         return line
     return next((piece for piece in reversed(line.split("\r")) if piece.strip()), "")
-
-
-def _posix(path: str) -> str:
-    if path.startswith("file://"):
-        path = unquote(path[len("file://") :])
-    drive = _DRIVE.match(path)
-    if drive:
-        path = f"/{drive[1].lower()}:/" + path[drive.end() :]
-    return path.replace("\\", "/") if "\\" in path else path

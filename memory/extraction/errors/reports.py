@@ -1,17 +1,22 @@
-"""Reports that tools write for machines: JSON of eslint, ruff, mypy, pylint, pyright, gcc, cargo; SARIF; JUnit XML."""
+"""Reads reports that tools write for machines: JSON by its shape (`reports.toml`), of cargo, and JUnit XML."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from sluice.contracts.memory.model import ErrorType
+from sluice.memory.extraction.agent_run import mapping, objects
 from sluice.memory.extraction.errors.matchers import Mention, type_of
 from sluice.memory.extraction.errors.output import Output
+from sluice.text.pattern_file import PatternFile
+
+_FILE = PatternFile(Path(__file__).with_name("reports.toml"))
 
 MAX_DOCUMENT_LINES = 20_000
 MAX_FINDINGS = 200
@@ -38,7 +43,7 @@ def unfold_go_test(text: str) -> str:
     kept: list[str] = []
     for line in text.split("\n"):
         if line.startswith("{") and '"Action":' in line:
-            kept.append(_text(_map(_loaded(line)).get("Output")))
+            kept.append(_text(mapping(_loaded(line)).get("Output")))
         else:
             kept.append(line + "\n")
     return "".join(kept)
@@ -88,89 +93,44 @@ def _junit(output: Output) -> Iterator[Mention]:
 
 
 def _findings(document: Any) -> Iterator[_Finding]:
-    if not isinstance(document, Mapping):
-        for one in _maps(document):
-            if read := next((read for keys, read in _SHAPES if keys <= one.keys()), None):
-                yield from read(one)
-    elif "runs" in document:
-        yield from _sarif(document)
-    elif "generalDiagnostics" in document:
-        for one in _maps(document["generalDiagnostics"]):
-            if one.get("severity") == "error":
-                start = _map(_map(one.get("range")).get("start")).get("line")
-                line = start + 1 if isinstance(start, int) else None
-                yield "pyright", _text(one.get("message")), _path(one.get("file")), line
-    elif document.get("reason") == "compiler-message":
-        yield from _cargo(_map(document.get("message")))
-    elif document.get("severity") == "error" and "file" in document and "hint" in document:
-        message = _coded(document.get("code"), document.get("message"))
-        yield "mypy", message, _path(document["file"]), _line(document.get("line"))
+    is_document = isinstance(document, Mapping)
+    if is_document and document.get("reason") == "compiler-message":
+        yield from _cargo(mapping(document.get("message")))
+        return
+    rows = [row for row in _FILE.tables["report"] if row.get("document", False) == is_document]
+    for one in [document] if is_document else objects(document):
+        if row := next((row for row in rows if one.keys() >= {*row["has"]}), None):
+            yield from _by_row(one, row)
 
 
-def _eslint(one: Mapping[str, Any]) -> Iterator[_Finding]:
-    for message in _maps(one["messages"]):
-        if message.get("severity") == 2:
-            rule = f"  {message['ruleId']}" if message.get("ruleId") else ""
-            yield "eslint", _text(message.get("message")) + rule, _path(one["filePath"]), _line(message.get("line"))
+def _by_row(report: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[_Finding]:
+    """The errors of a report of that row's shape."""
+    found = [report]
+    for name in row.get("below", ()):
+        found = [{**one, **below} for one in found for below in objects(one.get(name))]
+    for one in found:
+        told = row.get("default", {}) | {name: value for name, value in one.items() if value is not None}
+        if all(_at(told, place) in values for place, values in row.get("where", {}).items()):
+            tool = _text(_at(told, row["tool"])).lower() if "tool" in row else ""
+            code, message = _at(told, row.get("code", "")), _text(_at(told, row["message"]))
+            text = f"{message}  {code}" if code and row.get("code_last") else _coded(code, message)
+            lines = (_line(_at(told, place), row.get("lines_before", 0)) for place in row["line"])
+            yield tool or row["tool_name"], text, _path(_at(told, row["path"])), next(filter(None, lines), None)
 
 
-def _ruff(one: Mapping[str, Any]) -> Iterator[_Finding]:
-    message = _coded(one["code"] or "SyntaxError", one["message"])
-    yield "ruff", message, _path(one["filename"]), _line(_map(one["location"]).get("row"))
-
-
-def _pylint(one: Mapping[str, Any]) -> Iterator[_Finding]:
-    yield "pylint", _coded(one["message-id"], one.get("message")), _path(one.get("path")), _line(one.get("line"))
-
-
-def _code_quality(one: Mapping[str, Any]) -> Iterator[_Finding]:
-    """GitLab's code quality report, which many linters write."""
-    place = _map(one["location"])
-    begin = _map(place.get("lines")).get("begin") or _map(_map(place.get("positions")).get("begin")).get("line")
-    yield "lint", _text(one.get("description")), _path(place.get("path")), _line(begin)
-
-
-def _gcc(one: Mapping[str, Any]) -> Iterator[_Finding]:
-    if one["kind"] in ("error", "fatal error"):
-        caret = next((_map(place.get("caret")) for place in _maps(one["locations"])), {})
-        yield "gcc", _text(one.get("message")), _path(caret.get("file")), _line(caret.get("line"))
+def _at(value: Any, place: str) -> Any:
+    """What stands in a JSON value at a place (`location.row`, `spans.0.line`); None where nothing does."""
+    for name in place.split("."):
+        value = next(objects(value), None) if name == "0" else mapping(value).get(name)
+    return value
 
 
 def _cargo(message: Mapping[str, Any]) -> Iterator[_Finding]:
     if message.get("level") == "error" and not _text(message.get("message")).startswith("aborting due to"):
-        code = _map(message.get("code")).get("code")
-        span = next((span for span in _maps(message.get("spans")) if span.get("is_primary")), {})
+        code = mapping(message.get("code")).get("code")
+        span = next((span for span in objects(message.get("spans")) if span.get("is_primary")), {})
         tool = "clippy" if isinstance(code, str) and code.startswith("clippy::") else "rustc"
         yield tool, _coded(code, message.get("message")), _path(span.get("file_name")), _line(span.get("line_start"))
-
-
-def _sarif(document: Mapping[str, Any]) -> Iterator[_Finding]:
-    for run in _maps(document["runs"]):
-        name = _text(_map(_map(run.get("tool")).get("driver")).get("name")).lower() or "sarif"
-        for result in _maps(run.get("results")):
-            if result.get("level", "error") == "error":
-                place = next((_map(one.get("physicalLocation")) for one in _maps(result.get("locations"))), {})
-                message = _coded(result.get("ruleId"), _map(result.get("message")).get("text"))
-                path = _path(_map(place.get("artifactLocation")).get("uri"))
-                yield name, message, path, _line(_map(place.get("region")).get("startLine"))
-
-
-_SHAPES: tuple[tuple[frozenset[str], Callable[[Mapping[str, Any]], Iterator[_Finding]]], ...] = (
-    (frozenset({"filePath", "messages"}), _eslint),
-    (frozenset({"filename", "code", "message", "location"}), _ruff),
-    (frozenset({"fingerprint", "description", "location"}), _code_quality),
-    (frozenset({"message-id"}), _pylint),
-    (frozenset({"kind", "locations"}), _gcc),
-)
-
-
-def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, list):
-        yield from (one for one in value if isinstance(one, Mapping))
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _text(value: Any) -> str:
@@ -185,5 +145,6 @@ def _path(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _line(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+def _line(value: Any, lines_before: int = 0) -> int | None:
+    known = isinstance(value, int) and not isinstance(value, bool) and value + lines_before > 0
+    return value + lines_before if known else None

@@ -17,7 +17,6 @@ from sluice.memory.extraction.agent_run import (
     AgentRun,
     CallStatus,
     ResultEvent,
-    RunBuilder,
     ToolUseEvent,
     count_of,
     folder_of,
@@ -60,9 +59,7 @@ def read_text(text: str) -> AgentRun:
 def read_events(events: Iterable[Mapping[str, Any]], counted: Mapping[str, int] | None = None) -> AgentRun:
     """The run of a stream's events. `counted` is what could not be made an event of."""
     reader = _Reader()
-    for reason, count in (counted or {}).items():
-        if count:
-            reader.run.counts[reason] += count
+    reader.run.not_kept.update(counted or {})
     for event in events:
         reader.read(event)
     return reader.finish()
@@ -70,19 +67,15 @@ def read_events(events: Iterable[Mapping[str, Any]], counted: Mapping[str, int] 
 
 class _Reader:
     def __init__(self) -> None:
-        self.run = RunBuilder()
-        self.results: list[ResultEvent] = []
+        self.run = AgentRun("claude-code")
         self.seen_results: set[str] = set()
         self.usage: dict[str, int] = {}
-        self.rate_limited = False
-        self.root: str | None = None
-        self.model: str | None = None
-        self.session_id: str | None = None
 
     def read(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
-        self.session_id = self.session_id or name_of(event.get("session_id")) or name_of(event.get("sessionId"))
-        self.root = self.root or folder_of(event.get("cwd"))
+        run = self.run
+        run.session_id = run.session_id or name_of(event.get("session_id")) or name_of(event.get("sessionId"))
+        run.root = run.root or folder_of(event.get("cwd"))
         if kind == "assistant":
             self._assistant(event)
         elif kind == "user":
@@ -91,20 +84,20 @@ class _Reader:
             self._result(event)
         elif kind == "system":
             if event.get("subtype") == "init":
-                self.model = name_of(event.get("model")) or self.model
+                self.run.model = name_of(event.get("model")) or self.run.model
         elif kind == "rate_limit_event":
-            self.rate_limited |= mapping(event.get("rate_limit_info")).get("status") == "rejected"
+            self.run.rate_limited |= mapping(event.get("rate_limit_info")).get("status") == "rejected"
         elif kind == OVERFLOW:
             self._overflow(event)
         elif not isinstance(kind, str) or kind not in TYPES | _TRANSCRIPT_TYPES:
-            self.run.unknown("unknown_event", event)
+            self.run.keep_unknown("unknown_event", event)
 
     def _assistant(self, event: Mapping[str, Any]) -> None:
         message = mapping(event.get("message"))
-        sub_agent = _is_sub_agent(event)
-        self.rate_limited |= event.get("error") == "rate_limit"
+        sub_agent = bool(event.get("parent_tool_use_id")) or event.get("isSidechain") is True
+        self.run.rate_limited |= event.get("error") == "rate_limit"
         if not sub_agent and message.get("model") != "<synthetic>":
-            self.model = self.model or name_of(message.get("model"))
+            self.run.model = self.run.model or name_of(message.get("model"))
         if (usage := total_of(message.get("usage"), *_USAGE)) is not None:
             self.usage[str(message.get("id") or event.get("uuid") or len(self.usage))] = usage
         content = message.get("content")
@@ -115,7 +108,7 @@ class _Reader:
         kind = block.get("type")
         if kind == "text":
             if sub_agent:
-                self.run.counts["sub_agent_text"] += 1
+                self.run.not_kept["sub_agent_text"] += 1
             else:
                 self.run.say(block.get("text"))
         elif kind in ("tool_use", "server_tool_use"):
@@ -130,7 +123,7 @@ class _Reader:
         elif isinstance(kind, str) and kind.endswith("_tool_result") and self.run.find(block.get("tool_use_id")):
             self._tool_result(block, {})
         elif kind not in ("thinking", "redacted_thinking"):
-            self.run.unknown("unknown_block", block)
+            self.run.keep_unknown("unknown_block", block)
 
     def _user(self, event: Mapping[str, Any]) -> None:
         content = mapping(event.get("message")).get("content")
@@ -140,7 +133,7 @@ class _Reader:
             if block.get("type") == "tool_result":
                 self._tool_result(block, mapping(event.get("tool_use_result") or event.get("toolUseResult")))
             elif block.get("type") not in ("text", "image", "document"):
-                self.run.unknown("unknown_block", block)
+                self.run.keep_unknown("unknown_block", block)
 
     def _notification(self, text: str) -> None:
         """A background command ended, whose call was answered when it began."""
@@ -181,17 +174,17 @@ class _Reader:
         uuid = event.get("uuid")
         if isinstance(uuid, str):
             if uuid in self.seen_results:
-                self.run.counts["repeated_event"] += 1
+                self.run.not_kept["repeated_event"] += 1
                 return
             self.seen_results.add(uuid)
         is_error = bool(event.get("is_error"))
         result = self.run.clean(event.get("result")).strip()
-        self.rate_limited |= event.get("api_error_status") == 429 or bool(
+        self.run.rate_limited |= event.get("api_error_status") == 429 or bool(
             is_error and PHRASES["limit"].search(result[:1_000])
         )
         errors = event.get("errors")
         tokens = total_of(event.get("usage"), *_USAGE)
-        self.results.append(
+        self.run.results.append(
             ResultEvent(
                 subtype=name_of(event.get("subtype")) or "",
                 is_error=is_error,
@@ -212,25 +205,15 @@ class _Reader:
     def _overflow(self, event: Mapping[str, Any]) -> None:
         for name in ("events", "bytes", "long_lines"):
             if count := count_of(event.get(name)):
-                self.run.counts[f"overflow_{name}"] += count
+                self.run.not_kept[f"overflow_{name}"] += count
 
     def finish(self) -> AgentRun:
-        told = total(result.tokens for result in self.results)
-        return self.run.build(
-            "claude-code",
-            results=tuple(self.results),
-            rate_limited=self.rate_limited,
-            root=self.root,
-            session_id=self.session_id,
-            model=self.model,
-            tokens=total(self.usage.values()) if told is None else told,
-            tokens_estimated=told is None and bool(self.usage),
-            duration_ms=total(result.duration_ms for result in self.results),
-        )
-
-
-def _is_sub_agent(event: Mapping[str, Any]) -> bool:
-    return bool(event.get("parent_tool_use_id")) or event.get("isSidechain") is True
+        run = self.run
+        told = total(result.tokens for result in run.results)
+        run.tokens = total(self.usage.values()) if told is None else told
+        run.tokens_estimated = told is None and bool(self.usage)
+        run.duration_ms = total(result.duration_ms for result in run.results)
+        return run
 
 
 def _tokens_of_models(usage: object) -> int | None:

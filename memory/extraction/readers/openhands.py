@@ -16,7 +16,6 @@ from typing import Any
 from sluice.memory.extraction.agent_run import (
     AgentRun,
     CallStatus,
-    RunBuilder,
     ToolUseEvent,
     folder_of,
     mapping,
@@ -50,30 +49,24 @@ def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:
 
 class _Reader:
     def __init__(self) -> None:
-        self.run = RunBuilder()
-        self.state_name: str | None = None
+        self.run = AgentRun("openhands")
         self.completed: str | None = None
-        self.failure: str | None = None
-        self.rate_limited = False
-        self.root: str | None = None
         self.directory: str | None = None
-        self.model: str | None = None
-        self.session_id: str | None = None
-        self.tokens: int | None = None
         self.calls_of_actions: dict[str, str] = {}
 
     # --- V0
 
     def read_v0(self, event: Mapping[str, Any]) -> None:
-        self._metrics(event.get("llm_metrics"))
+        count = _tokens_of(event.get("llm_metrics"))
+        self.run.tokens = self.run.tokens if count is None else count
         response = mapping(mapping(event.get("tool_call_metadata")).get("model_response"))
-        self.model = self.model or name_of(response.get("model"))
+        self.run.model = self.run.model or name_of(response.get("model"))
         if isinstance(event.get("action"), str):
             self._action(event, event["action"], mapping(event.get("args")))
         elif isinstance(event.get("observation"), str):
             self._observation(event, event["observation"], mapping(event.get("extras")))
         else:
-            self.run.unknown("unknown_event", event)
+            self.run.keep_unknown("unknown_event", event)
 
     def _action(self, event: Mapping[str, Any], action: str, args: Mapping[str, Any]) -> None:
         by_agent = event.get("source") == "agent"
@@ -83,9 +76,9 @@ class _Reader:
             self.run.say(args.get("final_thought"))
             completed = args.get("task_completed")
             self.completed = completed.casefold() if isinstance(completed, str) else None
-            self.state_name = "finished"
+            self.run.exit_status = "finished"
         elif action == "reject":
-            self.state_name = "rejected"
+            self.run.exit_status = "rejected"
         elif action == "message" and by_agent:
             self.run.say(args.get("content"))
         elif action not in known("openhands_no_calls"):
@@ -103,16 +96,17 @@ class _Reader:
     def _observation(self, event: Mapping[str, Any], observation: str, extras: Mapping[str, Any]) -> None:
         if observation == "agent_state_changed":
             state = extras.get("agent_state")
-            self.state_name = state if isinstance(state, str) else self.state_name
+            self.run.exit_status = state if isinstance(state, str) else self.run.exit_status
             reason = extras.get("reason")
-            self.rate_limited = state == "rate_limited" or (self.rate_limited and state != "finished")
-            self._failed(reason if state == "error" and isinstance(reason, str) and reason.strip() else None)
+            self.run.rate_limited = state == "rate_limited" or (self.run.rate_limited and state != "finished")
+            if state == "error" and isinstance(reason, str) and reason.strip():
+                self._failed(reason)
             return
         call_id = _v0_id(event.get("cause"))
         call = self.run.find(call_id)
         if call is None:
             if observation not in known("openhands_silent") and observation != "error":
-                self.run.counts["result_without_call"] += 1
+                self.run.not_kept["result_without_call"] += 1
             return
         metadata = mapping(extras.get("metadata"))
         exit_code = _exit_code(metadata.get("exit_code", extras.get("exit_code")))
@@ -146,13 +140,13 @@ class _Reader:
         elif kind == "ConversationStateUpdateEvent":
             self._update(event.get("key"), event.get("value"))
         elif not isinstance(kind, str) or kind not in known("openhands_kinds"):
-            self.run.unknown("unknown_event", event)
+            self.run.keep_unknown("unknown_event", event)
 
     def state(self, state: Mapping[str, Any]) -> None:
         """The conversation's `base_state.json`, or all of its state in one update."""
-        self.session_id = self.session_id or name_of(state.get("id"))
-        self.model = self.model or name_of(mapping(mapping(state.get("agent")).get("llm")).get("model"))
-        self.root = self.root or folder_of(mapping(state.get("workspace")).get("working_dir"))
+        self.run.session_id = self.run.session_id or name_of(state.get("id"))
+        self.run.model = self.run.model or name_of(mapping(mapping(state.get("agent")).get("llm")).get("model"))
+        self.run.root = self.run.root or folder_of(mapping(state.get("workspace")).get("working_dir"))
         for key in ("execution_status", "agent_status", "stats"):
             if key in state:
                 self._update(key, state[key])
@@ -164,7 +158,7 @@ class _Reader:
         if kind == "FinishAction":
             self._say(text_of(action.get("message")), on_branch)
             if on_branch:
-                self.state_name = "finished"
+                self.run.exit_status = "finished"
         call_id = name_of(event.get("tool_call_id")) or name_of(event.get("id"))
         if isinstance(action_id := event.get("id"), str) and call_id:
             self.calls_of_actions[action_id] = call_id
@@ -196,11 +190,11 @@ class _Reader:
 
     def _update(self, key: object, value: object) -> None:
         if key in ("execution_status", "agent_status") and isinstance(value, str):
-            self.state_name = value.casefold()
+            self.run.exit_status = value.casefold()
         elif key == "stats":
             usages = mapping(mapping(value).get("usage_to_metrics"))
             count = total(map(_tokens_of, usages.values()))
-            self.tokens = self.tokens if count is None else count
+            self.run.tokens = self.run.tokens if count is None else count
         elif key == "full_state":
             self.state(mapping(value))
 
@@ -214,7 +208,7 @@ class _Reader:
         if on_branch:
             self.run.say(text)
         elif text.strip():
-            self.run.counts["other_branch"] += 1
+            self.run.not_kept["other_branch"] += 1
 
     def _answer(
         self, call_id: str | None, output: str, exit_code: int | None, *, refused: bool = False, failed: bool = False
@@ -229,32 +223,20 @@ class _Reader:
             return
         if self.directory is None and call is not None:
             self.run.answer(call.id, working_directory=directory_before(command_of(call) or "", found))
-        self.root = self.root or found
+        self.run.root = self.run.root or found
         self.directory = found
 
-    def _failed(self, reason: str | None) -> None:
-        if reason is None:
-            return
-        self.failure = reason
-        self.rate_limited |= "ratelimit" in reason.casefold().replace("_", "").replace(" ", "")
-
-    def _metrics(self, metrics: object) -> None:
-        count = _tokens_of(metrics)
-        self.tokens = count if count is not None else self.tokens
+    def _failed(self, reason: str) -> None:
+        self.run.failure = reason
+        self.run.rate_limited |= "ratelimit" in reason.casefold().replace("_", "").replace(" ", "")
 
     def finish(self, events: Iterable[Mapping[str, Any]]) -> AgentRun:
-        finished = self.state_name == "finished"
-        return self.run.build(
-            "openhands",
-            exit_status=f"finished:{self.completed}" if finished and self.completed else self.state_name,
-            failure=None if finished else self.failure,
-            rate_limited=self.rate_limited and not finished,
-            root=self.root,
-            session_id=self.session_id,
-            model=self.model,
-            tokens=self.tokens,
-            duration_ms=_duration_ms(events),
-        )
+        run = self.run
+        run.duration_ms = _duration_ms(events)
+        if run.exit_status == "finished":
+            run.failure, run.rate_limited = None, False
+            run.exit_status = f"finished:{self.completed}" if self.completed else "finished"
+        return run
 
 
 def _is_state(event: Mapping[str, Any]) -> bool:

@@ -25,7 +25,6 @@ from sluice.memory.extraction.agent_run import (
     AgentFormat,
     AgentRun,
     CallStatus,
-    RunBuilder,
     ToolUseEvent,
     folder_of,
     mapping,
@@ -47,20 +46,19 @@ def read_trajectory(value: object) -> AgentRun:
     """The run of a trajectory, a document with a history, or a list of a history's messages."""
     document = mapping(value)
     info, config = mapping(document.get("info")), mapping(decoded(document.get("replay_config")))
-    reader = _Reader()
+    reader = _Reader("swe-agent")
     steps = document.get("trajectory")
     if isinstance(steps, list) and steps:
         reader.steps(steps)
     else:
         history = value if isinstance(value, list) else document.get("history")
         reader.history(history if isinstance(history, list) else [])
-    return reader.finish(
-        "swe-agent",
-        exit_status=name_of(info.get("exit_status")),
-        patch=reader.run.clean(info.get("submission")) or reader.submitted,
-        tokens=total_of(info.get("model_stats"), "tokens_sent", "tokens_received"),
-        model=name_of(mapping(mapping(config.get("agent")).get("model")).get("name")),
-    )
+    run = reader.finish()
+    run.exit_status = name_of(info.get("exit_status"))
+    run.patch = run.clean(info.get("submission")) or run.patch
+    run.tokens = total_of(info.get("model_stats"), "tokens_sent", "tokens_received")
+    run.model = name_of(mapping(mapping(config.get("agent")).get("model")).get("name"))
+    return run
 
 
 def read_trace(values: Sequence[Any]) -> AgentRun:
@@ -72,28 +70,23 @@ def read_trace(values: Sequence[Any]) -> AgentRun:
     runs = [one for value in values for one in ([value] if isinstance(value, dict) else objects(value))]
     if len(runs) != 1:
         raise InvalidInput("data", f"holds {len(runs)} runs", "hand in one line of the traces at a time")
-    reader = _Reader()
+    reader = _Reader("trace")
     steps = runs[0].get("steps")
     reader.steps(steps if isinstance(steps, list) else [])
-    return reader.finish(
-        "trace",
-        exit_status=name_of(runs[0].get("exit")),
-        session_id=name_of(runs[0].get("_id")),
-        patch=reader.submitted,
-    )
+    run = reader.finish()
+    run.exit_status, run.session_id = name_of(runs[0].get("exit")), name_of(runs[0].get("_id"))
+    return run
 
 
 class _Reader:
-    def __init__(self) -> None:
-        self.run = RunBuilder()
+    def __init__(self, agent: AgentFormat) -> None:
+        self.run = AgentRun(agent)
         self.directory: str | None = None
         self.directories: list[str] = []
         self.open_file: str | None = None
         self.seen_files: list[str] = []
         self.latest: str | None = None
         """The latest call that has an id of ours, as its result will name none."""
-        self.submitted = ""
-        """What `submit` printed, where that is a patch."""
 
     def steps(self, steps: Iterable[object]) -> None:
         for step in steps:
@@ -104,7 +97,7 @@ class _Reader:
                 self._call(action, None)
                 self._answer(text_of(fields.get("observation")), self.latest)
             else:
-                self.run.counts["step_without_action"] += 1
+                self.run.not_kept["step_without_action"] += 1
             self._stand(fields.get("state"))
 
     def history(self, messages: Iterable[object]) -> None:
@@ -124,10 +117,11 @@ class _Reader:
                 if self.latest is not None:
                     self._answer(observation, self.latest)
             else:
-                self.run.unknown("unknown_event", message)
+                self.run.keep_unknown("unknown_event", message)
 
-    def finish(self, agent: AgentFormat, **fields: Any) -> AgentRun:
-        return self.run.build(agent, root=_root(self.directories, self.seen_files), **fields)
+    def finish(self) -> AgentRun:
+        self.run.root = _root(self.directories, self.seen_files)
+        return self.run
 
     def _from_assistant(self, fields: Mapping[str, Any]) -> None:
         thought = fields.get("thought")
@@ -143,7 +137,7 @@ class _Reader:
             try:
                 given = decode(given) if isinstance(given, str) else given
             except NotJson:
-                self.run.counts["not_json"] += 1
+                self.run.not_kept["not_json"] += 1
             name = name_of(function.get("name")) or "unknown"
             self.run.call(ToolUseEvent(name, mapping(given), name_of(call.get("id")), working_directory=self.directory))
 
@@ -164,10 +158,10 @@ class _Reader:
         self.seen_files.extend(PHRASES["found_in"].findall(output))
         call = self.run.find(call_id)
         if call is None:
-            self.run.counts["result_without_call"] += 1
+            self.run.not_kept["result_without_call"] += 1
             return
         if call.name == "submit" and "diff --git " in output:
-            self.submitted = output
+            self.run.patch = output
         self.run.answer(
             call_id,
             output=output,
@@ -250,8 +244,8 @@ def read_mini_trajectory(value: object) -> AgentRun:
     info = mapping(document.get("info"))
     config = mapping(info.get("config"))
     directory = folder_of(mapping(config.get("environment")).get("cwd")) or "."
-    exit_status = name_of(info.get("exit_status"))
-    run = RunBuilder()
+    run = AgentRun("mini-swe-agent", exit_status=name_of(info.get("exit_status")))
+    ended = (run.exit_status or "").casefold()
     tokens: list[int | None] = []
     pending: deque[str] = deque()
     for message in objects(document.get("messages")):
@@ -270,19 +264,16 @@ def read_mini_trajectory(value: object) -> AgentRun:
             call_id = answered if answered is not None and answered in pending else pending[0]
             pending.remove(call_id)
             _answer(run, call_id, message)
-    if pending and (exit_status or "").casefold() == "submitted":
+    if pending and ended == "submitted":
         # The command that hands the work in ends the run, and has no result of its own.
         run.answer(pending[-1], status=CallStatus.OK, exit_code=0)
-    return run.build(
-        "mini-swe-agent",
-        exit_status=exit_status,
-        rate_limited="ratelimit" in (exit_status or "").casefold(),
-        root=directory if directory.startswith("/") else None,
-        patch=run.clean(info.get("submission")),
-        tokens=total(tokens),
-        duration_ms=_duration_ms(objects(document.get("messages"))),
-        model=name_of(mapping(config.get("model")).get("model_name")),
-    )
+    run.rate_limited = "ratelimit" in ended
+    run.root = directory if directory.startswith("/") else None
+    run.patch = run.clean(info.get("submission"))
+    run.tokens = total(tokens)
+    run.duration_ms = _duration_ms(objects(document.get("messages")))
+    run.model = name_of(mapping(config.get("model")).get("model_name"))
+    return run
 
 
 def _commands(message: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
@@ -313,7 +304,7 @@ def _command_of(call: Mapping[str, Any]) -> object:
     return given if value is None else mapping(value).get("command")
 
 
-def _answer(run: RunBuilder, call_id: str, message: Mapping[str, Any]) -> None:
+def _answer(run: AgentRun, call_id: str, message: Mapping[str, Any]) -> None:
     content, extra = text_of(message.get("content")), mapping(message.get("extra"))
     code = PHRASES["return_code"].search(content)
     exit_code = int(code[1]) if code else extra.get("returncode")

@@ -18,27 +18,9 @@ from importlib.resources import files
 
 from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.memory.learning.polarity.vocabulary import VOCABULARY
 
 PLAIN = frozenset({"not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "cannot"})
-_LEXICAL_TEXT = """
-fail refuse lack absence deny prohibit avoid prevent forbid unable refrain reject oppose cease stop miss absent exclude
-decline ban disallow failure refusal denial object disapprove dislike disagree ignore neglect omit loss lose free void
-hide against incapable impossible
-"""
-_CONTRASTS_TEXT = """
-but although though despite yet however even nonetheless nevertheless still while whereas surprisingly unlike
-"""
-_FUNCTION_WORDS_TEXT = """
-a an the is are was were be been being to of in on at by for with as and or it its this that these those which who he
-his she her they their had has have do did does from
-"""
-_OTHER_CUES_TEXT = """
-rarely seldom hardly barely scarcely few little without except unlike instead exception despite
-"""
-LEXICAL = frozenset(_LEXICAL_TEXT.split())
-_OTHER_CUES = frozenset(_OTHER_CUES_TEXT.split())
-_CONTRASTS = frozenset(_CONTRASTS_TEXT.split())
-_FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
 _NEGATING = ("un", "in", "im", "il", "ir", "dis", "non")
 _SHORTEST_NEGATED = 4
 _SHORTEST_STEM = 5
@@ -69,7 +51,7 @@ class _Side:
 
     @property
     def content(self) -> list[str]:
-        return [word for word in self.words if word not in _FUNCTION_WORDS]
+        return [word for word in self.words if word not in VOCABULARY.words("prose_function_words")]
 
 
 def same_probability(one: str, other: str) -> float:
@@ -116,7 +98,7 @@ def features(one: str, other: str) -> tuple[float, ...]:
         float(any(_replaced_by_synonym(x, y, words) for x, y in pairs)),
         float(max(sum(any(words.alike(p, q) for q in y.content) for p in x.content) for x, y in pairs)),
         math.log1p(moved),
-        float(max(sum(word in _CONTRASTS for word in side.words) for side in (a, b))),
+        float(max(sum(word in VOCABULARY.words("contrasts") for word in side.words) for side in (a, b))),
         float(max(a.longest, b.longest)),
         max(unexplained), min(unexplained), max(content), min(content), max(counts), min(counts),
     )  # fmt: skip
@@ -148,9 +130,9 @@ def _cue(word: str, words: Lexicon) -> str | None:
     """The kind of a cue of negation; None for any other word."""
     if word in PLAIN:
         return "plain"
-    if word in _OTHER_CUES:
+    if word in VOCABULARY.words("other_cues"):
         return "other"
-    if words.base(word) in LEXICAL:
+    if words.base(word) in VOCABULARY.words("denying"):
         return "lexical"
     return "affixed" if _negates(word, words) else None
 

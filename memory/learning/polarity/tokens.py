@@ -14,18 +14,6 @@ from functools import cache
 from sluice.memory.learning.polarity.lexicon import lexicon
 from sluice.memory.learning.polarity.vocabulary import NOT, VOCABULARY
 
-_CONTRACTIONS = (
-    (re.compile(r"\b(can)['’]?t\b(?!-)|\bcannot\b", re.I), "can not"),
-    (re.compile(r"\bwon['’]t\b", re.I), "will not"),
-    (re.compile(r"\bshan['’]t\b", re.I), "shall not"),
-    (
-        re.compile(r"\b(do|does|did|is|are|was|were|has|have|had|should|would|could|must|need)n['’]?t\b", re.I),
-        r"\1 not",
-    ),
-    (re.compile(r"\b(it|that|there|he|she|what)['’]s\b", re.I), r"\1 is"),
-    (re.compile(r"\b(\w+)['’](re|ve|ll|d)\b", re.I), r"\1"),
-    (re.compile(r"['’]s?\b", re.I), ""),
-)
 _OTHER_UNITS = frozenset({"M", "S", "H", "D", "b", "Kb", "Mb", "Gb"})
 """Not minutes, seconds or bytes: a letter's case tells units apart."""
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -35,15 +23,6 @@ _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split(
     "thousand": "1000",
     "million": "1000000",
 }
-_TOKEN = re.compile(
-    r"""
-    `(?P<code>[^`\n]+)`
-  | (?P<number>[-+]?\d+(?:[.,]\d+)*)(?:\s?(?P<unit>%|[A-Za-z]+))?(?![\w.]*\w)
-  | (?P<word>--?\w[\w-]*(?==|\b)|[@$.]?[~\w][\w./\\:@$#*+-]*[\w/*+](?:\(\))?|\w)
-  | (?P<sign>==|!=|<=|>=|=>|->|[^\s\w'"“”‘’«»–—`-])
-    """,
-    re.X,
-)
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}|[A-Z][a-z]+[A-Z]")
 _PLURAL_OF_CAPITALS = re.compile(r"[A-Z]{2,}s")
 _HYPHENED = re.compile(r"[A-Za-z]+(-[A-Za-z]+)+")
@@ -68,10 +47,10 @@ class Token:
 
 def tokens_of(text: str) -> list[Token]:
     """Splits a text; contractions are written out, hyphened words are taken apart."""
-    for pattern, replacement in _CONTRACTIONS:
-        text = pattern.sub(replacement, text)
+    for pattern, replacement in VOCABULARY.tables["contractions"]:
+        text = re.sub(pattern, replacement, text)
     found: list[Token] = []
-    for match in _TOKEN.finditer(text):
+    for match in VOCABULARY["token"].finditer(text):
         if match["number"]:
             found.extend(_number(match["number"], match["unit"]))
         elif match["code"]:

@@ -8,7 +8,6 @@ from sluice.text.pattern_file import PatternFile
 
 VOCABULARY = PatternFile(Path(__file__).with_name("vocabulary.toml"))
 
-
 BE = frozenset({"am", "is", "are", "was", "were", "be", "been", "being", "gets", "got"})
 AUXILIARIES = BE | {"do", "does", "did", "has", "have", "had", "will", "would", "shall", "should", "must", "can"}
 AUXILIARIES |= {"could", "may", "might", "to", "please", "just", "but", "that", "so", "you", "we", "it", "they", "i"}
@@ -19,11 +18,9 @@ PARTICIPLES_LIKE_THE_VERB = frozenset(
 NOT, INSTEAD, PURPOSE = "<not>", "<instead>", "<purpose>"
 MUST, SHOULD, CAN, NEED_NOT = "<must>", "<should>", "<can>", "<need not>"
 
-
 CLAUSES = frozenset({"before", "after", "when", "unless", "until", "while", "because", "so", "otherwise", "but"})
 CLAUSES |= {INSTEAD, PURPOSE, "although", "though", "whereas", "except", "where"}
 REASONS = frozenset({"because", PURPOSE, "otherwise", "which"})
-
 
 MARKS_APART = (
     ("<at least>", "<at most>"),

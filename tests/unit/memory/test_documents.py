@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice.contracts.document import sha256_text
 from sluice.contracts.memory.learning import LearningState
-from sluice.memory.documents import document_of_learning, document_of_record, documents_of, is_indexed
+from sluice.memory.qdrant_schema import document_of_learning, document_of_record, documents_of, is_indexed
 from tests.support.memory.facts import learning, record, state_of
 
 PROJECT = "/p"

@@ -38,10 +38,15 @@ def test_what_is_no_address_is_an_error_that_names_the_field() -> None:
 def test_only_secrets_that_are_meant_for_memory_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "precious")
     monkeypatch.setenv("SLUICE_MEMORY_KEY", "meant")
-    assert read_secret("model.key_variable", "SLUICE_MEMORY_KEY") == "meant"
-    assert read_secret("model.key_variable", None) is None
+    own = "http://127.0.0.1:11434/v1"
+    found = read_secret("model", own, "SLUICE_MEMORY_KEY")
+    assert found is not None
+    assert found.get_secret_value() == "meant"
+    assert read_secret("model", own, None) is None
+    with pytest.raises(PolicyRefused):
+        read_secret("model", "http://elsewhere.example/v1", "SLUICE_MEMORY_KEY")
     with pytest.raises(InvalidSetting, match="SLUICE_MEMORY_") as raised:
-        read_secret("model.key_variable", "AWS_SECRET_ACCESS_KEY")
+        read_secret("model", own, "AWS_SECRET_ACCESS_KEY")
     assert "precious" not in str(raised.value)
     with pytest.raises(InvalidSetting, match="not set"):
-        read_secret("model.key_variable", "SLUICE_MEMORY_OTHER")
+        read_secret("model", own, "SLUICE_MEMORY_OTHER")

@@ -1,4 +1,4 @@
-"""One test for each rule of `memory.extraction.outcome`, by its number, on whole streams."""
+"""One test for each rule of `memory/extraction/outcomes.toml`, numbered in its order, on whole streams."""
 
 from __future__ import annotations
 

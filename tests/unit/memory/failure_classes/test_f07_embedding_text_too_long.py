@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice.contracts.memory.model import MAX_EMBEDDING_CHARACTERS
-from sluice.memory.documents import document_of_record
+from sluice.memory.qdrant_schema import document_of_record
 from tests.support.memory.facts import record
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.memory.documents import document_of_learning, document_of_record
-from sluice.memory.qdrant_schema import collection_name, orphan_collections
+from sluice.memory.qdrant_schema import collection_name, document_of_learning, document_of_record, orphan_collections
 from tests.support.memory.facts import learning, record
 
 
