@@ -28,13 +28,7 @@ class Spend(Value):
     usd: Annotated[float, Field(ge=0)] = 0.0
 
     def __add__(self, other: Spend) -> Spend:
-        return Spend(
-            pages=self.pages + other.pages,
-            bytes=self.bytes + other.bytes,
-            tokens=self.tokens + other.tokens,
-            milliseconds=self.milliseconds + other.milliseconds,
-            usd=self.usd + other.usd,
-        )
+        return Spend(**{unit: amount + getattr(other, unit) for unit, amount in self})
 
 
 class Ceiling(Value):

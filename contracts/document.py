@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from pydantic import Base64Bytes, Field, model_validator
 
@@ -215,3 +216,24 @@ def document_id_for(source: str) -> str:
 def snippet_id_for(url: str) -> str:
     """The id of what a search showed of a page. It differs from the page's own: a snippet never replaces a page."""
     return document_id_for(f"snippet:{url}")
+
+
+def parse_host(url: str | None) -> str | None:
+    """The host of a URL in lower case; None where there is none."""
+    if not url:
+        return None
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def is_under(host: str | None, domains: Iterable[str]) -> bool:
+    """Whether the host is one of the domains or below one of them."""
+    if host is None:
+        return False
+    return any(host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains))
+
+
+def _plain(domain: str) -> str:
+    return domain.lower().strip(".")

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import Message, QueryTerm
 from sluice.gate.words import IDENTIFIER, STOP_WORDS
-from sluice.text.bm25 import inverse_document_frequency
-from sluice.text.words import UNSPACED, WORD, cut_sentences, stem
+from sluice.text.words import UNSPACED, WORD, cut_sentences, inverse_document_frequency, stem
 
 DECIMALS = 6
 SENTENCES_COMPARED = 1

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 import zstandard
 from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, update
 
-from sluice.contracts.ingest import WithdrawnBy
-from sluice.contracts.known_pages import PageLink, RememberedPage, WatchedPage, WithdrawnPage
+from sluice.contracts.ingest import PageLink, RememberedPage, WatchedPage, WithdrawnBy, WithdrawnPage
 from sluice.ledger.database import Database
 from sluice.ledger.schema.tables import AnyRow, pages
 from sluice.ledger.schema.upsert import insert_into

@@ -1,4 +1,4 @@
-"""English function words, a light stemmer, words as runs of letters and digits, and sentences."""
+"""English function words, a light stemmer, words as runs of letters and digits, sentences, and BM25."""
 
 from __future__ import annotations
 
@@ -64,3 +64,21 @@ _END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
 def cut_sentences(text: str) -> list[str]:
     """The sentences of `text` in order, without the blanks around them; a stop before a lower-case letter ends none."""
     return [sentence for piece in _END.split(text) if (sentence := piece.strip())]
+
+
+K1, B = 1.2, 0.75
+"""BM25: weight · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length)).
+
+Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the 1 that Lucene adds
+to the inverse document frequency, so that it is never negative. Tantivy has the same formula and constants.
+"""
+
+
+def inverse_document_frequency(population: int, frequency: int) -> float:
+    """ln(1 + (N - n + 0.5) / (n + 0.5)), for a term that `frequency` of `population` texts have."""
+    return math.log(1 + max(0.0, population - frequency + 0.5) / (frequency + 0.5))
+
+
+def saturation(count: float, relative_length: float) -> float:
+    """What `count` occurrences are worth in a text of that length, in average lengths: from 0 to k1 + 1."""
+    return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sluice.contracts.base import LaterText, Value
-from sluice.contracts.domains import parse_host
+from sluice.contracts.document import parse_host
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import GateCheck, TrustScore, Verdict
 from sluice.trust.source_trust import written_at

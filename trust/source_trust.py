@@ -25,8 +25,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sluice.contracts.base import construct_unvalidated
-from sluice.contracts.document import Provenance, is_publication_date, sha256_text
-from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.document import Provenance, is_publication_date, is_under, parse_host, sha256_text
 from sluice.contracts.trust import Origin, TrustFactors, TrustScore
 from sluice.trust.settings import TrustSettings
 

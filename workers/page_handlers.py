@@ -25,10 +25,10 @@ from sluice.contracts.ingest import (
     EgressRefused,
     PageCrawled,
     PageWithdrawn,
+    RememberedPage,
     SearchCompleted,
     SearchDirected,
 )
-from sluice.contracts.known_pages import RememberedPage
 from sluice.contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
 from sluice.gate.directives import make_crawl, make_result_crawls
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable

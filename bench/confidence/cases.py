@@ -28,7 +28,7 @@ from sluice.gate.probe import question_terms
 from sluice.index.terms.analysis import analyse, analyse_question
 from sluice.index.terms.bm25 import weigh_repeats
 from sluice.ingest.embed.cache import CachedEmbedder
-from sluice.text.bm25 import inverse_document_frequency
+from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import CoverageMeter
 
 PASSAGES = 8

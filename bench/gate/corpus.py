@@ -38,7 +38,7 @@ from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
-from sluice.text.bm25 import K1, B, inverse_document_frequency
+from sluice.text.words import K1, B, inverse_document_frequency
 from sluice.workers.steps.probe import PROBE_HITS, READ_HITS
 
 Present = NDArray[np.bool_]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import PromptMessage, Retrieval
 from sluice.disk.json_lines import read_objects
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-from sluice.evaluation.ragas.environment import AT, AnsweredQuestion, RagasMetrics, RagasScore, Response, mean_of
+from sluice.evaluation.ragas.environment import AT, AnsweredQuestion, RagasMetrics, RagasScore, Response
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.retrieval.measures import compute_measures
 from sluice.text.words import cut_sentences
@@ -233,15 +234,14 @@ class RagasBridge:
         means = {name: sum(of_cases.values()) / len(cases) for name, of_cases in values.items()}
         scores = self.score(answers)
         known = {
-            "groundedness": [score.groundedness for score in scores],
-            "faithfulness": [score.faithfulness for score in scores],
+            name: [value for score in scores if (value := getattr(score, name)) is not None]
+            for name in ("groundedness", "faithfulness")
         }
         return RagasMetrics(
             recall_at_k=tuple(means[f"recall@{k}"] for k in AT),
             mrr=means["MRR@10"],
-            groundedness=mean_of(known["groundedness"]),
-            faithfulness=mean_of(known["faithfulness"]),
-            judged={name: sum(value is not None for value in of) for name, of in known.items()},
+            **{name: fmean(of) if of else None for name, of in known.items()},
+            judged={name: len(of) for name, of in known.items()},
             method=self.method,
         )
 

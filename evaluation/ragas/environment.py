@@ -55,12 +55,6 @@ class AnsweredQuestion(NamedTuple):
     response: str
 
 
-def mean_of(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are known; None where none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
 PINS = (
     "ragas==0.4.3",
     "langchain-community==0.3.31",

@@ -36,7 +36,7 @@ from sluice.index.terms.bm25 import (
     weigh_question_terms,
 )
 from sluice.index.terms.chunk_terms import FIELDS, ChunkTerms, extract_chunk_terms, prepare_document
-from sluice.text.bm25 import inverse_document_frequency, saturation
+from sluice.text.words import inverse_document_frequency, saturation
 
 _LENGTH_SAMPLE = 64
 """Chunks of the generation whose lengths are counted to estimate the average."""

@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
-from sluice.contracts.document import Chunk, DocumentFacts, Scalar
-from sluice.contracts.domains import parse_host
+from sluice.contracts.document import Chunk, DocumentFacts, Scalar, parse_host
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters
 from sluice.index.journal.document_facts import document_key, make_facts

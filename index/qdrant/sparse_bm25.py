@@ -29,7 +29,7 @@ from sluice.index.terms.analysis import (
 )
 from sluice.index.terms.bm25 import PROSE_FIELDS, USUAL_BOOSTS, weigh_repeats
 from sluice.index.terms.chunk_terms import extract_chunk_terms
-from sluice.text.bm25 import saturation
+from sluice.text.words import saturation
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 """Usual lengths of the short fields."""

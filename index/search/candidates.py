@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer, sha256_text
-from sluice.contracts.domains import parse_host
+from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer, parse_host, sha256_text
 from sluice.contracts.retrieval import Query
 from sluice.contracts.trust import TrustScore, Verdict
 from sluice.index.search.chunk_source import ChunkSource

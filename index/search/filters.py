@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.contracts.document import DocumentFacts
-from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.document import DocumentFacts, is_under, parse_host
 from sluice.contracts.operations.forget import Selection
 from sluice.contracts.retrieval import Filters
 from sluice.index.generations.view import Masks, Part, View

@@ -20,7 +20,7 @@ from sluice.index.terms.analysis import (
     analyse_question,
     extract_query_identifiers,
 )
-from sluice.text.bm25 import inverse_document_frequency
+from sluice.text.words import inverse_document_frequency
 
 PROSE_FIELDS = ("text", "title", "headings")
 LANGUAGE_FIELD = "language"

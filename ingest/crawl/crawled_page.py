@@ -18,8 +18,7 @@ from typing import Literal
 from sluice.contracts.base import BlobRef
 from sluice.contracts.document import document_id_for, snippet_id_for
 from sluice.contracts.errors import NotFound, PolicyRefused
-from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, WithdrawnBy
-from sluice.contracts.known_pages import PageLink
+from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageLink, PageUnchanged, WithdrawnBy
 from sluice.ingest.url import origin_of
 
 Note = Callable[[str, str], None]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-from sluice.contracts.known_pages import PageLink
+from sluice.contracts.ingest import PageLink
 from sluice.ingest.crawl.sitemap import SitemapUrl
 from sluice.ingest.url import host_of, site_of
 from sluice.text.pattern_file import PatternFile

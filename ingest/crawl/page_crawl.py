@@ -14,8 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
-from sluice.contracts.ingest import HostCounts
-from sluice.contracts.known_pages import PageLink, RememberedPage
+from sluice.contracts.ingest import HostCounts, PageLink, RememberedPage
 from sluice.ingest.browser.page import Rendered, RenderLimits
 from sluice.ingest.circuit_breaker import CircuitOpen
 from sluice.ingest.crawl.crawled_page import CrawledPage, UnchangedPage

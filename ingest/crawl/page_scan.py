@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.known_pages import PageLink
+from sluice.contracts.ingest import PageLink
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.visibility import hides
 from sluice.ingest.extract.html.nodes import Nodes, read_nodes

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluice.contracts.budget import Allowance, Spend
 from sluice.contracts.errors import BudgetExhausted, PolicyRefused, TimedOut
-from sluice.contracts.ingest import CrawlDirected, HostCounts
-from sluice.contracts.known_pages import PageLink, RememberedPage
+from sluice.contracts.ingest import CrawlDirected, HostCounts, PageLink, RememberedPage
 from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.crawl.crawled_page import GONE, CrawledPage, NoIndex, Note, PageGone
 from sluice.ingest.crawl.page_scan import PageFacts, read_page

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sluice.contracts.known_pages import WatchedPage
+from sluice.contracts.ingest import WatchedPage
 from sluice.ingest.settings import FreshnessSettings
 
 _DAY = timedelta(days=1)

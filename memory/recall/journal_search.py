@@ -16,8 +16,7 @@ from itertools import islice
 import numpy as np
 
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from sluice.text.bm25 import K1, B, inverse_document_frequency
-from sluice.text.words import WORD
+from sluice.text.words import K1, WORD, B, inverse_document_frequency
 
 CANDIDATES = 200
 """So many iterations, and so many learnings, are offered to be weighed."""

@@ -27,7 +27,7 @@ from sluice.index.terms.analysis import (
 )
 from sluice.ingest.url import site_of
 from sluice.otel import metrics
-from sluice.text.bm25 import inverse_document_frequency
+from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
 from sluice.trust.floods import Analysis, Passage, TopPassages, find_crafted
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.document import document_id_for
-from sluice.contracts.known_pages import PageLink, RememberedPage, WithdrawnPage
+from sluice.contracts.ingest import PageLink, RememberedPage, WithdrawnPage
 from sluice.ingest.crawl.page_scan import MAX_LINKS, MAX_TEXT_CHARACTERS
 from sluice.ingest.url import MAX_URL_CHARACTERS
 from sluice.ledger.database import Database

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.contracts.document import Provenance
-from sluice.contracts.domains import is_under, parse_host
+from sluice.contracts.document import Provenance, is_under, parse_host
 from sluice.contracts.trust import TrustScore
 from sluice.trust.source_trust import SourceTrust, time_freshness
 

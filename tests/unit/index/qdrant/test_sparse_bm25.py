@@ -18,7 +18,7 @@ from sluice.index.qdrant.sparse_bm25 import (
     weigh_question,
 )
 from sluice.index.terms.bm25 import USUAL_BOOSTS
-from sluice.text.bm25 import K1, B
+from sluice.text.words import K1, B
 
 
 def _idf(population: int, count: int) -> float:

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from sluice.contracts.errors import Overloaded, PolicyRefused
-from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.known_pages import PageLink, RememberedPage
+from sluice.contracts.ingest import CrawlDirected, PageLink, RememberedPage
 from sluice.ingest.crawl.crawler import CrawledPage, UnchangedPage
 from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.proxy import EgressProxy

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sluice.contracts.known_pages import PageLink
+from sluice.contracts.ingest import PageLink
 from sluice.ingest.crawl.frontier import Frontier, LeftOut, ranked
 from sluice.ingest.crawl.sitemap import SitemapUrl
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sluice.contracts.known_pages import PageLink
+from sluice.contracts.ingest import PageLink
 from sluice.ingest.crawl.page_scan import MAX_LINKS, MAX_TEXT_CHARACTERS, PageFacts, browser_helped, read_page
 from sluice.ingest.politeness.robots_rules import Directives, read_directives
 

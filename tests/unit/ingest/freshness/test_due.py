@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.contracts.known_pages import WatchedPage
+from sluice.contracts.ingest import WatchedPage
 from sluice.ingest.freshness.due import MOST_PRIORS, choose_due, half_life_days, shortest_expected
 from sluice.ingest.settings import FreshnessSettings
 

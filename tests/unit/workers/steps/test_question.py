@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.retrieval import Filters, Query, RetrievalStats, Strategy
-from sluice.text.bm25 import inverse_document_frequency
+from sluice.text.words import inverse_document_frequency
 from sluice.workers.steps.trusted import describe_question, find_site, may_be_english
 from tests.support.retrieved import retrieval_of, retrieved
 
