@@ -74,11 +74,6 @@ def measure(name: DefenceName, run: RunOutcome) -> tuple[float, float] | None:
             return None  # read from the day's account, not from runs
 
 
-def spans_too_long(window: Window, at: float) -> bool:
-    """Whether a run decided at `at` (seconds since the epoch) comes too late for the window."""
-    return window.began_at is not None and at - window.began_at > LONGEST_SECONDS
-
-
 def add(window: Window, measured: tuple[float, float], at: float) -> Window:
     """The window with one run more."""
     value, age = measured
@@ -257,7 +252,8 @@ def watch(
     if run.is_stepped_back or run.arm == "canary":
         return state, None  # a canary has a test of its own
     if state.configuration != configuration:
-        state = _heard_of(configuration, state)
+        others = state.others + 1 if state.other == configuration else 1
+        state = state.model_copy(update={"other": configuration, "others": others})
         if state.configuration is not None and state.others < TO_SWITCH:
             return state, None
         was_tripped, state = state.tripped is not None, begin_anew(state, configuration)
@@ -267,7 +263,7 @@ def watch(
     measured = measure(name, run)
     if measured is None:
         return state, None
-    if spans_too_long(state.window, at):
+    if state.window.began_at is not None and at - state.window.began_at > LONGEST_SECONDS:
         state, change = _close(name, state, at, stale_seconds)
         return state.model_copy(update={"window": add(state.window, measured, at)}), change
     state = state.model_copy(update={"window": add(state.window, measured, at)})
@@ -303,11 +299,6 @@ def heal(state: DefenceState) -> DefenceState:
 
 
 _NO_WINDOWS = {"window": EMPTY, "bad": 0, "good": 0}
-
-
-def _heard_of(configuration: str, state: DefenceState) -> DefenceState:
-    others = state.others + 1 if state.other == configuration else 1
-    return state.model_copy(update={"other": configuration, "others": others})
 
 
 def _close(

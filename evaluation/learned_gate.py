@@ -163,9 +163,7 @@ class Resamples:
 
     def f1_difference(self, is_missing: Flags, one: Flags, other: Flags, weights: Floats) -> Interval:
         """F1 of `one` less that of `other`, paired: each draw measures both on the same questions."""
-        values = []
-        for drawn in self._weights(weights):
-            values.append(f1(is_missing, one, drawn) - f1(is_missing, other, drawn))
+        values = [f1(is_missing, one, drawn) - f1(is_missing, other, drawn) for drawn in self._weights(weights)]
         return _interval(f1(is_missing, one, weights) - f1(is_missing, other, weights), values)
 
     def calibration_error(self, probabilities: Floats, happened: Flags, weights: Floats) -> Interval:

@@ -10,23 +10,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.trace import StatusCode
 
 from sluice.otel import metrics
 from sluice.otel.spans import RUN_ID, SpanLink, SpanStore, StoredSpan
 
 PRUNE_EVERY_SECONDS = 600.0
 """How often a process removes old spans: rare beside the hours they are kept."""
-
-_STATUS: dict[StatusCode, Literal["unset", "ok", "error"]] = {
-    StatusCode.UNSET: "unset",
-    StatusCode.OK: "ok",
-    StatusCode.ERROR: "error",
-}
 
 
 class StoreExporter(SpanExporter):
@@ -75,7 +68,7 @@ def stored(span: ReadableSpan) -> StoredSpan:
         service=str(resource.get("service.name", "")),
         process_id=int(str(resource.get("process.pid", os.getpid()))),
         kind=span.kind.name.lower(),
-        status=_STATUS[span.status.status_code],
+        status=cast('Literal["unset", "ok", "error"]', span.status.status_code.name.lower()),
         status_message=span.status.description or "",
         started_ns=started_ns,
         ended_ns=span.end_time or started_ns,

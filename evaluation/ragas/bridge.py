@@ -145,8 +145,8 @@ def read_responses(path: Path, cases: Sequence[Case]) -> dict[str, str]:
         try:
             one = Response.model_validate(fields)
         except ValidationError as error:
-            field, problem = first_problem(error)
-            raise InvalidInput(where, f"{field}: {problem}", "fields are id or query, and response") from error
+            problem = ": ".join(first_problem(error))
+            raise InvalidInput(where, problem, "fields are id or query, and response") from error
         case_id = one.id or by_query.get(one.query or "", "")
         if case_id not in known:
             raise InvalidInput(where, "names none of the questions", "give the id or the query of a case")
@@ -248,11 +248,8 @@ class RagasBridge:
     @property
     def method(self) -> dict[str, str]:
         """By what each figure is found; faithfulness needs a judge."""
-        return (
-            {"groundedness": BY_SUPPORT}
-            if self._judge is None
-            else {"groundedness": BY_RAGAS, "faithfulness": BY_RAGAS}
-        )
+        by_judge = {"groundedness": BY_RAGAS, "faithfulness": BY_RAGAS}
+        return {"groundedness": BY_SUPPORT} if self._judge is None else by_judge
 
     def score(self, answers: Sequence[AnsweredQuestion]) -> Sequence[RagasScore]:
         """Each answer judged: by the judge, or by support where there is none."""

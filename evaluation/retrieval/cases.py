@@ -109,10 +109,8 @@ def parse_case(where: str, fields: dict[str, Any]) -> Case:
     try:
         return Case.model_validate(fields)
     except ValidationError as error:
-        field, problem = first_problem(error)
-        raise InvalidInput(
-            where, f"{field}: {problem}", "fields: id, query, relevant or relevant_urls, filters, notes"
-        ) from error
+        remedy = "fields: id, query, relevant or relevant_urls, filters, notes"
+        raise InvalidInput(where, ": ".join(first_problem(error)), remedy) from error
 
 
 def sample_cases(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
@@ -162,8 +160,13 @@ def read_documents(folder: Path) -> Iterator[SubmittedDocument]:
             raise InvalidInput(where, f"_id: a second document {document_id!r}", "every _id may stand once")
         seen.add(document_id)
         title, text = _text(where, fields, "title").strip(), _text(where, fields, "text")
-        if text.strip() or title:
-            yield _document(where, document_id, title, text if text.strip() else title)
+        if not text.strip():
+            text = title
+        try:
+            if text:
+                yield SubmittedDocument(id=document_id, title=title or None, text=text, media_type="text/plain")
+        except ValidationError as error:
+            raise InvalidInput(where, ": ".join(first_problem(error))) from error
 
 
 def read_questions(folder: Path) -> Questions:
@@ -226,10 +229,3 @@ def _text(where: str, fields: dict[str, Any], name: str) -> str:
     if not isinstance(found, str):
         raise InvalidInput(where, f"{name}: {'missing' if found is None else 'not a text'}")
     return found
-
-
-def _document(where: str, document_id: str, title: str, text: str) -> SubmittedDocument:
-    try:
-        return SubmittedDocument(id=document_id, title=title or None, text=text, media_type="text/plain")
-    except ValidationError as error:
-        raise InvalidInput(where, ": ".join(first_problem(error))) from error

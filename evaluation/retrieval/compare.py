@@ -86,9 +86,22 @@ def _changes(strategy: Strategy, before: StrategyReport, after: StrategyReport, 
         raise Conflict(f"the reports have no measure of {strategy} in common; evaluate both sides with this version")
     differences = np.column_stack([_differences(before.values[name], after.values[name]) for name in measures])
     chances = randomisation_p(differences)
+    means = ((before.means[name].mean, after.means[name].mean) for name in measures)
     return [
-        _change(strategy, measure, before.means[measure].mean, after.means[measure].mean, max_drop, column, float(p))
-        for measure, column, p in zip(measures, differences.T, chances, strict=True)
+        Change(
+            strategy=strategy,
+            measure=measure,
+            before=was,
+            after=is_now,
+            difference=is_now - was,
+            relative=(relative := (is_now - was) / was if was else None),
+            p=float(p),
+            wins=int((column > 0).sum()),
+            losses=int((column < 0).sum()),
+            ties=int((column == 0).sum()),
+            is_drop=measure in HEADLINES and relative is not None and relative < -max_drop - TIE,
+        )
+        for measure, (was, is_now), column, p in zip(measures, means, differences.T, chances, strict=True)
     ]
 
 
@@ -98,22 +111,3 @@ def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> Flo
         raise Conflict("the reports have values of different questions: one of them is not as it was written")
     found = np.array([after[case] - value for case, value in before.items()], dtype=np.float64)
     return np.where(np.abs(found) <= TIE, 0.0, found)
-
-
-def _change(
-    strategy: Strategy, measure: str, before: float, after: float, max_drop: float, differences: Floats, p: float
-) -> Change:
-    relative = (after - before) / before if before else None
-    return Change(
-        strategy=strategy,
-        measure=measure,
-        before=before,
-        after=after,
-        difference=after - before,
-        relative=relative,
-        p=p,
-        wins=int((differences > 0).sum()),
-        losses=int((differences < 0).sum()),
-        ties=int((differences == 0).sum()),
-        is_drop=measure in HEADLINES and relative is not None and relative < -max_drop - TIE,
-    )

@@ -54,12 +54,6 @@ def headline_strategy(strategies: Iterable[Strategy]) -> Strategy:
     return Strategy.HYBRID if Strategy.HYBRID in found else found[0]
 
 
-def mean_trust(answers: Sequence[Answered]) -> float | None:
-    """The mean trust of the first passages of the answers; None where no trust was told."""
-    values = [answer.trust for answer in answers if answer.trust is not None]
-    return sum(values) / len(values) if values else None
-
-
 def cache_hit_rate(exposition: str) -> float | None:
     """The share of texts that the embedding cache had, from Prometheus' text format; None where none was looked up."""
     counts = {
@@ -163,12 +157,13 @@ def make_report(
         by_strategy.setdefault(asked.strategy, []).append(asked)
     parts = {strategy: _strategy_report(cases, asked) for strategy, asked in by_strategy.items()}
     headline = headline_strategy(parts)
+    trusts = [asked.trust for asked in by_strategy[headline] if asked.trust is not None]
     fields = {
         "timestamp": made_at,
         "strategy": headline,
         "recall_at_10": parts[headline].means["recall@10"].mean,
         "mrr": parts[headline].means["MRR@10"].mean,
-        "avg_trust_score": mean_trust(by_strategy[headline]),
+        "avg_trust_score": sum(trusts) / len(trusts) if trusts else None,
         "poisoned_blocked": sum(asked.guard_dropped for asked in by_strategy[headline]),
         "made_at": made_at,
         "subject": subject,

@@ -334,6 +334,5 @@ def read_judging(satisfactions: Iterable[float | None]) -> Judging:
         told = f"only {judged} of {runs} runs before were judged: assumed are a satisfaction of {ASSUMED_SATISFACTION}"
         return Judging(ASSUMED_SATISFACTION, ASSUMED_COVERAGE, f"{told} and feedback on {ASSUMED_COVERAGE:.0%}")
     mean, coverage = max(total / judged, 0.01), judged / runs
-    return Judging(
-        mean, coverage, f"of {runs} runs before {coverage:.1%} were judged, with a satisfaction of {mean:.3f}"
-    )
+    told = f"of {runs} runs before {coverage:.1%} were judged, with a satisfaction of {mean:.3f}"
+    return Judging(mean, coverage, told)
