@@ -36,8 +36,7 @@ from sluice.contracts.document import (
 from sluice.ingest.chunk.code import Code, line_starts
 from sluice.ingest.chunk.language import natural_language
 from sluice.ingest.chunk.passage import Breadcrumbs, Passage, Places, bounded, trimmed
-from sluice.ingest.chunk.prose import Prose, Splitters
-from sluice.ingest.chunk.sections import sections_of
+from sluice.ingest.chunk.prose import Prose, Splitters, sections_of
 from sluice.ingest.embed.tokens import TokenSpans
 from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.settings import ChunkSettings

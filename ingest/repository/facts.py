@@ -114,7 +114,6 @@ Pairs = Iterator[tuple[str, str]]
 _REQUIREMENT = re.compile(
     r"^\s*(?P<name>[A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?(?P<range>(?:===|==|~=|>=|>|\^)\s*v?\d[^;#\s]*)", re.M
 )
-_GO = re.compile(r"^\s*(?:require\s+)?([\w.-]+\.[\w.-]+/[\w./~-]+)\s+v(\d[\w.+-]*)", re.MULTILINE)
 _FIRST_VERSION = re.compile(r"\d+(?:\.\d+)*(?:[-+.]?\w+)*")
 
 
@@ -197,10 +196,20 @@ def _cargo(text: str) -> Pairs:
         yield from _versions(workspace.get(table, {}))
 
 
-def _package_json(text: str) -> Pairs:
-    found = json.loads(text)
-    for table in ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"):
-        yield from _versions(found.get(table, {}))
+def _tables(*names: str) -> Callable[[str], Pairs]:
+    """A reader of JSON in which the tables of these names give packages their versions."""
+
+    def read(text: str) -> Pairs:
+        found = json.loads(text)
+        for name in names:
+            yield from _versions(found.get(name, {}))
+
+    return read
+
+
+def _matches(pattern: str) -> Callable[[str], Pairs]:
+    """A reader of lines in which `pattern` finds a package and its version."""
+    return lambda text: ((match[1], match[2]) for match in re.finditer(pattern, text, re.MULTILINE))
 
 
 def _package_lock(text: str) -> Pairs:
@@ -210,22 +219,6 @@ def _package_lock(text: str) -> Pairs:
             yield place.rpartition("node_modules/")[2], package["version"]
     if not found.get("packages"):
         yield from _versions(found.get("dependencies", {}))
-
-
-def _pipfile_lock(text: str) -> Pairs:
-    found = json.loads(text)
-    for table in ("default", "develop"):
-        yield from _versions(found.get(table, {}))
-
-
-def _yarn_lock(text: str) -> Pairs:
-    for match in re.finditer(r'^"?(@?[^@\s"]+)@[^\n]*:\n\s+version:? "?([\w.+-]+)', text, re.MULTILINE):
-        yield match[1], match[2]
-
-
-def _go_mod(text: str) -> Pairs:
-    for match in _GO.finditer(text):
-        yield match[1], match[2]
 
 
 def _versions(table: Mapping[str, Any]) -> Pairs:
@@ -247,14 +240,14 @@ _READERS: dict[str, Callable[[str], Pairs]] = {
     "pyproject.toml": _pyproject,
     "poetry.lock": _toml_lock,
     "uv.lock": _toml_lock,
-    "pipfile.lock": _pipfile_lock,
+    "pipfile.lock": _tables("default", "develop"),
     "cargo.toml": _cargo,
     "cargo.lock": _toml_lock,
-    "package.json": _package_json,
+    "package.json": _tables("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"),
     "package-lock.json": _package_lock,
     "npm-shrinkwrap.json": _package_lock,
-    "yarn.lock": _yarn_lock,
-    "go.mod": _go_mod,
+    "yarn.lock": _matches(r'^"?(@?[^@\s"]+)@[^\n]*:\n\s+version:? "?([\w.+-]+)'),
+    "go.mod": _matches(r"^\s*(?:require\s+)?([\w.-]+\.[\w.-]+/[\w./~-]+)\s+v(\d[\w.+-]*)"),
 }
 _LOCK_FILES = frozenset(
     [

@@ -19,7 +19,6 @@ from sluice.contracts.profiles import Dependency
 from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.extract.media_types import PLAIN
-from sluice.ingest.repository.clone import MAX_BYTES, TIMEOUT_SECONDS, clone_folder, fetch, is_address, parse_remote
 from sluice.ingest.repository.facts import (
     DEPENDENCIES,
     FACTS_KEY,
@@ -29,7 +28,17 @@ from sluice.ingest.repository.facts import (
     parse_manifest,
     write_dependencies,
 )
-from sluice.ingest.repository.git import Commit, GitRepository, TrackedFile
+from sluice.ingest.repository.git import (
+    MAX_BYTES,
+    TIMEOUT_SECONDS,
+    Commit,
+    GitRepository,
+    TrackedFile,
+    clone_folder,
+    fetch,
+    is_address,
+    parse_remote,
+)
 from sluice.workers.context import Context
 from sluice.workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
 from sluice.workers.wiring.observers import log_refusal

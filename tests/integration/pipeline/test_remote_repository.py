@@ -10,7 +10,7 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError, TimedOut
 from sluice.ingest.repository import clone
-from sluice.ingest.repository.clone import parse_remote
+from sluice.ingest.repository.git import parse_remote
 from sluice.workers.service import repositories
 from sluice.workers.service.repositories import open_repository, read_repository
 from tests.support.git_checkout import git

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.ingest.chunk.sections import sections_of
+from sluice.ingest.chunk.prose import sections_of
 
 
 def outline(text: str) -> list[tuple[str, ...]]:
