@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError, TimedOut
-from sluice.ingest.repository import clone
 from sluice.ingest.repository.git import parse_remote
 from sluice.workers.service import repositories
 from sluice.workers.service.repositories import open_repository, read_repository
@@ -106,7 +105,7 @@ def test_a_fetch_that_takes_too_long_or_too_much_is_ended(
     assert not isinstance(refused.value, TimedOut)
     monkeypatch.setattr(repositories, "MAX_BYTES", 10_000_000)
     server.delay_seconds = 1.5
-    monkeypatch.setattr(clone, "LIST_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("sluice.ingest.repository.git.LIST_TIMEOUT_SECONDS", 0.5)
     with pytest.raises(TimedOut):
         reads(instance, server.url("team/parcel/.git"))
     server.delay_seconds = 0.0
