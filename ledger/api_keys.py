@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import bindparam, select, update
 
-from sluice.contracts.errors import Conflict, NotFound
-from sluice.ledger.database import Database
+from sluice.contracts.errors import Conflict
+from sluice.ledger.database import LedgerPart
+from sluice.ledger.schema.columns import moment, perhaps_moment
 from sluice.ledger.schema.tables import AnyRow, api_keys
-from sluice.ledger.schema.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,8 @@ _REVOKE = (
 _BY_ID = select(api_keys.c.id).where(api_keys.c.id == bindparam("of_key"))
 
 
-class KeysTable:
+class KeysTable(LedgerPart):
     """Insert, list, find and revoke keys."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def insert(self, key_id: str, key_hash: str, name: str, role: str, corpora: Sequence[str] = ()) -> None:
         """Record a key.
@@ -61,7 +56,7 @@ class KeysTable:
             "created_at": self._clock(),
         }
         with self._database.writing() as connection:
-            if not insert_once(connection, api_keys, row):
+            if not connection.insert_once(api_keys, row):
                 raise Conflict(f"key {key_id} is recorded already")
 
     def list(self) -> Sequence[KeyRecord]:
@@ -84,12 +79,10 @@ class KeysTable:
         with self._database.writing() as connection:
             if connection.execute(_REVOKE, {"of_key": key_id, "moment": self._clock()}).rowcount == 1:
                 return True
-            if connection.execute(_BY_ID, {"of_key": key_id}).first() is None:
-                raise NotFound(f"no key {key_id}")
+            connection.execute(_BY_ID, {"of_key": key_id}).found(f"key {key_id}")
             return False
 
 
 def _record(row: AnyRow) -> KeyRecord:
-    revoked = None if row.revoked_at is None else datetime.fromtimestamp(row.revoked_at, UTC)
-    created = datetime.fromtimestamp(row.created_at, UTC)
-    return KeyRecord(row.id, row.hash, row.name, row.role, tuple(json.loads(row.corpora)), created, revoked)
+    corpora, revoked = tuple(json.loads(row.corpora)), perhaps_moment(row.revoked_at)
+    return KeyRecord(row.id, row.hash, row.name, row.role, corpora, moment(row.created_at), revoked)

@@ -14,8 +14,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Select, bindparam, select, tuple_
 
-from sluice.ledger.schema.learning_tables import configurations, rollouts
-from sluice.ledger.schema.tables import dead_letter_payloads, dead_letters, events, pages, quarantine
+from sluice.ledger.schema.tables import (
+    configurations,
+    dead_letter_payloads,
+    dead_letters,
+    events,
+    pages,
+    quarantine,
+    rollouts,
+)
 from sluice.ledger.transaction import Transaction
 
 _SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")

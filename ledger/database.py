@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -195,6 +195,14 @@ class Database:
             if is_disk_full(error):
                 raise DiskFull("the disk of the ledger is full") from error
             raise Unavailable(f"the ledger's file cannot be synced: {error.strerror}") from error
+
+
+class LedgerPart:
+    """Some tables of one ledger, and the clock of its rows: seconds since the epoch."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
 
 
 def _says_full(error: BaseException) -> bool:

@@ -19,21 +19,16 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import zstandard
 from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, update
 
 from sluice.contracts.ingest import PageLink, RememberedPage, WatchedPage, WithdrawnBy, WithdrawnPage
 from sluice.ledger.database import Database
+from sluice.ledger.schema.columns import moment
 from sluice.ledger.schema.tables import AnyRow, pages
-from sluice.ledger.schema.upsert import insert_into
 from sluice.ledger.trust.citations import citing_profiles
-
-if TYPE_CHECKING:
-    from sluice.ledger.schema.upsert import Insert
 
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""
@@ -43,6 +38,7 @@ WATCHED_AT_ONCE = 1_000
 """Pages that one transaction reads of those that may be due."""
 _KEPT = ("checksum", "watched_since", "changes")
 """What a page that is read anew goes on with."""
+_ANEW = tuple(one.name for one in pages.c if not one.primary_key and one.name not in _KEPT)
 NO_RUN = ""
 """Who has read a page that was withdrawn: no run that is still under way confirms it."""
 
@@ -125,30 +121,27 @@ class PageMemory:
 
     def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
         """Keep what `run_id` has read, in place of what was kept of that address. Counts once it is confirmed."""
+        same = ("document_id", "body_sha256", "final_url", "canonical_url")
+        fetched_at = page.fetched_at.timestamp()
         row = {
+            **{name: getattr(page, name) for name in same},
             "corpus": corpus,
             "url_sha256": _key(page.url),
-            "document_id": page.document_id,
             "run_id": run_id,
             "is_held": 0,
             "read_as": self._read_as,
             "rendered": int(page.rendered),
-            "fetched_at": page.fetched_at.timestamp(),
-            "body_sha256": page.body_sha256,
+            "nosnippet": int(page.nosnippet),
             "etag": _validator(page.etag),
             "last_modified": _validator(page.last_modified),
-            "final_url": page.final_url,
-            "canonical_url": page.canonical_url,
             "links": _packed(page.links),
-            "nosnippet": int(page.nosnippet),
             "withdrawn_by": None,
             "checksum": None,
-            "watched_since": page.fetched_at.timestamp(),
-            "asked_at": page.fetched_at.timestamp(),
             "changes": 0,
+            **dict.fromkeys(("fetched_at", "watched_since", "asked_at"), fetched_at),
         }
         with self._database.holding() as connection:
-            connection.insert(_replace(connection.dialect), row)
+            connection.put(pages, row, ("corpus", "url_sha256"), _ANEW)
 
     def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None:
         """The index now holds documents, by id, with these checksums, as `run_id` alone has read them."""
@@ -172,7 +165,7 @@ class PageMemory:
             return {}
         with self._database.reading() as connection:
             rows = connection.execute_each(_SEEN_AT, asked)
-        return {row.document_id: datetime.fromtimestamp(row.seen_at, UTC) for row in rows}
+        return {row.document_id: moment(row.seen_at) for row in rows}
 
     def watched(self, corpus: str, now: datetime, shortest: timedelta) -> Iterator[WatchedPage]:
         """The pages that the index holds and that may be due at `now`, the longest unseen first.
@@ -208,7 +201,7 @@ class PageMemory:
         """Why the page at `url` is not in the index any more, where it was withdrawn and not read since."""
         with self._database.reading() as connection:
             row = connection.execute(_WITHDRAWN, {"of_corpus": corpus, "of_url": _key(url)}).first()
-        return WithdrawnPage(row.withdrawn_by, datetime.fromtimestamp(row.fetched_at, UTC)) if row else None
+        return WithdrawnPage(row.withdrawn_by, moment(row.fetched_at)) if row else None
 
     def forget(self, corpus: str, document_ids: Sequence[str]) -> None:
         """Forget every page that these documents were made of."""
@@ -228,7 +221,7 @@ def _page(url: str, row: AnyRow) -> RememberedPage:
         final_url=row.final_url,
         document_id=row.document_id,
         body_sha256=row.body_sha256,
-        fetched_at=datetime.fromtimestamp(row.fetched_at, UTC),
+        fetched_at=moment(row.fetched_at),
         rendered=bool(row.rendered),
         etag=row.etag,
         last_modified=row.last_modified,
@@ -242,9 +235,9 @@ def _watched(row: AnyRow, cited_by: tuple[str, ...]) -> WatchedPage:
     return WatchedPage(
         url=row.final_url,
         document_id=row.document_id,
-        fetched_at=datetime.fromtimestamp(row.fetched_at, UTC),
-        asked_at=datetime.fromtimestamp(row.asked_at, UTC),
-        watched_since=datetime.fromtimestamp(row.watched_since, UTC),
+        fetched_at=moment(row.fetched_at),
+        asked_at=moment(row.asked_at),
+        watched_since=moment(row.watched_since),
         changes=row.changes,
         cited_by=cited_by,
     )
@@ -262,13 +255,3 @@ def _packed(links: Iterable[PageLink]) -> bytes:
 def _unpacked(content: bytes) -> Iterable[PageLink]:
     plain = zstandard.decompress(content, max_output_size=MAX_LINKS_BYTES)
     return (PageLink(url, text) for url, text in json.loads(plain))
-
-
-@cache
-def _replace(dialect: str) -> Insert:
-    statement = insert_into(dialect, pages)
-    keys = ("corpus", "url_sha256")
-    values = {
-        column.name: statement.excluded[column.name] for column in pages.columns if column.name not in (*keys, *_KEPT)
-    }
-    return statement.on_conflict_do_update(index_elements=keys, set_=values)

@@ -23,7 +23,7 @@ A claim raises the row's epoch. Whatever is done under an older epoch, or after 
 
 `Ledger` opens the transactions that write, `LedgerReader` those that read; what happens in them stands in `runs`,
 `fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `pauses`,
-`dead_letters`, `backlog`, `control_runs` and `queries`. Safe across threads and forks.
+`dead_letters`, `backlog` and `control_runs`. Safe across threads and forks.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ from sluice.ledger.learning.defences import Defences
 from sluice.ledger.learning.flags import Flags
 from sluice.ledger.learning.outcomes import Outcomes
 from sluice.ledger.learning.rollouts import Rollouts
-from sluice.ledger.queries import QueueDepth, RunSummary
-from sluice.ledger.reader import LedgerReader
+from sluice.ledger.reader import LedgerReader, RunSummary
 from sluice.ledger.runs import CreatedRun, NewRun
-from sluice.ledger.schema.install import install
+from sluice.ledger.schema.migrate import install
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust import citations, stale_answers
 from sluice.ledger.trust.citations import CitedChunk
@@ -67,18 +66,7 @@ from sluice.ledger.trust.erasure import Erasure
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
 
-__all__ = [
-    "Claim",
-    "CreatedRun",
-    "GoOn",
-    "Ledger",
-    "NewRun",
-    "NotClaimed",
-    "QueueDepth",
-    "RunSummary",
-    "Settled",
-    "WakeUp",
-]
+__all__ = ["Claim", "CreatedRun", "GoOn", "Ledger", "NewRun", "NotClaimed", "RunSummary", "Settled", "WakeUp"]
 
 PROBE_SECONDS = 5.0
 """Between two probes of a paused stage."""

@@ -2,21 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+
+from sqlalchemy import bindparam, exists, func, or_, select
 
 from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView, StageView
 from sluice.contracts.budget import Ceilings, Spend
-from sluice.contracts.errors import NotFound
-from sluice.contracts.event import Event, Queue
-from sluice.ledger import queries
+from sluice.contracts.event import QUEUES, Event, GapFound, Queue, decode
+from sluice.contracts.gate import Decision, GateDecided
+from sluice.contracts.index import AnswerReady, AnswerStale
+from sluice.contracts.ingest import CrawlDirected, PageCrawled
 from sluice.ledger.blob_references import Place, references
 from sluice.ledger.database import Database
-from sluice.ledger.events import backlog, claims, pauses, reservations
-from sluice.ledger.events.backlog import Backlog
+from sluice.ledger.events import pauses, reservations
 from sluice.ledger.events.outbox import WakeUp
 from sluice.ledger.events.pauses import Pause
-from sluice.ledger.queries import QueueDepth, RunSummary
+from sluice.ledger.schema.columns import moment, perhaps_moment, storable
+from sluice.ledger.schema.tables import IS_OPEN, IS_READY, AnyRow, dead_letters, events, runs
+from sluice.ledger.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in a list."""
+
+    run_id: str
+    kind: RunKind
+    corpus: str
+    owner: str
+    status: RunStatus
+    query: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """What a queue has before it. `oldest_ready_seconds` is 0 when nothing is ready."""
+
+    ready: int = 0
+    claimed: int = 0
+    waiting: int = 0
+    oldest_ready_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What is ready in a stage: how many events, and since when the oldest is (seconds since the epoch)."""
+
+    ready: int
+    oldest: float
+
+
+_IS_RUN = runs.c.run_id == bindparam("of_run")
+_RUN = select(runs).where(_IS_RUN)
+_BRIEF = select(runs.c.owner, runs.c.status).where(_IS_RUN)
+_OF_RUN = events.c.run_id == bindparam("of_run")
+_PAYLOADS = select(events.c.payload).where(_OF_RUN).order_by(events.c.seq)
+_KEYED = _PAYLOADS.where(events.c.dedupe_key == bindparam("of_key"))
+_OF_KIND = _PAYLOADS.where(events.c.kind == bindparam("of_kind"))
+_TOLD_KINDS = (GateDecided.kind, AnswerReady.kind, GapFound.kind, AnswerStale.kind)
+_TOLD = _PAYLOADS.where(events.c.kind.in_(_TOLD_KINDS))
+_AFTER = (
+    select(events.c.seq, events.c.payload)
+    .where(_OF_RUN, events.c.seq > bindparam("after"))
+    .order_by(events.c.seq)
+    .limit(bindparam("most"))
+)
+_OPEN_BY_QUEUE = (
+    select(events.c.queue, func.count().label("open_count")).where(_OF_RUN, IS_OPEN).group_by(events.c.queue)
+)
+_PARKED = exists().where(dead_letters.c.event_id == events.c.id, dead_letters.c.status == "parked")
+_UNREAD = _PAYLOADS.where(events.c.kind.in_((CrawlDirected.kind, PageCrawled.kind)), or_(IS_OPEN, _PARKED))
+_EVENT = select(events.c.payload, events.c.status).where(events.c.id == bindparam("of_event"))
+_DEPTHS = (
+    select(events.c.queue, events.c.status, func.count().label("how_many"), func.min(events.c.due_at).label("oldest"))
+    .where(events.c.due_at.is_not(None))
+    .group_by(events.c.status, events.c.queue)
+)
+_BACKLOGS = (
+    select(events.c.queue, func.count().label("ready"), func.min(events.c.due_at).label("oldest"))
+    .where(events.c.status == "ready", events.c.due_at >= 0)
+    .group_by(events.c.queue)
+)
+_IN_QUEUE = (IS_READY, events.c.queue == bindparam("of_queue"))
+_NEXT_READY = (
+    select(events.c.id)
+    .where(*_IN_QUEUE)
+    .order_by(events.c.priority, events.c.turn, events.c.seq)
+    .limit(bindparam("most"))
+)
+_LANE_READY = select(func.count()).where(
+    *_IN_QUEUE, events.c.priority == bindparam("at_priority"), events.c.lane == bindparam("of_lane")
+)
 
 
 class LedgerReader:
@@ -37,7 +118,7 @@ class LedgerReader:
             NotFound: there is no such run.
         """
         with self.database.reading() as connection:
-            return queries.view(connection, run_id)
+            return _view(connection, run_id)
 
     def ended_run(self, run_id: str) -> RunView | None:
         """Everything about a run, once it has ended.
@@ -46,7 +127,7 @@ class LedgerReader:
             NotFound: there is no such run.
         """
         with self.database.reading() as connection:
-            return queries.view(connection, run_id) if queries.status_of(connection, run_id) in ENDED else None
+            return _view(connection, run_id) if _brief(connection, run_id).status in ENDED else None
 
     def runs(
         self,
@@ -59,31 +140,36 @@ class LedgerReader:
     ) -> list[RunSummary]:
         """Runs that meet every filter given, the latest first; `before` is the last run id of the page before."""
         filters = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
+        conditions = [runs.c[name] == value for name, value in filters.items() if value is not None]
+        if before is not None:
+            conditions.append(runs.c.run_id < before)
         with self.database.reading() as connection:
-            return queries.summaries(connection, limit, before, filters)
+            rows = connection.execute(select(runs).where(*conditions).order_by(runs.c.run_id.desc()).limit(limit))
+            return [_summary(row) for row in rows]
 
     def owner_of(self, run_id: str) -> str:
-        """Who asked for the run.
+        """The id of the API key that asked for the run.
 
         Raises:
             NotFound: there is no such run.
         """
         with self.database.reading() as connection:
-            return queries.owner_of(connection, run_id)
+            return str(_brief(connection, run_id).owner)
 
     def status_of(self, run_id: str) -> RunStatus:
-        """How the run stands: the cheapest question about it.
+        """The run's status: the cheapest question about it.
 
         Raises:
             NotFound: there is no such run.
         """
         with self.database.reading() as connection:
-            return queries.status_of(connection, run_id)
+            status: RunStatus = _brief(connection, run_id).status
+            return status
 
     def open_by_queue(self, run_id: str) -> dict[Queue, int]:
         """How many events of the run are open, per queue: what an answer at the deadline does without."""
         with self.database.reading() as connection:
-            return queries.open_by_queue(connection, run_id)
+            return _open_by_queue(connection, run_id)
 
     def budget_left(self, run_id: str) -> Ceilings:
         """What the run and its day may still reserve; None where there is no ceiling.
@@ -92,10 +178,7 @@ class LedgerReader:
             NotFound: there is no such run.
         """
         with self.database.reading() as connection:
-            left = reservations.left(connection, run_id, self.clock())
-        if left is None:
-            raise NotFound(f"no run {run_id}")
-        return left
+            return reservations.left(connection, run_id, self.clock())
 
     def used_today(self) -> Spend:
         """What all runs have reserved and spent together in this UTC day."""
@@ -115,12 +198,14 @@ class LedgerReader:
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """The run's events behind position `seq`, in commit order, each with its position."""
         with self.database.reading() as connection:
-            return queries.events_after(connection, run_id, seq, limit)
+            rows = connection.execute(_AFTER, {"of_run": run_id, "after": seq, "most": limit}).all()
+        return [(row.seq, decode(row.payload)) for row in rows]
 
     def events_of_kind(self, run_id: str, kind: str) -> list[Event]:
         """The run's events of one kind, in commit order."""
         with self.database.reading() as connection:
-            return queries.events_of_kind(connection, run_id, kind)
+            payloads = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
+        return [decode(payload) for payload in payloads]
 
     def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
         """The event of the run that was added under that key.
@@ -128,13 +213,22 @@ class LedgerReader:
         Raises:
             NotFound: there is none.
         """
+        asked = {"of_run": run_id, "of_key": storable(dedupe_key)}
         with self.database.reading() as connection:
-            return queries.keyed_event(connection, run_id, dedupe_key)
+            found = connection.execute(_KEYED, asked).found(f"event of run {run_id} under the key {dedupe_key}")
+        return decode(found.payload)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
-        """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read."""
+        """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read.
+
+        Parked ones count: they may come back.
+        """
         with self.database.reading() as connection:
-            return queries.unread_crawls(connection, run_id)
+            payloads = connection.execute(_UNREAD, {"of_run": run_id}).scalars()
+        return frozenset(
+            event.body.unarchived_by or "" if isinstance(event.body, PageCrawled) else event.id
+            for event in map(decode, payloads)
+        )
 
     def event(self, event_id: str) -> Event:
         """One event.
@@ -143,35 +237,36 @@ class LedgerReader:
             NotFound: there is no such event.
         """
         with self.database.reading() as connection:
-            return queries.one_event(connection, event_id)
+            return decode(connection.execute(_EVENT, {"of_event": event_id}).found(f"event {event_id}").payload)
 
-    def queue_stats(self) -> dict[Queue, QueueDepth]:
-        """What every queue has before it."""
+    def standing(self, event_id: str) -> str | None:
+        """The event's status, or None when there is no such event."""
         with self.database.reading() as connection:
-            return queries.depths(connection, self.clock())
-
-    def stages(self) -> list[StageView]:
-        """Every stage: what it has before it, and whether it rests."""
-        with self.database.reading() as connection:
-            depths, resting = queries.depths(connection, self.clock()), pauses.all_paused(connection)
-        by_stage = {pause.stage: pause for pause in resting}
-        return [queries.stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
-
-    def open_count(self) -> int:
-        """How many events are open."""
-        return sum(depth.ready + depth.claimed + depth.waiting for depth in self.queue_stats().values())
+            found = connection.execute(_EVENT, {"of_event": event_id}).first()
+        return found.status if found else None
 
     def blob_references(self, place: Place, most: int) -> tuple[set[str], Place | None]:
         """What the next `most` rows refer to, as SHA-256 in hexadecimal, and where to go on; None when all was read."""
         with self.database.reading() as connection:
             return references(connection, place, most)
 
-    # -- events and stages
+    # -- stages
 
-    def standing(self, event_id: str) -> str | None:
-        """The event's status, or None when there is no such event."""
+    def queue_stats(self) -> dict[Queue, QueueDepth]:
+        """What every queue has before it."""
         with self.database.reading() as connection:
-            return claims.standing(connection, event_id)
+            return _depths(connection, self.clock())
+
+    def stages(self) -> list[StageView]:
+        """Every stage: what it has before it, and whether it rests."""
+        with self.database.reading() as connection:
+            depths, resting = _depths(connection, self.clock()), pauses.all_paused(connection)
+        by_stage = {pause.stage: pause for pause in resting}
+        return [_stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
+
+    def open_count(self) -> int:
+        """How many events are open."""
+        return sum(depth.ready + depth.claimed + depth.waiting for depth in self.queue_stats().values())
 
     def paused(self) -> list[Pause]:
         """Every stage that rests, the longest first."""
@@ -179,16 +274,89 @@ class LedgerReader:
             return pauses.all_paused(connection)
 
     def backlogs(self) -> dict[Queue, Backlog]:
-        """What every stage that has something ready has."""
+        """The backlog of every stage that has one. Reads only the index of open events."""
         with self.database.reading() as connection:
-            return backlog.backlogs(connection)
+            found = {row.queue: Backlog(row.ready, row.oldest) for row in connection.execute(_BACKLOGS).all()}
+        return {queue: found[queue] for queue in QUEUES if queue in found}
 
     def tenant_backlog(self, stage: Queue, priority: int, tenant_queue: str) -> int:
-        """How many events of a tenant queue wait in the stage."""
+        """How many events of a tenant queue wait in the stage. Reads an index that holds nothing else."""
+        facts = {"of_queue": stage, "at_priority": priority, "of_lane": tenant_queue}
         with self.database.reading() as connection:
-            return backlog.tenant_backlog(connection, stage, priority, tenant_queue)
+            return int(connection.execute(_LANE_READY, facts).scalar() or 0)
 
     def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
         """Wake-ups for the stage's next `most` ready events."""
         with self.database.reading() as connection:
-            return backlog.next_ready(connection, stage, most)
+            ids = connection.execute(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
+        return [WakeUp(stage, event_id) for event_id in ids]
+
+
+def _view(connection: Transaction, run_id: str) -> RunView:
+    run = connection.execute(_RUN, {"of_run": run_id}).found(f"run {run_id}")
+    told = [decode(payload).body for payload in connection.execute(_TOLD, {"of_run": run_id}).scalars()]
+    ready = next((body for body in reversed(told) if isinstance(body, AnswerReady)), None)
+    same = ("kind", "corpus", "status", "query", "traceparent", "settled_events", "dead_letters")
+    return RunView(
+        run_id=run_id,
+        created_at=moment(run.created_at),
+        deadline_at=perhaps_moment(run.deadline_at),
+        finished_at=perhaps_moment(run.finished_at),
+        decision=next((Decision.of(body) for body in reversed(told) if isinstance(body, GateDecided)), None),
+        answer=ready.answer if ready else None,
+        prompt=ready.prompt if ready else (),
+        missing=tuple(body.gap for body in told if isinstance(body, GapFound)),
+        spend=reservations.spend_in(run, "spent"),
+        open_events=sum(_open_by_queue(connection, run_id).values()),
+        journal_offset=run.journal_offset,
+        generation=run.generation,
+        stale=tuple(one for body in told if isinstance(body, AnswerStale) for one in body.citations),
+        **{name: getattr(run, name) for name in same},
+    )
+
+
+def _open_by_queue(connection: Transaction, run_id: str) -> dict[Queue, int]:
+    return {row.queue: row.open_count for row in connection.execute(_OPEN_BY_QUEUE, {"of_run": run_id})}
+
+
+def _brief(connection: Transaction, run_id: str) -> AnyRow:
+    return connection.execute(_BRIEF, {"of_run": run_id}).found(f"run {run_id}")
+
+
+def _summary(row: AnyRow) -> RunSummary:
+    return RunSummary(
+        *(row.run_id, row.kind, row.corpus, row.owner, row.status, row.query),
+        created_at=moment(row.created_at),
+        finished_at=perhaps_moment(row.finished_at),
+        usd=reservations.usd(row.spent_nanousd),
+    )
+
+
+def _depths(connection: Transaction, now: float) -> dict[Queue, QueueDepth]:
+    """What every queue has before it, from the index of open events alone."""
+    found = {(row.queue, row.status): row for row in connection.execute(_DEPTHS)}
+    return {queue: _depth(found, queue, now) for queue in QUEUES}
+
+
+def _depth(found: Mapping[tuple[str, str], AnyRow], queue: Queue, now: float) -> QueueDepth:
+    ready, claimed, waiting = (found.get((queue, status)) for status in ("ready", "claimed", "waiting"))
+    return QueueDepth(
+        ready=ready.how_many if ready else 0,
+        claimed=claimed.how_many if claimed else 0,
+        waiting=waiting.how_many if waiting else 0,
+        oldest_ready_seconds=max(0.0, now - ready.oldest) if ready else 0.0,
+    )
+
+
+def _stage_view(stage: Queue, depth: QueueDepth, pause: Pause | None) -> StageView:
+    return StageView(
+        stage=stage,
+        ready=depth.ready,
+        claimed=depth.claimed,
+        waiting=depth.waiting,
+        oldest_ready_seconds=depth.oldest_ready_seconds,
+        paused_because=pause.why if pause else None,
+        paused_by=pause.operator if pause else None,
+        paused_since=pause.since if pause else None,
+        probe_at=pause.until if pause else None,
+    )

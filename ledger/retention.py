@@ -14,8 +14,7 @@ filled anew.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
@@ -23,7 +22,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_
 
 from sluice.contracts.api import ENDED
 from sluice.contracts.errors import NotFound
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters.audit import record
 from sluice.ledger.events.reservations import today
 from sluice.ledger.learning.outcome_rows import drop_outcome
@@ -85,12 +84,8 @@ _SOME_PAGES = select(pages.c.corpus, pages.c.url_sha256).where(_IS_FORGOTTEN).li
 _DROP_PAGES = delete(pages).where(_PAGE.in_(_SOME_PAGES))
 
 
-class Pruning:
+class Pruning(LedgerPart):
     """Removes what is old from one ledger."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def count(self, before: datetime) -> Pruned:
         """What `prune` would remove, at this moment."""

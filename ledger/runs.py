@@ -15,14 +15,13 @@ from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.api import RunKind, RunStatus
 from sluice.contracts.budget import Ceilings, Spend
-from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Event
 from sluice.ledger.events.fair_queue import BULK, NO_KEY, SMALL, priority_of
 from sluice.ledger.events.outbox import Entry, write
 from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
 from sluice.ledger.schema.columns import UNITS
 from sluice.ledger.schema.tables import AnyRow, runs
-from sluice.ledger.schema.upsert import insert_once
 from sluice.ledger.transaction import Transaction
 
 
@@ -84,7 +83,7 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
         Conflict: the idempotency key belongs to another request, or the run id is taken.
         BudgetExhausted: what the first events may cost does not fit.
     """
-    if not insert_once(connection, runs, _row_of(run, now)):
+    if not connection.insert_once(runs, _row_of(run, now)):
         return _existing(connection, run)
     row, balance = take(connection, run.run_id), Balance()
     written = write(connection, row, first, now, balance, cause_priority=run.priority)
@@ -100,10 +99,7 @@ def take(connection: Transaction, run_id: str, *, settled: int = 0, dead: int = 
     """
     used = {f"used_{unit}": amount for unit, amount in amounts_of(spend).items()}
     sums = {"settled": settled, "dead": dead, **used}
-    row = connection.execute(_TAKE, {"of_run": run_id, **sums}).first()
-    if row is None:
-        raise NotFound(f"no run {run_id}")
-    return row
+    return connection.execute(_TAKE, {"of_run": run_id, **sums}).found(f"run {run_id}")
 
 
 def _existing(connection: Transaction, run: NewRun) -> CreatedRun:

@@ -13,11 +13,19 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Dialect, Executable
+from sqlalchemy import Dialect, Executable, Table
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
+
+from sluice.contracts.errors import NotFound
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
+
+    Insert = sqlite.Insert | postgresql.Insert
 
 Converter = Callable[[Any], Any]
 
@@ -77,6 +85,17 @@ class Result:
             raise LookupError("a row that must be in the ledger is not there")
         return row
 
+    def found(self, what: str) -> Any:
+        """The first row.
+
+        Raises:
+            NotFound: there is none; `what` it would have been is in the message.
+        """
+        row = self.first()
+        if row is None:
+            raise NotFound(f"no {what}")
+        return row
+
     def scalars(self) -> list[Any]:
         """The first column of every row."""
         return [row[0] for row in self._cursor.fetchall()]
@@ -124,6 +143,14 @@ class Transaction:
         """Run an insert that names no values; those of `row` are by column."""
         return self._run(_compile(statement, self._dialect, tuple(row)), row)
 
+    def insert_once(self, table: Table, row: Mapping[str, Any]) -> bool:
+        """Insert `row`; False when a unique key of it is taken already."""
+        return self.insert(_insert_once(self.dialect, table), row).rowcount == 1
+
+    def put(self, table: Table, row: Mapping[str, Any], key: tuple[str, ...], changed: tuple[str, ...]) -> None:
+        """Insert `row`; where there is a row of its `key`, set the columns `changed` of that one."""
+        self.insert(_put(self.dialect, table, key, changed), row)
+
     def insert_each(self, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Run an insert for every row, all with the columns of the first; the rows returned, in order."""
         return self._each(_compile(statement, self._dialect, tuple(rows[0])), rows)
@@ -152,6 +179,27 @@ class Transaction:
                 found += Result(cursor, compiled).all()
             if not cursor.nextset():
                 return found
+
+
+def insert_into(dialect: str, table: Table) -> Insert:
+    """The dialect's own insert, which knows what to do about a key that is taken."""
+    if dialect != "postgresql":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # here: it takes as long to import as the rest of the ledger
+
+    return postgresql.insert(table)
+
+
+@cache
+def _insert_once(dialect: str, table: Table) -> Insert:
+    return insert_into(dialect, table).on_conflict_do_nothing()
+
+
+@cache
+def _put(dialect: str, table: Table, key: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+    statement = insert_into(dialect, table)
+    values = {name: statement.excluded[name] for name in changed}
+    return statement.on_conflict_do_update(index_elements=key, set_=values)
 
 
 def _row_of(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:

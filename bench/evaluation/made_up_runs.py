@@ -11,7 +11,7 @@ from sqlalchemy import insert
 
 from sluice.contracts.plan import Plan
 from sluice.ledger.ledger import Ledger
-from sluice.ledger.schema.learning_tables import outcomes
+from sluice.ledger.schema.tables import outcomes
 
 PROFILES = ("default", "fresh", "code", "marketing")
 PLANS = tuple(Plan)

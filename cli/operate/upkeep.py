@@ -18,8 +18,7 @@ from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.disk.locks import lock_file
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
-from sluice.ledger.schema.install import install
-from sluice.ledger.schema.migrate import Migration, look
+from sluice.ledger.schema.migrate import Migration, install, look
 from sluice.ledger.schema.migrate import migrate as carry_out
 from sluice.trust.signature import SIGNATURE_SUFFIX, make_key
 from sluice.trust.signature import sign as sign_document

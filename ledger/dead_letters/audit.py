@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, insert, select
 
 from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.ledger.schema.columns import moment
 from sluice.ledger.schema.tables import operator_actions
 from sluice.ledger.transaction import Transaction
 
@@ -34,6 +34,6 @@ def record(
 def actions_on(connection: Transaction, subject: str) -> tuple[OperatorAction, ...]:
     """What was done to `subject`, in order."""
     return tuple(
-        OperatorAction(at=datetime.fromtimestamp(row.at, UTC), operator=row.operator, action=row.action, note=row.note)
+        OperatorAction(at=moment(row.at), operator=row.operator, action=row.action, note=row.note)
         for row in connection.execute(_OF, {"of_subject": subject})
     )

@@ -5,7 +5,7 @@ in the order in which the letters came to be, and brought back or left out with 
 its row, moved on in the very transaction that brings a letter back: so it survives whatever ends its process, and no
 letter comes back twice by it. Of two replays over the same letters each letter is brought back by one.
 
-A replay never has more than `MOST_OPEN` letters under way (`replay_progress`): where its stage is slower than its rate,
+A replay never has more than `MOST_OPEN` letters under way: where its stage is slower than its rate,
 the stage sets the pace, and a replay that is aborted has not flooded the queues. It aborts itself when more than
 `MOST_FAILED_AGAIN` of those that came to an end are parked again, judged once `ENOUGH_TO_JUDGE` have; until then only
 so many are under way that a bad one is found out early.
@@ -14,13 +14,13 @@ so many are under way that a bad one is found out early.
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import structlog
-from sqlalchemy import ColumnElement, bindparam, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, insert, or_, select, update
 
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Event
@@ -35,17 +35,38 @@ from sluice.contracts.operations.dead_letters import (
     ReplayView,
     SkipReason,
 )
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters import query as letters
 from sluice.ledger.dead_letters.audit import SLUICE, actions_on, record
 from sluice.ledger.dead_letters.replay import CASE, Orders, bring_back, can_be_read, judge, replay_span
-from sluice.ledger.dead_letters.replay_progress import Pace, Progress, progress_of, view_of
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
-from sluice.ledger.schema.tables import AnyRow, dead_letters, replays
+from sluice.ledger.schema.columns import moment
+from sluice.ledger.schema.tables import AnyRow, dead_letters, events, replays
 from sluice.ledger.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 
+MOST_FAILED_AGAIN = 0.2
+"""Share of the letters that came to an end, above which a replay aborts itself."""
+ENOUGH_TO_JUDGE = 20
+"""Letters that must have come to an end before it is judged."""
+MOST_OPEN_UNJUDGED = 100
+"""Letters under way before it is judged: a bad one spoils no more than these."""
+MOST_OPEN = 500
+"""Letters under way after that: what two seconds of the fastest replay bring back."""
+_CATCH_UP_SECONDS = 2.0
+"""Pace that is made good after a tick that came late; longer pauses are not."""
+
+_PROGRESS = (
+    select(events.c.status, func.count().label("letters"))
+    .select_from(dead_letters)
+    .outerjoin(events, events.c.id == func.coalesce(dead_letters.c.replayed_as, dead_letters.c.event_id))
+    .where(dead_letters.c.replay_id == bindparam("of_replay"))
+    .group_by(events.c.status)
+)
+
+
+_SHOWN = ("id", "status", "why", "per_second", "operator", "note", "total", "replayed")
 _IS_REPLAY = replays.c.id == bindparam("of_replay")
 _PLAN_PAGE = 500
 
@@ -70,8 +91,8 @@ _CHANGE = (
     .values(status=bindparam("becomes"), why=bindparam("because"), updated_at=bindparam("moment"))
     .returning(*replays.c)
 )
-_Action = Literal["pause", "resume", "abort"]
-_ACTIONS: dict[_Action, tuple[tuple[str, ...], str]] = {
+ReplayAction = Literal["pause", "resume", "abort"]
+_ACTIONS: dict[ReplayAction, tuple[tuple[str, ...], str]] = {
     "pause": (("running",), "paused"),
     "resume": (("paused",), "running"),
     "abort": (("running", "paused"), "aborted"),
@@ -79,12 +100,58 @@ _ACTIONS: dict[_Action, tuple[tuple[str, ...], str]] = {
 """What operators do with a replay: of which statuses it must have one, and which it gets."""
 
 
-class Replays:
-    """Bulk replays: what operators do with them, and what one reconciler at a time does (`advance`)."""
+class Progress(NamedTuple):
+    """What became of the letters that a replay brought back."""
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
+    open: int = 0
+    succeeded: int = 0
+    parked_again: int = 0
+    cancelled: int = 0
+
+    @property
+    def ended(self) -> int:
+        """Letters of which is known how it went."""
+        return self.succeeded + self.parked_again
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether enough is known."""
+        return self.ended >= ENOUGH_TO_JUDGE
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether too many failed again."""
+        return self.is_judged and self.parked_again > MOST_FAILED_AGAIN * self.ended
+
+    @property
+    def room(self) -> int:
+        """How many more letters may be under way."""
+        return max(0, (MOST_OPEN if self.is_judged else MOST_OPEN_UNJUDGED) - self.open)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many letters are due by the rate, and up to when the rate is used up once so many of them were taken."""
+
+    due: int
+    since: float
+    per_second: float
+
+    @classmethod
+    def of(cls, replay: AnyRow, now: float) -> Pace:
+        """The pace of a replay at this moment."""
+        earliest = now - _CATCH_UP_SECONDS - 1 / replay.per_second
+        clock_was_set_back = replay.updated_at > now + _CATCH_UP_SECONDS
+        since = earliest if clock_was_set_back else max(replay.updated_at, earliest)
+        return cls(max(0, int((now - since) * replay.per_second + 1e-6)), since, replay.per_second)
+
+    def used_up(self, taken: int) -> float:
+        """Up to when the rate is used up once so many letters were taken."""
+        return self.since + taken / self.per_second
+
+
+class Replays(LedgerPart):
+    """Bulk replays: what operators do with them, and what one reconciler at a time does (`advance`)."""
 
     def plan(self, wanted: DeadLetterFilter, *, force: bool = False) -> ReplayPlan:
         """What a replay would bring back and what it would leave out, by fingerprint, the largest group first.
@@ -125,7 +192,7 @@ class Replays:
             row["total"] = letters.count(connection, _own_letters(request.filter, now))
             connection.insert(insert(replays), row)
             record(connection, now, operator, "replay many", [row["id"]], request.note)
-            return view_of(connection, _find(connection, row["id"]))
+            return _view_of(connection, _find(connection, row["id"]))
 
     def show(self, replay_id: str) -> ReplayView:
         """How far a replay is.
@@ -134,51 +201,26 @@ class Replays:
             NotFound: there is no such replay.
         """
         with self._database.reading() as connection:
-            return view_of(connection, _find(connection, replay_id))
+            return _view_of(connection, _find(connection, replay_id))
 
     def latest(self, limit: int = 50, before: str | None = None) -> Sequence[ReplayView]:
         """Replays, the newest first; `before` is the last id of the page before."""
         with self._database.reading() as connection:
             facts = {"most": limit} if before is None else {"most": limit, "before": before}
             rows = connection.execute(_NEWEST if before is None else _OLDER, facts).all()
-            return [view_of(connection, row) for row in rows]
+            return [_view_of(connection, row) for row in rows]
 
     def actions(self, replay_id: str) -> Sequence[OperatorAction]:
         """What operators did with a replay, in order."""
         with self._database.reading() as connection:
             return actions_on(connection, replay_id)
 
-    def pause(self, replay_id: str, operator: str, note: str = "") -> ReplayView:
-        """Bring back no more letters until `resume`.
-
-        Raises:
-            NotFound: there is no such replay.
-            Conflict: it is not running.
-        """
-        return self._change(replay_id, operator, "pause", note)
-
-    def resume(self, replay_id: str, operator: str, note: str = "") -> ReplayView:
-        """Go on.
-
-        Raises:
-            NotFound: there is no such replay.
-            Conflict: it is not paused.
-        """
-        return self._change(replay_id, operator, "resume", note)
-
-    def abort(self, replay_id: str, operator: str, note: str = "") -> ReplayView:
-        """Bring back no more letters, for good. Those under way go on.
-
-        Raises:
-            NotFound: there is no such replay.
-            Conflict: it has ended.
-        """
-        return self._change(replay_id, operator, "abort", note)
-
-    def _change(
-        self, replay_id: str, operator: str, action: _Action, note: str, among: tuple[str, ...] | None = None
+    def change(
+        self, replay_id: str, action: ReplayAction, operator: str, note: str = "", among: tuple[str, ...] | None = None
     ) -> ReplayView:
-        """Take a replay from one status to another, and record who did. It must be in one of `among`, or of the usual.
+        """Pause a replay, let it go on, or end it for good (those under way go on), and record who did.
+
+        It must have one of the statuses `among`: without that, running to be paused, paused to go on, either to end.
 
         Raises:
             NotFound: there is no such replay.
@@ -193,7 +235,7 @@ class Replays:
                 status = _find(connection, replay_id).status
                 raise Conflict(f"replay {replay_id} is {status}, not {' or '.join(among)}")
             record(connection, self._clock(), operator, action, [replay_id], note)
-            return view_of(connection, row)
+            return _view_of(connection, row)
 
     def _cases(self, wanted: DeadLetterFilter, last: str) -> Sequence[AnyRow]:
         query = CASE.where(*letters.conditions(wanted), dead_letters.c.id > last)
@@ -212,7 +254,7 @@ class Replays:
 
     def _advance(self, replay: AnyRow, now: float, most: int) -> list[WakeUp]:
         with self._database.reading() as connection:
-            progress = progress_of(connection, replay.id)
+            progress = _progress_of(connection, replay.id)
             pace = Pace.of(replay, now)
             wanted = min(pace.due, progress.room, most)
             found = [] if progress.is_bad else _next(connection, replay, wanted)
@@ -253,7 +295,7 @@ class Replays:
     def _abort_itself(self, replay: AnyRow, progress: Progress) -> None:
         why = f"{progress.parked_again} of {progress.ended} letters failed again"
         try:
-            self._change(replay.id, SLUICE, "abort", why, among=("running",))
+            self.change(replay.id, "abort", SLUICE, why, among=("running",))
         except Conflict:  # an operator was faster
             return
         log.error("replay_aborted", replay_id=replay.id, why=why)
@@ -331,7 +373,27 @@ def _find(connection: Transaction, replay_id: str) -> AnyRow:
     Raises:
         NotFound: there is no such replay.
     """
-    row = connection.execute(_REPLAY, {"of_replay": replay_id}).first()
-    if row is None:
-        raise NotFound(f"no replay {replay_id}")
-    return row
+    return connection.execute(_REPLAY, {"of_replay": replay_id}).found(f"replay {replay_id}")
+
+
+def _progress_of(connection: Transaction, replay_id: str) -> Progress:
+    """What became of the letters of a replay, by the events that they are."""
+    found = {row.status: row.letters for row in connection.execute(_PROGRESS, {"of_replay": replay_id})}
+    return Progress(
+        open=sum(found.get(status, 0) for status in ("ready", "claimed", "waiting")),
+        succeeded=found.get("settled", 0) + found.get(None, 0),  # without a row: its run was handled and pruned
+        parked_again=found.get("dead", 0),
+        cancelled=found.get("cancelled", 0),
+    )
+
+
+def _view_of(connection: Transaction, row: AnyRow) -> ReplayView:
+    return ReplayView(
+        filter=DeadLetterFilter.model_validate_json(row.filter),
+        force=bool(row.force),
+        created_at=moment(row.created_at),
+        updated_at=moment(row.updated_at),
+        skips=json.loads(row.skips),
+        **{name: getattr(row, name) for name in _SHOWN},
+        **_progress_of(connection, row.id)._asdict(),
+    )

@@ -7,15 +7,12 @@ short rows.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, bindparam, func, select
 
-from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
@@ -25,8 +22,9 @@ from sluice.contracts.operations.dead_letters import (
     PastPayload,
     Payload,
 )
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters.audit import actions_on
-from sluice.ledger.schema.columns import conditions_on
+from sluice.ledger.schema.columns import behind, conditions_on, moment, position
 from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
 from sluice.ledger.transaction import Transaction
 
@@ -64,34 +62,49 @@ def count(connection: Transaction, meeting: Sequence[ColumnElement[bool]]) -> in
     return int(connection.execute(select(func.count()).select_from(dead_letters).where(*meeting)).scalar() or 0)
 
 
-def page(connection: Transaction, wanted: DeadLetterPage) -> list[DeadLetterSummary]:
-    """One page of letters.
+class LetterReader(LedgerPart):
+    """What operators see of dead letters."""
 
-    Raises:
-        InvalidInput: `before` is no position.
-    """
-    seen, letter_id = dead_letters.c.last_seen, dead_letters.c.id
-    query = select(*_BRIEF).where(*conditions(wanted)).order_by(seen.desc(), letter_id.desc()).limit(wanted.limit)
-    if wanted.before is not None:
-        query = query.where(_behind(seen, letter_id, wanted.before))
-    return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
+    def groups(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterGroup]:
+        """What fails, a line per fingerprint, the latest first.
 
+        Raises:
+            InvalidInput: the page's position is none.
+        """
+        wanted = wanted or DeadLetterPage()
+        alike = _alike(wanted)
+        example = (
+            select(alike, dead_letters.c.stage, dead_letters.c.exception_type, dead_letters.c.message)
+            .join(dead_letters, dead_letters.c.id == alike.c.example_id)
+            .order_by(alike.c.latest.desc(), alike.c.fingerprint.desc())
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(example).all()
+            reasons, kinds = _mixture(connection, wanted, alike)
+        return [_group(row, reasons[row.fingerprint], kinds[row.fingerprint]) for row in rows]
 
-def groups(connection: Transaction, wanted: DeadLetterPage) -> list[DeadLetterGroup]:
-    """One page of fingerprints.
+    def list(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterSummary]:
+        """Dead letters one by one, the latest first.
 
-    Raises:
-        InvalidInput: `before` is no position.
-    """
-    alike = _alike(wanted)
-    example = (
-        select(alike, dead_letters.c.stage, dead_letters.c.exception_type, dead_letters.c.message)
-        .join(dead_letters, dead_letters.c.id == alike.c.example_id)
-        .order_by(alike.c.latest.desc(), alike.c.fingerprint.desc())
-    )
-    rows = connection.execute(example).all()
-    reasons, kinds = _mixture(connection, wanted, alike)
-    return [_group(row, reasons[row.fingerprint], kinds[row.fingerprint]) for row in rows]
+        Raises:
+            InvalidInput: the page's position is none.
+        """
+        wanted = wanted or DeadLetterPage()
+        seen, letter_id = dead_letters.c.last_seen, dead_letters.c.id
+        query = select(*_BRIEF).where(*conditions(wanted)).order_by(seen.desc(), letter_id.desc()).limit(wanted.limit)
+        if wanted.before is not None:
+            query = query.where(behind(seen, letter_id, wanted.before))
+        with self._database.reading() as connection:
+            return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
+
+    def show(self, letter_id: str) -> DeadLetterView:
+        """One dead letter, whole.
+
+        Raises:
+            NotFound: there is no such dead letter.
+        """
+        with self._database.reading() as connection:
+            return show(connection, letter_id)
 
 
 def show(connection: Transaction, letter_id: str) -> DeadLetterView:
@@ -116,10 +129,7 @@ def found(connection: Transaction, letter_id: str) -> AnyRow:
     Raises:
         NotFound: there is no such letter.
     """
-    row = connection.execute(_LETTER, {"of_letter": letter_id}).first()
-    if row is None:
-        raise NotFound(f"no dead letter {letter_id}")
-    return row
+    return connection.execute(_LETTER, {"of_letter": letter_id}).found(f"dead letter {letter_id}")
 
 
 def _alike(wanted: DeadLetterPage) -> Any:
@@ -139,7 +149,7 @@ def _alike(wanted: DeadLetterPage) -> Any:
         .limit(wanted.limit)
     )
     if wanted.before is not None:
-        query = query.having(_behind(latest, has.fingerprint, wanted.before))
+        query = query.having(behind(latest, has.fingerprint, wanted.before))
     return query.subquery()
 
 
@@ -161,19 +171,16 @@ def _mixture(connection: Transaction, wanted: DeadLetterPage, alike: Any) -> tup
 
 
 def _group(row: AnyRow, reasons: set[str], kinds: set[str]) -> DeadLetterGroup:
+    same = ("fingerprint", "stage", "exception_type", "example_id", "message")
     return DeadLetterGroup.model_validate(
         {
-            "fingerprint": row.fingerprint,
-            "position": _position(row.latest, row.fingerprint),
+            **{name: getattr(row, name) for name in same},
+            "position": position(row.latest, row.fingerprint),
             "count": row.letters,
-            "stage": row.stage,
-            "exception_type": row.exception_type,
             "reasons": tuple(sorted(reasons)),
             "kinds": tuple(sorted(kinds)),
-            "first_seen": _moment(row.earliest),
-            "last_seen": _moment(row.latest),
-            "example_id": row.example_id,
-            "message": row.message,
+            "first_seen": moment(row.earliest),
+            "last_seen": moment(row.latest),
         }
     )
 
@@ -181,30 +188,11 @@ def _group(row: AnyRow, reasons: set[str], kinds: set[str]) -> DeadLetterGroup:
 def _facts(row: AnyRow) -> dict[str, Any]:
     """The fields of a summary."""
     facts = {name: value for name, value in row._asdict().items() if name not in _LONG}
-    facts["position"] = _position(row.last_seen, row.id)
+    facts["position"] = position(row.last_seen, row.id)
     for name in ("first_seen", "last_seen"):
-        facts[name] = _moment(facts[name])
+        facts[name] = moment(facts[name])
     return facts
 
 
 def _past(row: AnyRow) -> PastPayload:
-    return PastPayload(at=_moment(row.at), operator=row.operator, sha256=row.sha256, payload=Payload.of(row.payload))
-
-
-def _position(seconds: float, name: str) -> str:
-    return f"{seconds!r}-{name}"
-
-
-def _behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) -> ColumnElement[bool]:
-    seconds, _, last = position.partition("-")
-    try:
-        moment = float(seconds)
-    except ValueError:
-        moment = math.nan
-    if not math.isfinite(moment):
-        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
-    return tuple_(seen, name) < tuple_(bindparam(None, moment), bindparam(None, last))
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    return PastPayload(at=moment(row.at), operator=row.operator, sha256=row.sha256, payload=Payload.of(row.payload))

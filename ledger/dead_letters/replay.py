@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, case, exists, or_, select, update
 
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import MalformedEvent, NotFound
+from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Event, decode
 from sluice.contracts.operations.dead_letters import SkipReason
 from sluice.ledger.dead_letters.audit import record
@@ -25,6 +24,7 @@ from sluice.ledger.events.fair_queue import take_turns
 from sluice.ledger.events.outbox import Entry, write
 from sluice.ledger.events.reservations import Balance, spend_in, today
 from sluice.ledger.runs import take
+from sluice.ledger.schema.columns import moment
 from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
 from sluice.ledger.transaction import Transaction
 from sluice.otel.context import current_traceparent, span
@@ -113,10 +113,7 @@ def case_of(connection: Transaction, letter_id: str) -> AnyRow:
     Raises:
         NotFound: there is no such letter.
     """
-    row = connection.execute(_CASE_OF, {"of_letter": letter_id}).first()
-    if row is None:
-        raise NotFound(f"no dead letter {letter_id}")
-    return row
+    return connection.execute(_CASE_OF, {"of_letter": letter_id}).found(f"dead letter {letter_id}")
 
 
 def judge(row: AnyRow, *, force: bool, is_readable: bool) -> SkipReason | None:
@@ -208,7 +205,7 @@ def _as_new(row: AnyRow, edited: Event, now: float) -> Event:
         run_id=edited.run_id,
         corpus=edited.corpus,
         traceparent=current_traceparent() or edited.traceparent,
-        occurred_at=datetime.fromtimestamp(now, UTC),
+        occurred_at=moment(now),
         baggage=edited.baggage,
     )
     return event.model_copy(update={"cause_id": row.event_id or edited.cause_id})

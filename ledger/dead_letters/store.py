@@ -23,27 +23,18 @@ Every operator action is recorded: who, when, what.
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
 
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import Event, Queue, decode
-from sluice.contracts.operations.dead_letters import (
-    DeadLetterFilter,
-    DeadLetterGroup,
-    DeadLetterPage,
-    DeadLetterSummary,
-    DeadLetterView,
-    Purged,
-    SkipReason,
-)
+from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterView, Purged, SkipReason
 from sluice.contracts.outcome import DeadLetterReason
-from sluice.ledger.database import Database
 from sluice.ledger.dead_letters import query as letters
 from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.dead_letters.query import LetterReader
 from sluice.ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
 from sluice.ledger.events.park import facts_of, new_dead_letter
 from sluice.ledger.runs import take
@@ -89,12 +80,8 @@ _FORGET = (
 )
 
 
-class DeadLetters:
+class DeadLetters(LetterReader):
     """What operators do with dead letters."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def park_raw(
         self,
@@ -112,37 +99,6 @@ class DeadLetters:
         with self._database.writing() as connection:
             connection.insert(_INSERT, letter)
         return str(letter["id"])
-
-    # -- looking
-
-    def groups(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterGroup]:
-        """What fails, a line per fingerprint, the latest first.
-
-        Raises:
-            InvalidInput: the page's position is none.
-        """
-        with self._database.reading() as connection:
-            return letters.groups(connection, wanted or DeadLetterPage())
-
-    def list(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterSummary]:
-        """Dead letters one by one, the latest first.
-
-        Raises:
-            InvalidInput: the page's position is none.
-        """
-        with self._database.reading() as connection:
-            return letters.page(connection, wanted or DeadLetterPage())
-
-    def show(self, letter_id: str) -> DeadLetterView:
-        """One dead letter, whole.
-
-        Raises:
-            NotFound: there is no such dead letter.
-        """
-        with self._database.reading() as connection:
-            return letters.show(connection, letter_id)
-
-    # -- acting
 
     def replay(self, letter_id: str, operator: str, *, force: bool = False, note: str = "") -> Event:
         """Make the event ready again; the caller publishes it. Its id is a new one if the payload was edited.

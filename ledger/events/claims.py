@@ -109,7 +109,6 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
 
 _CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
 _PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
-_STANDING = select(events.c.status).where(events.c.id == bindparam("of_event"))
 MINE = (events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
 """How a statement says that the claim on an event still stands."""
 _MINE_NOW = select(events).where(*MINE).with_for_update()
@@ -189,12 +188,6 @@ def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent,
         take(connection, taken.row.run_id, dead=-1)
         return NotClaimed("malformed")
     return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
-
-
-def standing(connection: Transaction, event_id: str) -> str | None:
-    """The event's status; None when there is no such event."""
-    status: str | None = connection.execute(_STANDING, {"of_event": event_id}).scalar()
-    return status
 
 
 def heartbeat(connection: Transaction, held: Claim, now: float, lease_seconds: float) -> None:

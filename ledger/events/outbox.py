@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, insert, select, update
@@ -20,7 +19,7 @@ from sluice.contracts.index import AnswerReady, DocumentIndexed, SnapshotPublish
 from sluice.ledger.events.fair_queue import priority_of, take_turns, tenant_queue_of
 from sluice.ledger.events.reservations import Balance, amounts_of, today
 from sluice.ledger.learning.outcome_rows import note_decided
-from sluice.ledger.schema.columns import storable
+from sluice.ledger.schema.columns import moment, storable
 from sluice.ledger.schema.tables import AnyRow, events, runs
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import note_answer
@@ -94,13 +93,12 @@ def write(
 
 def own_event(run: AnyRow, body: Body, now: float) -> Event:
     """An event that nothing but the ledger causes: it continues the trace of its run."""
-    moment = datetime.fromtimestamp(now, UTC)
     return Event.of(
         body,
         run_id=run.run_id,
         corpus=run.corpus,
         traceparent=run.traceparent,
-        occurred_at=moment,
+        occurred_at=moment(now),
         baggage=run_baggage(run.traceparent),
     )
 

@@ -8,14 +8,14 @@ pause, so of any number of workers one probes. Its success resumes the stage, it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
 from sluice.contracts.event import Queue
 from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.schema.columns import moment, perhaps_moment
 from sluice.ledger.schema.tables import pauses
-from sluice.ledger.schema.upsert import insert_once
 from sluice.ledger.transaction import Transaction
 
 
@@ -53,8 +53,8 @@ def pause(
     until = None if seconds is None else now + seconds
     row = {"stage": stage, "since": now, "until": until, "why": why, "operator": operator}
     if operator is not None:
-        record(connection, now, operator, "pause", f"stage:{stage}", why)
-    if insert_once(connection, pauses, row):
+        record(connection, now, operator, "pause", [f"stage:{stage}"], why)
+    if connection.insert_once(pauses, row):
         return True
     if operator is not None:
         connection.execute(_BY_OPERATOR, {"of_stage": stage, "up_to": until, "because": why, "by": operator})
@@ -67,7 +67,7 @@ def resume(connection: Transaction, stage: Queue, now: float, *, operator: str |
         return connection.execute(_RESUME_OWN, {"of_stage": stage}).rowcount == 1
     resumed = connection.execute(_RESUME, {"of_stage": stage}).rowcount == 1
     if resumed:
-        record(connection, now, operator, "resume", f"stage:{stage}", "")
+        record(connection, now, operator, "resume", [f"stage:{stage}"])
     return resumed
 
 
@@ -87,8 +87,8 @@ def all_paused(connection: Transaction) -> list[Pause]:
     return [
         Pause(
             stage=row.stage,
-            since=datetime.fromtimestamp(row.since, UTC),
-            until=None if row.until is None else datetime.fromtimestamp(row.until, UTC),
+            since=moment(row.since),
+            until=perhaps_moment(row.until),
             why=row.why,
             operator=row.operator,
             probes=row.probes,

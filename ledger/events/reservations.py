@@ -22,7 +22,6 @@ from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted
 from sluice.ledger.schema.columns import UNITS
 from sluice.ledger.schema.tables import AnyRow, days, runs
-from sluice.ledger.schema.upsert import insert_once
 from sluice.ledger.transaction import Transaction
 
 NO_CEILING = 2**62
@@ -139,11 +138,13 @@ def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:
     return _columns("run", ceilings.run) | _columns("day", ceilings.day)
 
 
-def left(connection: Transaction, run_id: str, now: float) -> Ceilings | None:
-    """What the run and its day may still reserve; None when there is no such run."""
-    run = connection.execute(_RUN, {"of_run": run_id}).first()
-    if run is None:
-        return None
+def left(connection: Transaction, run_id: str, now: float) -> Ceilings:
+    """What the run and its day may still reserve.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    run = connection.execute(_RUN, {"of_run": run_id}).found(f"run {run_id}")
     day = connection.execute(_DAY, {"of_day": today(now)}).first()
     return Ceilings(run=_left(run, "run", run), day=_left(run, "day", day))
 
@@ -174,7 +175,7 @@ def _change_today(
     facts = _named("asked", asked) | _named("less", freed) | _named("used", spent) | most | {"of_row": today(now)}
     if connection.execute(_HOLD_DAY, facts).rowcount:
         return
-    opened = insert_once(connection, days, {"day": today(now)})
+    opened = connection.insert_once(days, {"day": today(now)})
     if not opened or connection.execute(_HOLD_DAY, facts).rowcount == 0:
         raise _exhausted("day", held)
 

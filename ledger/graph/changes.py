@@ -26,9 +26,7 @@ from sluice.ledger.graph.rows import (
     stored_edges,
     sum_sha256,
 )
-from sluice.ledger.schema.graph_tables import graph_corpora, graph_documents, graph_edges
-from sluice.ledger.schema.tables import AnyRow
-from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.schema.tables import AnyRow, graph_corpora, graph_documents, graph_edges
 from sluice.ledger.transaction import Transaction
 
 _CORPUS, _DOCUMENT = graph_corpora.c, graph_documents.c
@@ -202,7 +200,7 @@ class _Writing:
 
 
 def _take(connection: Transaction, corpus: str) -> Totals:
-    insert_once(connection, graph_corpora, {"corpus": corpus, "sha256": EMPTY_SHA256})
+    connection.insert_once(graph_corpora, {"corpus": corpus, "sha256": EMPTY_SHA256})
     return _totals(connection.execute(_TAKE, {"of_corpus": corpus}).one())
 
 

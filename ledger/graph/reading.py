@@ -1,21 +1,20 @@
-"""Reads the whole graph of a corpus, page by page, as it is at one moment."""
+"""Reads the graph of a corpus: all of it, page by page, as it is at one moment, or chosen documents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select, text
 
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.graph.model import CitationRow, DocumentRow, Edge, Node, NodeLabel
-from sluice.ledger.graph.changes import standing, totals_of
+from sluice.ledger.graph.changes import rows_by_id, standing, totals_of
 from sluice.ledger.graph.rows import GraphRow, Standing, StoredEdge, Totals, read_edge
-from sluice.ledger.schema.graph_tables import graph_documents, graph_edges
-from sluice.ledger.schema.tables import AnyRow, citations, events
+from sluice.ledger.schema.tables import AnyRow, citations, events, graph_documents, graph_edges
 from sluice.ledger.transaction import Transaction
 
 DOCUMENTS_AT_ONCE = 200
@@ -25,8 +24,10 @@ _DOCUMENT, _EDGE = graph_documents.c, graph_edges.c
 _OF_CORPUS = _DOCUMENT.corpus == bindparam("of_corpus")
 _AFTER = _DOCUMENT.document_id > bindparam("after")
 _EVERY_PAGE = select(graph_documents).where(_OF_CORPUS, _AFTER).order_by(_DOCUMENT.document_id).limit(bindparam("most"))
+_STORED = [_EDGE[name] for name in StoredEdge._fields]
+_EDGES_OF_ONE = select(*_STORED).where(_EDGE.document == bindparam("of_number")).order_by(_EDGE.ordinal)
 _EDGES = (
-    select(_EDGE.document, *(_EDGE[name] for name in StoredEdge._fields))
+    select(_EDGE.document, *_STORED)
     .join(graph_documents, _EDGE.document == _DOCUMENT.number)
     .where(_OF_CORPUS, _AFTER, _DOCUMENT.document_id <= bindparam("last"))
     .order_by(_DOCUMENT.document_id, _EDGE.ordinal)
@@ -42,6 +43,22 @@ _CITED = (
 )
 _REQUEST = select(events.c.payload).where(events.c.run_id == bindparam("of_run"), events.c.kind == GateRequested.kind)
 _ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+class FullRow(NamedTuple):
+    """A document of the graph: what is known of it, when its row was written (seconds since the epoch), its edges."""
+
+    standing: Standing
+    updated_at: float
+    edges: tuple[Edge, ...]
+
+
+def rows_of(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> Iterator[FullRow]:
+    """Those of the documents that have a row; a tombstone has no edges."""
+    for row in rows_by_id(connection, corpus, document_ids).values():
+        owner = Node(NodeLabel.DOCUMENT, row.document_id)
+        edges = () if row.is_tombstone else connection.execute(_EDGES_OF_ONE, {"of_number": row.number}).all()
+        yield FullRow(standing(row), row.updated_at, tuple(read_edge(edge, owner) for edge in edges))
 
 
 class Snapshot:

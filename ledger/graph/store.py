@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy import bindparam, literal_column, select
 
-from sluice.contracts.graph.model import CitationRow, DocumentRow
-from sluice.ledger.database import Database
-from sluice.ledger.graph import changes, chosen
+from sluice.contracts.graph.model import DocumentRow
+from sluice.ledger.database import LedgerPart
+from sluice.ledger.graph import changes
 from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.chosen import FullRow
-from sluice.ledger.graph.reading import Snapshot
+from sluice.ledger.graph.reading import FullRow, Snapshot, rows_of
 from sluice.ledger.graph.rows import GraphRow, Standing, Totals, Written
 from sluice.ledger.schema.tables import IS_OPEN, events, runs
 
@@ -31,12 +29,8 @@ _WORK = (
 )
 
 
-class Graphs:
+class Graphs(LedgerPart):
     """The rows of every corpus's graph. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def carry_out(self, corpus: str, change: Change) -> Written:
         """Make the rows say what an index says as of an offset; rows of a later offset stay as they are."""
@@ -69,7 +63,7 @@ class Graphs:
     def rows_of(self, corpus: str, document_ids: Sequence[str]) -> list[FullRow]:
         """These documents with their edges and all that is known of them; tombstones too."""
         with self._database.reading() as connection:
-            return list(chosen.rows_of(connection, corpus, document_ids))
+            return list(rows_of(connection, corpus, document_ids))
 
     def totals(self, corpus: str) -> Totals:
         """The sums over a corpus; noughts for one that has no graph."""
@@ -96,8 +90,3 @@ class Graphs:
         """Every document with its edges, in the order of ids, as of one moment."""
         with self.snapshot(corpus) as snapshot:
             yield from snapshot.rows()
-
-    def citations(self, corpus: str) -> Iterator[CitationRow]:
-        """Which conversation cited which document of the graph, each pair once."""
-        with self.snapshot(corpus) as snapshot:
-            yield from snapshot.citations()

@@ -10,9 +10,8 @@ from collections.abc import Collection
 
 from sqlalchemy import bindparam, select
 
-from sluice.ledger.database import Database
-from sluice.ledger.schema.learning_tables import configurations
-from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.database import LedgerPart
+from sluice.ledger.schema.tables import configurations
 
 _HAS = configurations.c
 _OF_PROFILE = (
@@ -22,17 +21,14 @@ _OF_PROFILE = (
 )
 
 
-class Configurations:
+class Configurations(LedgerPart):
     """The configurations of one ledger. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(self, profile: str, config_hash: str, decided_at: float) -> bool:
         """The profile decided by this configuration at a moment; whether that is new. Its first time stays."""
         row = {"profile": profile, "config_hash": config_hash, "first_decided_at": decided_at}
         with self._database.writing() as connection:
-            return insert_once(connection, configurations, row)
+            return connection.insert_once(configurations, row)
 
     def before(self, profile: str, config_hash: str, without: Collection[str] = ()) -> str | None:
         """The configuration that the profile first decided by just before this one, leaving some out.

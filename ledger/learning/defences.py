@@ -9,18 +9,15 @@ process that dies at any point leaves either all of a look or nothing of it.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import bindparam, select, update
 
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.learning_tables import defences
-from sluice.ledger.schema.tables import AnyRow
-from sluice.ledger.schema.upsert import insert_into, insert_once
+from sluice.ledger.schema.tables import AnyRow, defences
 from sluice.ledger.transaction import Transaction
 
 WHOLE_INSTANCE = "*"
@@ -59,12 +56,8 @@ class Position:
     writes: int = 0
 
 
-class Defences:
+class Defences(LedgerPart):
     """The steps back of one ledger. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def rows(self) -> tuple[Position, tuple[DefenceRow, ...]]:
         """How far runs were looked at, and every defence of every profile."""
@@ -112,15 +105,12 @@ def _move(connection: Transaction, seen: Position, position: Position, now: floa
     if seen.writes:
         return connection.execute(_MOVE, {**where, "was": _told(seen), "becomes": becomes, "at": now}).rowcount == 1
     row = {"name": _POSITION, "profile": WHOLE_INSTANCE, "state": becomes, "tripped_at": None, "changed_at": now}
-    return insert_once(connection, defences, row)
+    return connection.insert_once(defences, row)
 
 
 def _put(connection: Transaction, row: DefenceRow, now: float) -> None:
-    statement = insert_into(connection.dialect, defences)
-    changed = {name: statement.excluded[name] for name in ("state", "tripped_at", "changed_at")}
-    facts = {"name": row.name, "profile": row.profile, "state": row.state, "tripped_at": row.tripped_at}
-    put = statement.on_conflict_do_update(index_elements=["name", "profile"], set_=changed)
-    connection.insert(put, facts | {"changed_at": now})
+    facts = {**asdict(row), "changed_at": now}
+    connection.put(defences, facts, ("name", "profile"), ("state", "tripped_at", "changed_at"))
 
 
 def _told(position: Position) -> str:

@@ -6,10 +6,9 @@ together or not at all. A change that changes nothing records nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
@@ -19,14 +18,13 @@ from sluice.contracts.ingest import CrawlDirected, SearchDirected
 from sluice.contracts.learning.control import FlagAction, FlagName, FlagState
 from sluice.contracts.learning.events import FlagChanged, PendingPurged
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters.audit import actions_on
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.events.purge import Purged, purge
 from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.learning_tables import flags
-from sluice.ledger.schema.tables import AnyRow
-from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.schema.columns import moment
+from sluice.ledger.schema.tables import AnyRow, flags
 from sluice.ledger.transaction import Transaction
 
 DIRECTIVES: Mapping[FlagName, type[Body]] = {"search": SearchDirected, "crawl": CrawlDirected}
@@ -84,12 +82,8 @@ def flag_gap(name: FlagName, subject: str, detail: str = "") -> Gap:
     return Gap(stage=name, subject=subject, reason=f"flag_{name}", detail=told, lifted_by=f"sluice flags {name} --on")
 
 
-class Flags:
+class Flags(LedgerPart):
     """The stored flags of one ledger. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def all(self) -> dict[str, StoredFlag]:
         """What is stored, by name."""
@@ -114,10 +108,10 @@ class Flags:
 def _change(
     connection: Transaction, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve, now: float
 ) -> FlagChange:
-    insert_once(connection, flags, {"name": name, "changed_at": now, "operator": operator, "note": note})
+    connection.insert_once(flags, {"name": name, "changed_at": now, "operator": operator, "note": note})
     before = _stored(connection.execute(_ONE, {"of_name": name}).one())
     after = _applied(before, action)
-    was, state = resolve(before), resolve(replace(after, changed_at=_moment(now), operator=operator, note=note))
+    was, state = resolve(before), resolve(replace(after, changed_at=moment(now), operator=operator, note=note))
     bodies: list[Body] = []
     if after != before:
         facts = {"as_enabled": None if after.enabled is None else int(after.enabled), "as_killed": int(after.killed)}
@@ -187,8 +181,4 @@ def _told(name: FlagName, purged: Purged) -> PendingPurged:
 
 def _stored(row: AnyRow) -> StoredFlag:
     enabled = None if row.enabled is None else bool(row.enabled)
-    return StoredFlag(row.name, enabled, bool(row.killed), _moment(row.changed_at), row.operator, row.note)
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    return StoredFlag(row.name, enabled, bool(row.killed), moment(row.changed_at), row.operator, row.note)

@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
 
 from sqlalchemy import Executable, and_, bindparam, case, delete, func, insert, or_, select, update
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import document_id_for
 from sluice.contracts.event import Event, decode
-from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateDecided
+from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateDecided, ProbeHit
 from sluice.contracts.index import AnswerReady, RunFinished
 from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, SearchDirected
 from sluice.ledger.events.reservations import amounts_of
-from sluice.ledger.learning.cited_ages import CitedAges, cited_ages, own_documents
-from sluice.ledger.schema.learning_tables import outcomes
-from sluice.ledger.schema.tables import AnyRow, events, runs
-from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.schema.columns import moment
+from sluice.ledger.schema.tables import AnyRow, events, outcomes, runs
 from sluice.ledger.transaction import Transaction
 
 _COUNTED = (SearchDirected.kind, CrawlDirected.kind, PageCrawled.kind, PageUnchanged.kind, FeedbackGiven.kind)
@@ -54,19 +53,19 @@ _INSERT = insert(outcomes)
 
 def note_decided(connection: Transaction, run: AnyRow, decided: GateDecided, now: float) -> None:
     """A gate run was decided. A second time changes nothing."""
-    insert_once(connection, outcomes, _decided(run, decided, now, now))
+    connection.insert_once(outcomes, _decided(run, decided, now, now))
 
 
 def note_finished(
     connection: Transaction, run: AnyRow, status: str, ready: AnswerReady | None, spend: Spend, now: float
 ) -> None:
     """A gate run ends now, with this answer or none. One that was never decided has no row."""
-    connection.execute(_UPDATE_ENDED, {"of_run": run.run_id, **_ended(connection, run, status, ready, spend, now, now)})
+    _set(connection, run.run_id, _ended(connection, run, status, ready, spend, now, now))
 
 
 def note_feedback(connection: Transaction, run_id: str, now: float) -> None:
     """Feedback on a run was settled: its row says all of what was said."""
-    connection.execute(_UPDATE_SAID, {"of_run": run_id, "new_changed_at": now, **_said(connection, run_id)})
+    _set(connection, run_id, {"changed_at": now, **_said(connection, run_id)})
 
 
 def drop_outcome(connection: Transaction, run_id: str) -> None:
@@ -84,13 +83,11 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
     row = _decided(run, decode(decided.payload).body_as(GateDecided), decided.created_at, now)
     finished = _first(connection, run_id, RunFinished.kind)
     if finished is None:
-        said = _said(connection, run_id)
-        row |= {name.removeprefix("new_"): value for name, value in said.items()}
+        row |= _said(connection, run_id)
     else:
         end, answered = finished.body_as(RunFinished), _first(connection, run_id, AnswerReady.kind)
         ready = answered.body_as(AnswerReady) if answered else None
-        ended = _ended(connection, run, end.status, ready, end.spend, run.finished_at, now)
-        row |= {name.removeprefix("new_"): value for name, value in ended.items()}
+        row |= _ended(connection, run, end.status, ready, end.spend, run.finished_at, now)
     connection.insert(_INSERT, row)
     return True
 
@@ -126,7 +123,7 @@ def _ended(
     finished_at: float,
     now: float,
 ) -> dict[str, Any]:
-    """What is known at the end of a run, by the names of the update's parameters."""
+    """The columns that are known at the end of a run."""
     recorded: Mapping[str, int]
     recorded, done = defaultdict(int), defaultdict(int)
     for row in connection.execute(_COUNT, {"of_run": run.run_id, "moment": finished_at}):
@@ -136,19 +133,19 @@ def _ended(
     said = _said(connection, run.run_id) if recorded[FeedbackGiven.kind] else _NOTHING_SAID
     chunks, checks = (ready.answer.chunks, ready.answer.checks) if ready else ((), ())
     return {
-        "new_finished_at": finished_at,
-        "new_status": status,
-        "new_spent_nanousd": amounts_of(spend)["nanousd"],
-        "new_tokens": spend.tokens + sum(chunk.token_estimate for chunk in chunks),
-        "new_milliseconds": max(0.0, finished_at - run.created_at) * 1e3,
-        "new_external_calls": done[SearchDirected.kind] + asked,
-        "new_pages_asked": asked,
-        "new_pages_read": recorded[PageCrawled.kind] + recorded[PageUnchanged.kind],
-        "new_cited": len(chunks),
-        "new_failed_checks": sum(check.severity == "P0" and not check.passed for check in checks),
-        "new_cited_age_seconds": ages.with_crawl,
-        "new_cited_age_without_crawl_seconds": ages.without_crawl,
-        "new_changed_at": now,
+        "finished_at": finished_at,
+        "status": status,
+        "spent_nanousd": amounts_of(spend)["nanousd"],
+        "tokens": spend.tokens + sum(chunk.token_estimate for chunk in chunks),
+        "milliseconds": max(0.0, finished_at - run.created_at) * 1e3,
+        "external_calls": done[SearchDirected.kind] + asked,
+        "pages_asked": asked,
+        "pages_read": recorded[PageCrawled.kind] + recorded[PageUnchanged.kind],
+        "cited": len(chunks),
+        "failed_checks": sum(check.severity == "P0" and not check.passed for check in checks),
+        "cited_age_seconds": ages.with_crawl,
+        "cited_age_without_crawl_seconds": ages.without_crawl,
+        "changed_at": now,
         **said,
     }
 
@@ -162,13 +159,69 @@ def _ages(
     if unchanged_count:
         pages = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": PageUnchanged.kind})
         unchanged = {document_id_for(decode(row.payload).body_as(PageUnchanged).final_url) for row in pages}
-    own = own_documents(ready, run_id, unchanged)
+    own = _own_documents(ready, run_id, unchanged)
     probed = _first(connection, run_id, CoverageProbed.kind) if own else None
     hits = probed.body_as(CoverageProbed).hits if probed else ()
-    return cited_ages(ready, own, hits, datetime.fromtimestamp(finished_at, UTC))
+    return _cited_ages(ready, own, hits, moment(finished_at))
 
 
-_NOTHING_SAID: dict[str, Any] = {"new_signals": "{}", "new_used": None, "new_judged_at": None}
+class CitedAges(NamedTuple):
+    """Mean ages, in seconds, of the text that an answer cites; None where no cited document is of the web.
+
+    `with_crawl` is the mean over the cited documents of the web of the time since each was read last or seen to be as
+    it was, when the answer was given. `without_crawl` is the same mean, where a document that the run itself read, or
+    found unchanged, is replaced by what the gate's probe had before: that document as it was then, where the probe
+    found it; else the probe's best hit that stands for none yet. Where the probe has no more, the document is left out.
+    An answer that owes the run's own crawl nothing has both alike: a gain of nought.
+    """
+
+    with_crawl: float | None = None
+    without_crawl: float | None = None
+
+
+def _own_documents(ready: AnswerReady, run_id: str, unchanged: Collection[str]) -> frozenset[str]:
+    """The cited documents that the run itself brought, or saw to be `unchanged` (ids of documents)."""
+    return frozenset(
+        chunk.document_id
+        for chunk in ready.answer.chunks
+        if chunk.provenance.run_id == run_id or chunk.document_id in unchanged
+    )
+
+
+def _cited_ages(
+    ready: AnswerReady, own: Collection[str], probed: Sequence[ProbeHit], answered_at: datetime
+) -> CitedAges:
+    """The ages of an answer; `own` are the documents of `_own_documents`, `probed` the probe's hits, best first."""
+    ages = _unseen(ready)
+    if not ages:
+        return CitedAges()
+    before = {hit.document_id: (answered_at - hit.fetched_at).total_seconds() for hit in reversed(probed) if hit.url}
+    spare = [document_id for document_id in dict.fromkeys(hit.document_id for hit in probed) if document_id in before]
+    free = iter([document_id for document_id in spare if document_id not in ages])
+    without = []
+    for document_id, age in ages.items():
+        if document_id not in own:
+            without.append(age)
+        elif (stand_in := document_id if document_id in before else next(free, None)) is not None:
+            without.append(max(0.0, before[stand_in]))
+    return CitedAges(_mean(list(ages.values())), _mean(without))
+
+
+def _unseen(ready: AnswerReady) -> dict[str, float]:
+    """The age of each cited document of the web, as the answer tells it; older answers do not."""
+    documents = dict.fromkeys(
+        chunk.document_id for chunk in ready.answer.chunks if chunk.provenance.source in ("crawl", "search")
+    )
+    if len(documents) != len(ready.unseen_seconds):
+        return {}
+    return dict(zip(documents, ready.unseen_seconds, strict=True))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+_NOTHING_SAID: dict[str, Any] = {"signals": "{}", "used": None, "judged_at": None}
 
 
 def _said(connection: Transaction, run_id: str) -> dict[str, Any]:
@@ -183,7 +236,7 @@ def _said(connection: Transaction, run_id: str) -> dict[str, Any]:
             values[feedback.signal].append(feedback.value)
             judged_at = row.created_at if judged_at is None else min(judged_at, row.created_at)
     means = {signal: sum(values[signal]) / len(values[signal]) for signal in sorted(values)}
-    return {"new_signals": json.dumps(means), "new_used": len(used) or None, "new_judged_at": judged_at}
+    return {"signals": json.dumps(means), "used": len(used) or None, "judged_at": judged_at}
 
 
 def _first(connection: Transaction, run_id: str, kind: str) -> Event | None:
@@ -191,27 +244,12 @@ def _first(connection: Transaction, run_id: str, kind: str) -> Event | None:
     return None if row is None else decode(row.payload)
 
 
-def _update(*names: str) -> Executable:
+def _set(connection: Transaction, run_id: str, facts: Mapping[str, Any]) -> None:
+    named = {f"new_{name}": value for name, value in facts.items()}
+    connection.execute(_update(tuple(facts)), {"of_run": run_id, **named})
+
+
+@cache
+def _update(names: tuple[str, ...]) -> Executable:
     changes: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names}
     return update(outcomes).where(outcomes.c.run_id == bindparam("of_run")).values(**changes)
-
-
-_UPDATE_SAID = _update("signals", "used", "judged_at", "changed_at")
-_UPDATE_ENDED = _update(
-    "finished_at",
-    "status",
-    "spent_nanousd",
-    "tokens",
-    "milliseconds",
-    "external_calls",
-    "pages_asked",
-    "pages_read",
-    "cited",
-    "cited_age_seconds",
-    "cited_age_without_crawl_seconds",
-    "failed_checks",
-    "changed_at",
-    "signals",
-    "used",
-    "judged_at",
-)

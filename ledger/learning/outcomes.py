@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy import Executable, bindparam, func, select, tuple_
 
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.reservations import usd
 from sluice.ledger.learning.outcome_rows import derive, drop_outcome
 from sluice.ledger.runs import take
-from sluice.ledger.schema.learning_tables import outcomes
-from sluice.ledger.schema.tables import AnyRow, runs
+from sluice.ledger.schema.columns import moment, perhaps_moment
+from sluice.ledger.schema.tables import AnyRow, outcomes, runs
 
 ROWS_AT_ONCE = 2_000
 """Of one page of a longer reading."""
@@ -37,13 +35,10 @@ class Place(NamedTuple):
 _HAS = outcomes.c
 _FIELDS = tuple(RunOutcome.model_fields)
 _COLUMNS = [_HAS[{"usd": "spent_nanousd"}.get(name, name)] for name in _FIELDS]
-_IS_AFTER = or_(
-    _HAS.decided_at > bindparam("after"),
-    and_(_HAS.decided_at == bindparam("after"), _HAS.run_id > bindparam("after_run")),
-)
 _DECIDED = (
     select(*_COLUMNS)
-    .where(_HAS.decided_at >= bindparam("after"), _IS_AFTER, _HAS.decided_at < bindparam("before"))
+    .where(tuple_(_HAS.decided_at, _HAS.run_id) > tuple_(bindparam("after"), bindparam("after_run")))
+    .where(_HAS.decided_at < bindparam("before"))
     .order_by(_HAS.decided_at, _HAS.run_id)
     .limit(bindparam("most"))
 )
@@ -71,12 +66,8 @@ _GATE_RUNS = (
 _ORPHANS = select(_HAS.run_id).where(~select(runs.c.run_id).where(runs.c.run_id == _HAS.run_id).exists()).limit(1_000)
 
 
-class Outcomes:
+class Outcomes(LedgerPart):
     """The outcomes of one ledger. Every method may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def of_run(self, run_id: str) -> RunOutcome | None:
         """What became of a run; None where it was not decided, or is no gate run."""
@@ -93,39 +84,37 @@ class Outcomes:
         self, after: Place, before: float = math.inf, most: int = ROWS_AT_ONCE
     ) -> tuple[tuple[RunOutcome, ...], Place]:
         """At most `most` runs behind a place that were decided before a moment, in order; and the place behind them."""
-        asked = {"after": after.moment, "after_run": after.run_id, "before": min(before, _FOREVER), "most": most}
-        with self._database.reading() as connection:
-            rows = connection.execute(_DECIDED, asked).all()
-        if not rows:
-            return (), after
-        return tuple(map(_outcome, rows)), Place(rows[-1].decided_at, rows[-1].run_id)
+        return self._page(_DECIDED, {"before": min(before, _FOREVER)}, after, most)
 
     def decided_between(self, since: float, before: float = math.inf) -> Iterator[RunOutcome]:
         """Runs decided from one moment to before another, in order, read as they are asked for."""
+        return self._every(_DECIDED, {"before": min(before, _FOREVER)}, since)
+
+    def compared(self, model_version: str, since: float) -> Iterator[RunOutcome]:
+        """Runs that a model decided, or that it is compared with, from a moment on, in the order of decisions."""
+        return self._every(_COMPARED, {"before": _FOREVER, "of_version": model_version}, since)
+
+    def _every(self, statement: Executable, facts: Mapping[str, Any], since: float) -> Iterator[RunOutcome]:
         place = Place(since)
         while True:
-            runs_of_page, place = self.page(place, before)
-            yield from runs_of_page
-            if len(runs_of_page) < ROWS_AT_ONCE:
+            found, place = self._page(statement, facts, place, ROWS_AT_ONCE)
+            yield from found
+            if len(found) < ROWS_AT_ONCE:
                 return
+
+    def _page(
+        self, statement: Executable, facts: Mapping[str, Any], after: Place, most: int
+    ) -> tuple[tuple[RunOutcome, ...], Place]:
+        asked = {**facts, "after": after.moment, "after_run": after.run_id, "most": most}
+        with self._database.reading() as connection:
+            rows = connection.execute(statement, asked).all()
+        return tuple(map(_outcome, rows)), Place(rows[-1].decided_at, rows[-1].run_id) if rows else after
 
     def untraced_between(self, since: float, before: float) -> int:
         """How many runs decided in that time have no trace."""
         asked = {"since": since, "until": before}
         with self._database.reading() as connection:
             return int(connection.execute(_UNTRACED, asked).scalar() or 0)
-
-    def compared(self, model_version: str, since: float) -> Iterator[RunOutcome]:
-        """Runs that a model decided, or that it is compared with, from a moment on, in the order of decisions."""
-        place = Place(since)
-        while True:
-            facts = {"after": place.moment, "after_run": place.run_id, "before": _FOREVER, "most": ROWS_AT_ONCE}
-            with self._database.reading() as connection:
-                rows = connection.execute(_COMPARED, {**facts, "of_version": model_version}).all()
-            yield from map(_outcome, rows)
-            if len(rows) < ROWS_AT_ONCE:
-                return
-            place = Place(rows[-1].decided_at, rows[-1].run_id)
 
     def count_of_model(self, model_version: str, since: float) -> int:
         """How many runs a model's rollout has drawn from a moment on, of whatever arm."""
@@ -181,12 +170,8 @@ def _outcome(row: AnyRow) -> RunOutcome:
     fields["usd"] = usd(fields["usd"])
     fields["is_trickle"] = bool(fields["is_trickle"])
     fields["is_stepped_back"] = bool(fields["is_stepped_back"])
-    fields["decided_at"] = datetime.fromtimestamp(fields["decided_at"], UTC)
-    fields["finished_at"] = _moment(fields["finished_at"])
-    fields["judged_at"] = _moment(fields["judged_at"])
+    fields["decided_at"] = moment(fields["decided_at"])
+    fields["finished_at"] = perhaps_moment(fields["finished_at"])
+    fields["judged_at"] = perhaps_moment(fields["judged_at"])
     fields["signals"] = {} if fields["signals"] == "{}" else json.loads(fields["signals"])
     return construct_unvalidated(RunOutcome, fields, _NAMES)
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

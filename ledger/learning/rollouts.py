@@ -7,9 +7,7 @@ audit's entry, and it takes place only from the state that its maker saw: of two
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -19,12 +17,11 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.event import decode
 from sluice.contracts.gate import GateDecided
 from sluice.contracts.learning.rollout import ACTIVE, Rollout, RolloutStep
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.learning_tables import outcomes, rollouts
-from sluice.ledger.schema.tables import AnyRow, events
-from sluice.ledger.schema.upsert import insert_once
+from sluice.ledger.schema.columns import moment
+from sluice.ledger.schema.tables import AnyRow, events, outcomes, rollouts
 from sluice.ledger.transaction import Transaction
 
 _HAS = rollouts.c
@@ -58,12 +55,8 @@ _DECIDED = (
 _history = TypeAdapter(tuple[RolloutStep, ...])
 
 
-class Rollouts:
+class Rollouts(LedgerPart):
     """The rollouts of one ledger. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def active(self) -> Rollout | None:
         """The model that has a part in decisions, without its history; None where none has. Read for each decision."""
@@ -100,13 +93,12 @@ class Rollouts:
             _refuse_second(connection, becomes)
             row = _row_of(becomes)
             if was is None:
-                changed = insert_once(connection, rollouts, row)
+                changed = connection.insert_once(rollouts, row)
             else:
                 seen = {"was_status": was.status, "was_share": was.share, "was_changed_at": was.changed_at.timestamp()}
                 new = {f"new_{name}": value for name, value in row.items() if name != "model_version"}
-                changed = bool(
-                    connection.execute(_CHANGE, {"of_version": becomes.model_version, **seen, **new}).rowcount
-                )
+                facts = {"of_version": becomes.model_version, **seen, **new}
+                changed = bool(connection.execute(_CHANGE, facts).rowcount)
             if not changed:
                 raise Conflict(f"the rollout of model {becomes.model_version} was changed meanwhile; look at it again")
             return record_control(connection, change, self._clock())
@@ -121,15 +113,16 @@ def _refuse_second(connection: Transaction, becomes: Rollout) -> None:
         raise Conflict(f"{told}; one model is tried at a time: `sluice gate rollout --rollback` ends its part first")
 
 
+_SAME = ("model_version", "model_sha256", "unit", "status", "share", "operator")
+_MOMENTS = ("began_at", "stage_began_at", "changed_at")
+
+
 def _row_of(rollout: Rollout) -> dict[str, Any]:
-    moments = ("began_at", "stage_began_at", "changed_at")
-    plain = {name: getattr(rollout, name) for name in ("model_version", "model_sha256", "unit", "status", "share")}
     return {
-        **plain,
-        **{name: getattr(rollout, name).timestamp() for name in moments},
+        **{name: getattr(rollout, name) for name in _SAME},
+        **{name: getattr(rollout, name).timestamp() for name in _MOMENTS},
         "stages": json.dumps([rollout.stages, rollout.expected_runs]),
         "history": _history.dump_json(rollout.history).decode(),
-        "operator": rollout.operator,
         "active": 1 if rollout.is_active else None,
     }
 
@@ -137,16 +130,9 @@ def _row_of(rollout: Rollout) -> dict[str, Any]:
 def _rollout(row: AnyRow) -> Rollout:
     stages, expected_runs = json.loads(row.stages)
     return Rollout(
-        model_version=row.model_version,
-        model_sha256=row.model_sha256,
-        unit=row.unit,
-        status=row.status,
         stages=stages,
         expected_runs=expected_runs,
-        share=row.share,
-        began_at=datetime.fromtimestamp(row.began_at, UTC),
-        stage_began_at=datetime.fromtimestamp(row.stage_began_at, UTC),
-        changed_at=datetime.fromtimestamp(row.changed_at, UTC),
-        operator=row.operator,
         history=_history.validate_json(row.history) if hasattr(row, "history") else (),
+        **{name: getattr(row, name) for name in _SAME},
+        **{name: moment(getattr(row, name)) for name in _MOMENTS},
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, Integer, Text, false, or_
+from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, Integer, Text, bindparam, false, or_, tuple_
 from sqlalchemy.types import TypeDecorator
+
+from sluice.contracts.errors import InvalidInput
 
 UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
 """What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
@@ -30,6 +34,37 @@ def storable(text: str) -> str:
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
+def moment(seconds: float) -> datetime:
+    """A column's seconds since the epoch, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def perhaps_moment(seconds: float | None) -> datetime | None:
+    """The moment of a column that may be NULL."""
+    return None if seconds is None else moment(seconds)
+
+
+def position(seconds: float, name: str) -> str:
+    """Where a listing by moment and name stands: what comes after it is `behind` it, whatever was added meanwhile."""
+    return f"{seconds!r}-{name}"
+
+
+def behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) -> ColumnElement[bool]:
+    """That a row comes after a position, in a listing of the latest first.
+
+    Raises:
+        InvalidInput: it is no position.
+    """
+    seconds, _, last = position.partition("-")
+    try:
+        earliest = float(seconds)
+    except ValueError:
+        earliest = math.nan
+    if not math.isfinite(earliest):
+        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
+    return tuple_(seen, name) < tuple_(bindparam(None, earliest), bindparam(None, last))
+
+
 def conditions_on(
     equal: Mapping[ColumnElement[Any], str | None], corpus: ColumnElement[Any], corpora: Iterable[str] | None
 ) -> list[ColumnElement[bool]]:
@@ -40,9 +75,24 @@ def conditions_on(
     return found
 
 
+def required(kind: Any, *names: str) -> list[Column[Any]]:
+    """Columns of one type that always have a value."""
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+def optional(kind: Any, *names: str) -> list[Column[Any]]:
+    """Columns of one type that may be NULL."""
+    return [Column(name, kind) for name in names]
+
+
 def counter(name: str) -> Column[Any]:
     """A column of a count that begins at nought."""
     return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+def counters(*names: str) -> list[Column[Any]]:
+    """A column for each count."""
+    return [counter(name) for name in names]
 
 
 def amounts(prefix: str, *, kept: bool = False) -> list[Column[Any]]:

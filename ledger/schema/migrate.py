@@ -1,12 +1,25 @@
-"""Brings a ledger that an older Sluice wrote to the schema of this one.
+"""Makes the tables of a new ledger, refuses one of another Sluice's schema, and brings an older one up to this.
 
-Promises: a copy of the ledger as it was is complete, and on disk, before a row is changed; the change is one
-transaction, so a process that is killed at any point leaves the old schema or the new one and never something
-between, and running it again works. Nothing is written meanwhile: the ledger is locked from before the copy is taken.
+Promises: the tables are made once, however many processes start at once; a database written by a newer Sluice is
+refused before a row of it is touched. Before a migration changes a row, a copy of the ledger as it was is complete and
+on disk. The change is one transaction, so a process that is killed at any point leaves the old schema or the new one
+and never something between, and running it again works. Nothing is written meanwhile: the ledger is locked from before
+the copy is taken.
 
-The number in the table `schema_version` is the one truth about which schema a ledger has. The steps are in
-`ledger.migrations`, written with Alembic's operations; its own table of versions is not used. The copy is a file beside
-an SQLite ledger, and a schema in the same database beside a PostgreSQL one. It is kept until somebody removes it.
+The number in the table `schema_version` is the one truth about which schema a ledger has. The copy is a file beside an
+SQLite ledger, and a schema in the same database beside a PostgreSQL one. It is kept until somebody removes it.
+
+The steps are written with Alembic's operations; its own table of versions is not used. A change of the tables adds its
+step to `STEPS`, under the version that it leads to; `schema_version` follows by itself:
+
+    STEPS = {9: add_colour_to_runs}
+
+    def add_colour_to_runs(operations: Operations) -> None:
+        operations.add_column("runs", Column("colour", Text, nullable=False, server_default=""))
+
+A step runs in the caller's transaction, on SQLite and PostgreSQL, and keeps every row. After the last one the tables
+are those of a new ledger. A step makes a table as `ledger.tables` declares it, as long as no later step changes that
+table: whoever writes such a step writes out, in the step that makes the table, the columns that it had then.
 """
 
 from __future__ import annotations
@@ -18,16 +31,110 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, inspect, text, update
+from sqlalchemy import BigInteger, Column, Connection, Float, Table, Text, insert, inspect, text, update
 
-from sluice.contracts.errors import Unavailable
+from sluice.contracts.errors import Conflict, Unavailable
 from sluice.disk.durable import fsync_path
 from sluice.ledger.database import Database
-from sluice.ledger.schema.all_tables import metadata
-from sluice.ledger.schema.install import misfit, take_version
-from sluice.ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
-from sluice.ledger.schema.tables import versions
+from sluice.ledger.schema import tables
+from sluice.ledger.schema.tables import metadata, versions
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
+
+INITIAL_VERSION = 3
+"""The version of the first schema. Ledgers of 1 and 2 were never part of a release."""
+
+
+def add_quarantine(operations: Operations) -> None:
+    """Chunks that the guard holds back, and what was forgotten for good."""
+    _create(operations, tables.quarantine, tables.forgotten)
+
+
+def add_freshness(operations: Operations) -> None:
+    """What each answer cites, and how often a page was found changed."""
+    _create(operations, tables.citations)
+    operations.add_column("pages", Column("checksum", Text))
+    operations.add_column("pages", Column("watched_since", Float))
+    operations.add_column("pages", Column("asked_at", Float))
+    operations.add_column("pages", Column("changes", BigInteger, nullable=False, server_default="0"))
+
+
+def add_learning(operations: Operations) -> None:
+    """What became of each run; flags, steps back of the gate, and rollouts of its models."""
+    _create(operations, tables.outcomes, tables.flags, tables.configurations, tables.defences, tables.rollouts)
+
+
+def add_graph(operations: Operations) -> None:
+    """The graph: documents, their edges, and the sums over each corpus."""
+    _create(operations, tables.graph_corpora, tables.graph_documents, tables.graph_edges)
+
+
+def _create(operations: Operations, *made: Table) -> None:
+    metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness, 6: add_learning, 7: add_graph}
+"""By the version that a step leads to, without a gap behind `INITIAL_VERSION`."""
+
+
+def schema_version() -> int:
+    """The version of the schema that this Sluice reads and writes."""
+    return max(STEPS, default=INITIAL_VERSION)
+
+
+_INSTALL_LOCK = 0x5_1D1CE
+"""Key of PostgreSQL's advisory lock around the making of the tables."""
+_IS_THERE = {
+    "sqlite": f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{versions.name}'",  # noqa: S608
+    "postgresql": f"SELECT to_regclass('{versions.name}') IS NOT NULL",
+}
+"""Whether there is a ledger. Every process asks when it starts: SQLAlchemy's inspection would cost each 2 MB."""
+
+
+def install(connection: Connection) -> None:
+    """Make the tables of a new ledger, or see that they are those of this Sluice, in the caller's transaction.
+
+    Raises:
+        Conflict: the ledger was written by a newer Sluice, or by an older one and was not migrated.
+    """
+    found = _take_version(connection)
+    if found is None:
+        metadata.create_all(connection)
+        connection.execute(insert(versions).values(version=schema_version()))
+    elif found != schema_version():
+        raise _misfit(found)
+
+
+def _take_version(connection: Connection) -> int | None:
+    """The version that the ledger has, or None when it is new. Until the transaction ends no other process can ask."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INSTALL_LOCK})
+    if not connection.exec_driver_sql(_IS_THERE[connection.dialect.name]).scalar():
+        return None
+    found: int | None = connection.exec_driver_sql(f"SELECT version FROM {versions.name}").scalar()  # noqa: S608
+    return found
+
+
+def _misfit(found: int) -> Conflict:
+    """What is wrong with a ledger whose schema is not this Sluice's, and what helps."""
+    if found < INITIAL_VERSION:
+        return Conflict(
+            f"the ledger has schema version {found}, of a Sluice that was never released: "
+            "begin a new one with another data directory or ledger_url"
+        )
+    if found < schema_version():
+        return Conflict(
+            f"the ledger has schema version {found} and this Sluice needs {schema_version()}: "
+            "run `sluice migrate`, which takes a copy first (`sluice up` does so by itself)"
+        )
+    return Conflict(
+        f"the ledger has schema version {found} and this Sluice knows up to {schema_version()}: "
+        "upgrade Sluice, or give it a ledger of its own"
+    )
+
 
 ROOM = 5
 """Times the ledger's own size that must be free beside it: the copy takes one, the tables that are written anew take
@@ -106,9 +213,9 @@ def _on_sqlite(database: Database) -> bool:
 
 
 def _plan(connection: Connection) -> Migration:
-    found = take_version(connection)
+    found = _take_version(connection)
     if found is not None and not INITIAL_VERSION <= found <= schema_version():
-        raise misfit(found)
+        raise _misfit(found)
     return Migration(found)
 
 

@@ -1,4 +1,4 @@
-"""The ledger's tables and their indices.
+"""The ledger's tables and their indices: of the life of runs and events, of trust, of learning, of the graph.
 
 Two conventions keep every query of an event's life indexed and cheap:
 
@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Float,
     Index,
     Integer,
@@ -29,25 +30,30 @@ from sqlalchemy import (
     literal_column,
 )
 
-from sluice.ledger.schema.columns import ROW_ID, FreeText, amounts, counter
+from sluice.ledger.schema.columns import ROW_ID, FreeText, amounts, counter, counters, optional, required
 
 AnyRow = Any
 """A row whose columns are read by name."""
 
 metadata = MetaData()
 
+
+def _table(name: str, *parts: Column[Any] | Index, sqlite_with_rowid: bool = True) -> Table:
+    return Table(name, metadata, *parts, implicit_returning=False, sqlite_with_rowid=sqlite_with_rowid)
+
+
+def _partial(name: str, where: ColumnElement[bool], *columns: Column[Any], unique: bool = False) -> None:
+    """An index that holds only the rows that meet `where`."""
+    Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
 versions = Table("schema_version", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
 
-runs = Table(
+runs = _table(
     "runs",
-    metadata,
     Column("run_id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("corpus", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("query", FreeText),
-    Column("idempotency_key", FreeText),
+    *required(Text, "kind", "corpus", "owner", "status"),
+    *optional(FreeText, "query", "idempotency_key"),
     Column("request_sha256", Text, nullable=False),
     Column("traceparent", Text),
     Column("created_at", Float, nullable=False),
@@ -58,34 +64,22 @@ runs = Table(
     *amounts("day", kept=True),  # those of the day, as they were when the run began
     *amounts("reserved"),
     *amounts("spent"),
-    counter("settled_events"),
-    counter("dead_letters"),
+    *counters("settled_events", "dead_letters"),
     Column("journal_offset", BigInteger),
     Column("generation", Text),
     Index("runs_idempotency", "owner", "idempotency_key", unique=True),
-    implicit_returning=False,
 )
-Index(
-    "runs_answer_due",
-    runs.c.answer_due_at,
-    sqlite_where=runs.c.answer_due_at.is_not(None),
-    postgresql_where=runs.c.answer_due_at.is_not(None),
-)
+_partial("runs_answer_due", runs.c.answer_due_at.is_not(None), runs.c.answer_due_at)
 
-events = Table(
+events = _table(
     "events",
-    metadata,
     Column("seq", ROW_ID, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
-    Column("run_id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    *required(Text, "run_id", "kind"),
     Column("queue", Text),
     Column("status", Text, nullable=False),
     Column("due_at", Float),
-    counter("epoch"),
-    counter("attempts"),
-    counter("deliveries"),
-    counter("deaths"),
+    *counters("epoch", "attempts", "deliveries", "deaths"),
     Column("worker", Text),
     Column("dedupe_key", FreeText),
     Column("lane", Text, nullable=False, server_default=""),  # the tenant queue: see `fair_queue`
@@ -100,177 +94,119 @@ events = Table(
     Column("payload", Text, nullable=False),
     Index("events_of_run", "run_id", "seq"),
     Index("events_of_kind", "run_id", "kind"),
-    implicit_returning=False,
 )
-_IS_OPEN, _IS_KEYED = events.c.due_at.is_not(None), events.c.dedupe_key.is_not(None)
-IS_OPEN = events.c.due_at >= 0
+_HAS = events.c
+IS_OPEN = _HAS.due_at >= 0
 """How a query says *open*: a range, which makes SQLite prefer the index of open events to that of all of a run."""
-Index("events_open", events.c.run_id, events.c.due_at, sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)
-Index("events_due", events.c.status, events.c.due_at, events.c.queue, sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)
-IS_READY = events.c.status == literal_column("'ready'")
+_partial("events_open", _HAS.due_at.is_not(None), _HAS.run_id, _HAS.due_at)
+_partial("events_due", _HAS.due_at.is_not(None), _HAS.status, _HAS.due_at, _HAS.queue)
+IS_READY = _HAS.status == literal_column("'ready'")
 """How a query says *ready*: written out, so that SQLite knows the partial indices to fit."""
-IS_SUSPECT = and_(IS_READY, events.c.deaths > literal_column("0"))
+IS_SUSPECT = and_(IS_READY, _HAS.deaths > literal_column("0"))
 """Ready, and a worker died on it."""
-Index(
-    "events_ready",
-    events.c.queue,
-    events.c.priority,
-    events.c.turn,
-    events.c.seq,
-    sqlite_where=IS_READY,
-    postgresql_where=IS_READY,
-)
-Index(
-    "events_in_lane",
-    events.c.queue,
-    events.c.priority,
-    events.c.lane,
-    events.c.turn,
-    sqlite_where=IS_READY,
-    postgresql_where=IS_READY,
-)
-Index("events_suspect", events.c.queue, sqlite_where=IS_SUSPECT, postgresql_where=IS_SUSPECT)
-Index(
-    "events_dedupe",
-    events.c.run_id,
-    events.c.dedupe_key,
-    unique=True,
-    sqlite_where=_IS_KEYED,
-    postgresql_where=_IS_KEYED,
-)
+_partial("events_ready", IS_READY, _HAS.queue, _HAS.priority, _HAS.turn, _HAS.seq)
+_partial("events_in_lane", IS_READY, _HAS.queue, _HAS.priority, _HAS.lane, _HAS.turn)
+_partial("events_suspect", IS_SUSPECT, _HAS.queue)
+_partial("events_dedupe", _HAS.dedupe_key.is_not(None), _HAS.run_id, _HAS.dedupe_key, unique=True)
 
-pauses = Table(
+pauses = _table(
     "pauses",
-    metadata,
     Column("stage", Text, primary_key=True),
     Column("since", Float, nullable=False),
     Column("until", Float),  # when a probe is let through; NULL: not before an operator says so
     Column("why", FreeText, nullable=False),
     Column("operator", FreeText),  # NULL: the circuit breaker
     counter("probes"),
-    implicit_returning=False,
 )
 
-days = Table(
-    "days",
-    metadata,
-    Column("day", Text, primary_key=True),
-    *amounts("reserved"),
-    *amounts("spent"),
-    implicit_returning=False,
-)
+days = _table("days", Column("day", Text, primary_key=True), *amounts("reserved"), *amounts("spent"))
 
-dead_letters = Table(
+dead_letters = _table(
     "dead_letters",
-    metadata,
     Column("id", Text, primary_key=True),
     Column("event_id", Text, unique=True),
-    Column("run_id", Text),
-    Column("cause_id", Text),
-    Column("corpus", Text),
+    *optional(Text, "run_id", "cause_id", "corpus"),
     Column("stage", Text, nullable=False),
     Column("kind", Text),
     Column("schema_version", Integer),  # of the event's body
     Column("code_version", Text, nullable=False, server_default=""),  # the Sluice that parked it
     Column("idempotency_key", FreeText),
-    Column("reason", FreeText, nullable=False),
-    Column("exception_type", FreeText, nullable=False),
+    *required(FreeText, "reason", "exception_type"),
     Column("fingerprint", Text, nullable=False),
-    counter("attempts"),
-    counter("deliveries"),
-    Column("first_seen", Float, nullable=False),
-    Column("last_seen", Float, nullable=False),
-    Column("worker", Text),
-    Column("traceparent", Text),
+    *counters("attempts", "deliveries"),
+    *required(Float, "first_seen", "last_seen"),
+    *optional(Text, "worker", "traceparent"),
     Column("sha256", Text, nullable=False),
     counter("replay_count"),
     Column("status", Text, nullable=False),
     Column("replayed_as", Text),  # the event that carries an edited payload
     Column("replay_id", Text),  # the bulk replay that took it last
-    Column("operator", FreeText),
-    Column("note", FreeText),
+    *optional(FreeText, "operator", "note"),
     # The long ones last: SQLite reads a row from its beginning, and only as far as it must.
-    Column("message", FreeText, nullable=False),
-    Column("stack", FreeText, nullable=False),
+    *required(FreeText, "message", "stack"),
     Column("payload", LargeBinary, nullable=False),
     Index("dead_letters_seen", "status", "last_seen", "id"),
     Index("dead_letters_order", "status", "id"),
     Index("dead_letters_of_run", "run_id"),
     Index("dead_letters_alike", "status", "fingerprint", "id", "first_seen", "last_seen"),  # holds all that is grouped
     Index("dead_letters_replayed", "replay_id", "status"),
-    implicit_returning=False,
 )
 
-dead_letter_payloads = Table(
+dead_letter_payloads = _table(
     "dead_letter_payloads",
-    metadata,
     Column("seq", ROW_ID, primary_key=True),
     Column("letter_id", Text, nullable=False, index=True),
     Column("at", Float, nullable=False),
     Column("operator", FreeText, nullable=False),
     Column("payload", LargeBinary, nullable=False),
     Column("sha256", Text, nullable=False),
-    implicit_returning=False,
 )
 
-replays = Table(
+replays = _table(
     "replays",
-    metadata,
     Column("id", Text, primary_key=True),
     Column("filter", Text, nullable=False),
     Column("per_second", Float, nullable=False),
     Column("force", Integer, nullable=False, server_default="0"),
     Column("status", Text, nullable=False),
     Column("why", FreeText),
-    Column("operator", FreeText, nullable=False),
-    Column("note", FreeText, nullable=False),
-    Column("created_at", Float, nullable=False),
-    Column("updated_at", Float, nullable=False),
-    counter("total"),
-    counter("replayed"),
+    *required(FreeText, "operator", "note"),
+    *required(Float, "created_at", "updated_at"),
+    *counters("total", "replayed"),
     Column("skips", Text, nullable=False, server_default="{}"),  # JSON: how many letters, by why they were left out
     Column("position", Text, nullable=False, server_default=""),  # the last letter that was looked at
     Index("replays_status", "status"),
-    implicit_returning=False,
 )
 
-operator_actions = Table(
+operator_actions = _table(
     "operator_actions",
-    metadata,
     Column("seq", ROW_ID, primary_key=True),
     Column("at", Float, nullable=False),
     Column("operator", FreeText, nullable=False),
     Column("action", Text, nullable=False),
     Column("subject", Text, nullable=False, index=True),
     Column("note", FreeText, nullable=False),
-    implicit_returning=False,
 )
 
-leases = Table(
+leases = _table(
     "leases",
-    metadata,
     Column("name", Text, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("until", Float, nullable=False),
-    implicit_returning=False,
 )
 
-api_keys = Table(
+api_keys = _table(
     "api_keys",
-    metadata,
     Column("id", Text, primary_key=True),
     Column("hash", Text, nullable=False, unique=True),
     Column("name", FreeText, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("corpora", Text, nullable=False),
+    *required(Text, "role", "corpora"),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
-    implicit_returning=False,
 )
 
-pages = Table(
+pages = _table(
     "pages",
-    metadata,
     Column("corpus", Text, primary_key=True),
     Column("url_sha256", LargeBinary, primary_key=True),  # of the address that was directed
     Column("document_id", Text, nullable=False),
@@ -280,8 +216,7 @@ pages = Table(
     Column("rendered", Integer, nullable=False, server_default="0"),
     Column("fetched_at", Float, nullable=False),
     Column("body_sha256", Text, nullable=False),
-    Column("etag", FreeText),
-    Column("last_modified", FreeText),
+    *optional(FreeText, "etag", "last_modified"),
     Column("final_url", FreeText, nullable=False),
     Column("canonical_url", FreeText),
     Column("links", LargeBinary, nullable=False),  # JSON, compressed by zstd
@@ -293,27 +228,25 @@ pages = Table(
     counter("changes"),  # how often it was found with another text since then
     Index("pages_of_document", "corpus", "document_id"),
     Index("pages_fetched", "fetched_at"),
-    implicit_returning=False,
 )
 
-quarantine = Table(
+# -- trust
+
+quarantine = _table(
     "quarantine",
-    metadata,
     Column("id", Text, primary_key=True),  # follows from corpus, document and checksum: a chunk is held once
     Column("corpus", Text, nullable=False),
     Column("document_id", FreeText, nullable=False),
     Column("document_sha256", Text, nullable=False),  # of the document's version that had it last
     Column("chunk_id", FreeText, nullable=False),
     Column("checksum", Text, nullable=False),  # of the chunk's text
-    Column("url", FreeText),
-    Column("file_path", FreeText),
+    *optional(FreeText, "url", "file_path"),
     Column("origin", Text, nullable=False),
     Column("submitted_by", FreeText),
     Column("findings", FreeText, nullable=False),  # JSON
     Column("inspected_by", FreeText),
     Column("run_id", Text),
-    Column("fetched_at", Float, nullable=False),
-    Column("held_at", Float, nullable=False),
+    *required(Float, "fetched_at", "held_at"),
     Column("state", Text, nullable=False),
     Column("blob_sha256", Text),  # a batch of the whole document as it was chunked; NULL once purged
     Column("blob_bytes", BigInteger),
@@ -323,26 +256,20 @@ quarantine = Table(
     Column("note", FreeText),
     Index("quarantine_of_document", "corpus", "document_id"),
     Index("quarantine_held", "state", "held_at", "id"),
-    implicit_returning=False,
 )
 
-forgotten = Table(
+forgotten = _table(
     "forgotten",
-    metadata,
     Column("id", Text, primary_key=True),  # follows from corpus, kind and value
-    Column("corpus", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    *required(Text, "corpus", "kind"),
     Column("value", FreeText, nullable=False),
     Column("at", Float, nullable=False),
-    Column("operator", FreeText, nullable=False),
-    Column("note", FreeText, nullable=False),
+    *required(FreeText, "operator", "note"),
     Index("forgotten_of_corpus", "corpus", "kind", "value"),
-    implicit_returning=False,
 )
 
-citations = Table(
+citations = _table(
     "citations",
-    metadata,
     Column("run_id", Text, primary_key=True),
     Column("citation", Integer, primary_key=True),  # its number in the run's answer
     Column("chunk_id", Text, primary_key=True),
@@ -354,8 +281,116 @@ citations = Table(
     Column("is_checked", Integer, nullable=False, server_default="0"),  # whether it has it as it is now
     Column("profile", Text),  # of the gate, by which the question was asked
     Index("citations_of_document", "corpus", "document_id"),
-    implicit_returning=False,
 )
 IS_UNCHECKED = citations.c.is_checked == literal_column("0")
 """How a query says *unchecked*: written out, so that SQLite knows the partial index to fit."""
-Index("citations_unchecked", citations.c.corpus, sqlite_where=IS_UNCHECKED, postgresql_where=IS_UNCHECKED)
+_partial("citations_unchecked", IS_UNCHECKED, citations.c.corpus)
+
+# -- what became of runs, and what steers the gate
+
+outcomes = _table(
+    "outcomes",
+    Column("run_id", Text, primary_key=True),
+    *required(Text, "corpus", "profile", "plan", "config_hash"),
+    *optional(Text, "model_version", "arm"),
+    Column("propensity", Float, nullable=False, server_default="1"),
+    Column("bucket", Float),  # of the run's unit, by the draw of a rollout
+    Column("flags", Text, nullable=False, server_default=""),  # the features that were off, in order
+    Column("is_trickle", Integer, nullable=False, server_default="0"),
+    Column("is_stepped_back", Integer, nullable=False, server_default="0"),
+    Column("decided_at", Float, nullable=False),
+    Column("finished_at", Float),
+    Column("status", Text, nullable=False, server_default="open"),
+    *counters("spent_nanousd", "tokens"),
+    Column("milliseconds", Float),
+    *counters("external_calls", "pages_asked", "pages_read", "cited"),
+    Column("used", BigInteger),
+    *optional(Float, "cited_age_seconds", "cited_age_without_crawl_seconds"),
+    counter("failed_checks"),  # gates of severity P0 that the answer did not pass
+    Column("signals", Text, nullable=False, server_default="{}"),  # JSON: signal -> a number in [0, 1]
+    Column("judged_at", Float),
+    Column("changed_at", Float, nullable=False),
+    Index("outcomes_decided", "decided_at", "run_id"),
+)
+
+flags = _table(
+    "flags",
+    Column("name", Text, primary_key=True),
+    Column("enabled", Integer),  # NULL: no value is stored, and those below the stored ones decide
+    Column("killed", Integer, nullable=False, server_default="0"),
+    Column("changed_at", Float, nullable=False),
+    *required(FreeText, "operator", "note"),
+)
+
+configurations = _table(
+    "configurations",
+    Column("profile", Text, primary_key=True),
+    Column("config_hash", Text, primary_key=True),  # the profile's canonical bytes are the blob of this name
+    Column("first_decided_at", Float, nullable=False),
+)
+
+defences = _table(
+    "defences",
+    Column("name", Text, primary_key=True),
+    Column("profile", Text, primary_key=True),
+    Column("state", Text, nullable=False),  # JSON: what the next look needs to know of the looks before
+    Column("tripped_at", Float),  # NULL while it only watches
+    Column("changed_at", Float, nullable=False),
+)
+
+rollouts = _table(
+    "rollouts",
+    Column("model_version", Text, primary_key=True),
+    Column("model_sha256", Text, nullable=False),
+    Column("unit", Text, nullable=False),  # what is drawn: each run, or each session
+    Column("status", Text, nullable=False),
+    Column("active", Integer, unique=True),  # 1 while it has a part in decisions, else NULL: one model at a time
+    Column("stages", Text, nullable=False),  # JSON: the shares that a canary goes through, and their lengths in runs
+    Column("share", Float, nullable=False),  # of the units, in [0, 1]
+    *required(Float, "began_at", "stage_began_at", "changed_at"),
+    Column("history", FreeText, nullable=False),  # JSON: each stage, with its verdict and figures
+    Column("operator", FreeText, nullable=False),
+)
+
+# -- the graph: documents, the edges that each of them owns, and the sums over a corpus
+
+graph_corpora = _table(
+    "graph_corpora",
+    Column("corpus", Text, primary_key=True),
+    counter("version"),  # changes of documents, counted
+    Column("sha256", Text, nullable=False),  # the sum, modulo 2^256, of the hashes of its documents
+    *counters("documents", "edges"),
+    counter("as_of"),  # the highest journal offset that documents were read at
+)
+
+graph_documents = _table(
+    "graph_documents",
+    Column("number", ROW_ID, primary_key=True),
+    Column("corpus", Text, nullable=False),
+    Column("document_id", FreeText, nullable=False),
+    counter("as_of"),  # the journal offset of the index that it was read from: nothing read earlier replaces it
+    Column("is_tombstone", Integer, nullable=False, server_default="0"),  # it left the index, by `as_of`
+    *optional(FreeText, "path", "url", "title"),
+    Column("content_sha256", Text, nullable=False, server_default=""),
+    Column("facts_sha256", Text, nullable=False, server_default=""),  # of what else its edges were made from
+    Column("parser_version", Text, nullable=False, server_default=""),
+    Column("embedding_version", Text),
+    Column("updated_at", Float, nullable=False),
+    counter("edges"),
+    Column("sha256", Text, nullable=False, server_default=""),  # of what identifies it and of its edges
+    Index("graph_documents_by_id", "corpus", "document_id", unique=True),
+)
+
+graph_edges = _table(
+    "graph_edges",
+    Column("document", BigInteger, primary_key=True, autoincrement=False),  # the number of the one that owns it
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    *required(Text, "type", "source_label"),
+    Column("source_key", FreeText),  # NULL: the document that owns it
+    Column("target_label", Text, nullable=False),
+    Column("target_key", FreeText),  # NULL: the document that owns it
+    Column("origin", Text, nullable=False),
+    Column("lines", Text, nullable=False, server_default=""),  # numbers, between commas
+    Column("detail", FreeText, nullable=False, server_default=""),
+    sqlite_with_rowid=False,  # its edges stand together, and are read and removed by their document
+)

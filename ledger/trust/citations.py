@@ -16,8 +16,7 @@ from sqlalchemy import Executable, bindparam, delete, select, update
 
 from sluice.contracts.index import Answer, AnswerReady
 from sluice.ledger.schema.tables import IS_UNCHECKED, citations
-from sluice.ledger.schema.upsert import insert_into
-from sluice.ledger.transaction import Transaction
+from sluice.ledger.transaction import Transaction, insert_into
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, delete, select
 
 from sluice.contracts.document import document_id_for, snippet_id_for
 from sluice.contracts.operations.forget import Selection
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
 from sluice.ledger.transaction import Transaction
 
@@ -61,11 +61,8 @@ class Leftovers:
     """Blobs that a dead letter needs."""
 
 
-class Erasure:
+class Erasure(LedgerPart):
     """Finds what the ledger leads to. Reads the events in batches, so that no look takes long."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def leftovers(
         self,

@@ -8,23 +8,20 @@ to forget, so what is under way then is refused on its way.
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import get_args
 
 from sqlalchemy import bindparam, delete, select
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.operations.forget import ForgottenEntry, ForgottenKind
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters.audit import record
 from sluice.ledger.events.outbox import Entry
 from sluice.ledger.runs import CreatedRun, NewRun, create
-from sluice.ledger.schema.columns import storable
+from sluice.ledger.schema.columns import moment, storable
 from sluice.ledger.schema.tables import AnyRow, forgotten
-from sluice.ledger.schema.upsert import insert_once
 from sluice.ledger.transaction import Transaction
 
 FEW_ENTRIES = 1_000
@@ -72,12 +69,8 @@ class NegativeList:
         return "url_prefix" if url and any(map(url.startswith, self._prefixes)) else None
 
 
-class Forgotten:
+class Forgotten(LedgerPart):
     """The negative lists of one ledger. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     def about(self, corpus: str, documents: Sequence[Named]) -> NegativeList:
         """The corpus's list, or of a long one the part that could name one of these documents."""
@@ -106,9 +99,7 @@ class Forgotten:
             NotFound: there is none with that id.
         """
         with self._database.reading() as connection:
-            row = connection.execute(_ONE, {"of_id": entry_id}).first()
-        if row is None:
-            raise NotFound(f"no entry {entry_id} on the negative list")
+            row = connection.execute(_ONE, {"of_id": entry_id}).found(f"entry {entry_id} on the negative list")
         return _entry_of(row)
 
     def add(self, corpus: str, entries: Iterable[tuple[ForgottenKind, str]], operator: str, note: str) -> None:
@@ -158,7 +149,7 @@ def _add(
     for kind, value in entries:
         entry_id = "fgt_" + hashlib.sha256("\n".join((corpus, kind, storable(value))).encode()).hexdigest()[:24]
         facts = {"id": entry_id, "corpus": corpus, "kind": kind, "value": value}
-        if insert_once(connection, forgotten, {**facts, "at": now, "operator": operator, "note": note}):
+        if connection.insert_once(forgotten, {**facts, "at": now, "operator": operator, "note": note}):
             record(connection, now, operator, "keep_out", [entry_id], note)
 
 
@@ -168,4 +159,4 @@ def _told(document: Named) -> Iterable[tuple[str, str]]:
 
 
 def _entry_of(row: AnyRow) -> ForgottenEntry:
-    return ForgottenEntry.model_validate({**row._asdict(), "at": datetime.fromtimestamp(row.at, UTC)})
+    return ForgottenEntry.model_validate({**row._asdict(), "at": moment(row.at)})

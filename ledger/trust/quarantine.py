@@ -16,29 +16,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
 
 from sluice.contracts.base import BlobRef
-from sluice.contracts.errors import Conflict, InvalidInput, NotFound
+from sluice.contracts.errors import Conflict
 from sluice.contracts.operations.forget import Selection
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
 from sluice.contracts.trust import Finding, Origin
-from sluice.ledger.database import Database
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters.audit import actions_on, record
 from sluice.ledger.events.outbox import Entry
 from sluice.ledger.runs import CreatedRun, NewRun, create
-from sluice.ledger.schema.columns import conditions_on, storable
+from sluice.ledger.schema.columns import behind, conditions_on, moment, perhaps_moment, position, storable
 from sluice.ledger.schema.tables import AnyRow, quarantine
-from sluice.ledger.schema.upsert import insert_into
-from sluice.ledger.transaction import Transaction
+from sluice.ledger.transaction import Transaction, insert_into
 
 _HAS = quarantine.c
 _IS_IT = _HAS.id == bindparam("of_id")
@@ -100,12 +98,8 @@ def quarantine_id(corpus: str, document_id: str, checksum: str) -> str:
     return "qtn_" + hashlib.sha256(told.encode()).hexdigest()[:24]
 
 
-class Quarantine:
+class Quarantine(LedgerPart):
     """The held chunks of one ledger. Every method is one transaction and may raise `Unavailable`."""
-
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
 
     # -- at ingest
 
@@ -139,8 +133,7 @@ class Quarantine:
         order = (_HAS.held_at, _HAS.id)
         query = select(quarantine).where(*_conditions(wanted)).order_by(*(one.desc() for one in order))
         if wanted.before is not None:
-            moment, held_id = _parse_position(wanted.before)
-            query = query.where(tuple_(*order) < tuple_(bindparam(None, moment), bindparam(None, held_id)))
+            query = query.where(behind(*order, wanted.before))
         with self._database.reading() as connection:
             return [_chunk_of(row) for row in connection.execute(query.limit(wanted.limit))]
 
@@ -257,12 +250,10 @@ def _is_meant(row: AnyRow, selection: Selection) -> bool:
 
 
 def _found(connection: Transaction, held_id: str) -> AnyRow:
-    row = connection.execute(_ONE, {"of_id": held_id}).first()
-    if row is None:
-        raise NotFound(f"no chunk {held_id} in quarantine")
-    return row
+    return connection.execute(_ONE, {"of_id": held_id}).found(f"chunk {held_id} in quarantine")
 
 
+@cache
 def _hold(dialect: str) -> Any:
     """Insert a row; of a known one only what changes with the document's versions, and never back to an older."""
     statement = insert_into(dialect, quarantine)
@@ -276,29 +267,16 @@ def _hold(dialect: str) -> Any:
 
 
 def _row_of(chunk: HeldChunk, held_id: str, now: float) -> dict[str, Any]:
+    same = {one.name: getattr(chunk, one.name) for one in fields(HeldChunk) if one.name != "blob"}
     return {
+        **same,
         "id": held_id,
-        "corpus": chunk.corpus,
-        "document_id": chunk.document_id,
-        "document_sha256": chunk.document_sha256,
-        "chunk_id": chunk.chunk_id,
-        "checksum": chunk.checksum,
-        "url": chunk.url,
-        "file_path": chunk.file_path,
-        "origin": chunk.origin,
-        "submitted_by": chunk.submitted_by,
         "findings": _findings.dump_json(chunk.findings).decode(),
-        "inspected_by": chunk.inspected_by,
-        "run_id": chunk.run_id,
         "fetched_at": chunk.fetched_at.timestamp(),
         "held_at": now,
         "state": "held",
         "blob_sha256": chunk.blob.sha256,
         "blob_bytes": chunk.blob.size_bytes,
-        "source_sha256": chunk.source_sha256,
-        "operator": None,
-        "decided_at": None,
-        "note": None,
     }
 
 
@@ -307,26 +285,13 @@ def _chunk_of(row: AnyRow) -> QuarantinedChunk:
     return QuarantinedChunk.model_validate(
         facts
         | {
-            "position": f"{row.held_at!r}-{row.id}",
+            "position": position(row.held_at, row.id),
             "findings": _findings.validate_json(row.findings),
-            "held_at": datetime.fromtimestamp(row.held_at, UTC),
-            "decided_at": None if row.decided_at is None else datetime.fromtimestamp(row.decided_at, UTC),
+            "held_at": moment(row.held_at),
+            "decided_at": perhaps_moment(row.decided_at),
         }
     )
 
 
 def _blob_of(row: AnyRow) -> BlobRef | None:
-    if row.blob_sha256 is None:
-        return None
-    return BlobRef(sha256=row.blob_sha256, size_bytes=row.blob_bytes)
-
-
-def _parse_position(position: str) -> tuple[float, str]:
-    seconds, _, held_id = position.partition("-")
-    try:
-        moment = float(seconds)
-    except ValueError:
-        moment = math.nan
-    if not math.isfinite(moment):
-        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
-    return moment, held_id
+    return BlobRef(sha256=row.blob_sha256, size_bytes=row.blob_bytes) if row.blob_sha256 is not None else None

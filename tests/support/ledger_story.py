@@ -20,7 +20,7 @@ from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.outcome import Next, Outcome
 from sluice.contracts.plan import Plan
 from sluice.ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
-from sluice.ledger.schema.migrations import schema_version
+from sluice.ledger.schema.migrate import schema_version
 from sluice.ledger.schema.tables import versions
 from tests.support.postgresql import empty_schema, empty_tables, new_database
 

@@ -13,7 +13,7 @@ from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.outcome import DeadLetter
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
-from sluice.ledger.schema.migrations import STEPS, schema_version
+from sluice.ledger.schema.migrate import STEPS, schema_version
 from tests.support.ledger_story import Clock, Story, page
 from tests.support.repository import GOLDEN
 

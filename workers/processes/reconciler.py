@@ -32,8 +32,8 @@ import structlog
 
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import Queue
-from sluice.ledger.events.backlog import Backlog
 from sluice.ledger.ledger import Ledger, WakeUp
+from sluice.ledger.reader import Backlog
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry

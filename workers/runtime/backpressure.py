@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sluice.contracts.errors import Overloaded
 from sluice.contracts.event import Queue
-from sluice.ledger.events.backlog import Backlog
 from sluice.ledger.events.fair_queue import tenant_queue_of
 from sluice.ledger.ledger import Ledger
+from sluice.ledger.reader import Backlog
 from sluice.ledger.runs import NewRun
 from sluice.workers.settings import DeliverySettings
 

@@ -123,8 +123,7 @@ class DeadLetterDesk:
     ) -> ReplayView:
         """Pause a bulk replay, go on with a paused one, or end it for good."""
         self.show_replay(replay_id, caller)
-        act = {"pause": self._replays.pause, "resume": self._replays.resume, "abort": self._replays.abort}[action]
-        return act(replay_id, caller.owner, note)
+        return self._replays.change(replay_id, action, caller.owner, note)
 
 
 def _may_see(caller: Caller, view: ReplayView) -> bool:

@@ -21,7 +21,7 @@ from sluice.graph.servers.feed import Fed, Feed, ServerDocument
 if TYPE_CHECKING:
     from sluice.contracts.graph.model import CitationRow
     from sluice.graph.servers.server import GraphServer
-    from sluice.ledger.graph.chosen import FullRow
+    from sluice.ledger.graph.reading import FullRow
     from sluice.ledger.graph.rows import Standing, Totals
     from sluice.ledger.graph.store import Graphs
     from sluice.workers.wiring.corpora import Reader

@@ -19,9 +19,9 @@ from sluice.contracts.outcome import Done
 from sluice.ledger.events import backlog as overdue
 from sluice.ledger.events import claims, finish, outbox, pauses, reservations
 from sluice.ledger.events import settle as settling
-from sluice.ledger.events.backlog import Backlog
 from sluice.ledger.events.outbox import Entry, write
 from sluice.ledger.ledger import Claim, Ledger, Settled
+from sluice.ledger.reader import Backlog
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import days, events, runs
 from sluice.ledger.schema.tables import pauses as paused_stages

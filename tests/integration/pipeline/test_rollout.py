@@ -19,7 +19,7 @@ from sluice.contracts.learning.rollout import RolloutRequest
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
-from sluice.ledger.schema.learning_tables import outcomes
+from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.gate import RolloutWatch
 from sluice.workers.service.caller import Caller
 from sluice.workers.service.learning.control import FlagDesk, RolloutDesk

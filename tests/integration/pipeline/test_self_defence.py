@@ -18,7 +18,7 @@ from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, Defe
 from sluice.evaluation.defence import FULL, LEAST, TO_SWITCH
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
-from sluice.ledger.schema.learning_tables import outcomes
+from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.self_defence import SelfDefence
 from sluice.workers.runtime.standing_defences import StandingDefences
 from sluice.workers.service.learning.control import lift_defence, list_defences

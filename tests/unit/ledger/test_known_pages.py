@@ -15,7 +15,7 @@ from sluice.ingest.url import MAX_URL_CHARACTERS
 from sluice.ledger.database import Database
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.retention import Pruning
-from sluice.ledger.schema.install import install
+from sluice.ledger.schema.migrate import install
 
 URL = "https://docs.example.com/guide"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

@@ -23,10 +23,8 @@ from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.outcome import Done
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Claim, Ledger
-from sluice.ledger.schema.all_tables import metadata
-from sluice.ledger.schema.install import install
-from sluice.ledger.schema.migrate import Migration, look, migrate
-from sluice.ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
+from sluice.ledger.schema.migrate import INITIAL_VERSION, STEPS, Migration, install, look, migrate, schema_version
+from sluice.ledger.schema.tables import metadata
 from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
 from tests.support.repository import REPOSITORY

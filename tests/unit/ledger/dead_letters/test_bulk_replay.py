@@ -19,7 +19,7 @@ from sluice.contracts.errors import Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
 from sluice.contracts.outcome import DeadLetter, Done, Next, Outcome
-from sluice.ledger.dead_letters import replay_progress
+from sluice.ledger.dead_letters import bulk_replay
 from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.schema.tables import dead_letters, runs
 from tests.support.ledger_story import Story, page
@@ -164,19 +164,19 @@ def test_a_paused_replay_rests_until_it_is_resumed_and_an_aborted_one_for_good(s
     replay_id = begins(story, 2.0)
     many = story.ledger.replays
     assert len(advances(story)) == 2
-    assert many.pause(replay_id, "bob", "lunch").status == "paused"
+    assert many.change(replay_id, "pause", "bob", "lunch").status == "paused"
     assert advances(story, 60.0) == []
     with pytest.raises(Conflict, match="paused"):
-        many.pause(replay_id, "bob")
-    assert many.resume(replay_id, "bob").status == "running"
+        many.change(replay_id, "pause", "bob")
+    assert many.change(replay_id, "resume", "bob").status == "running"
     assert len(advances(story)) == 2, "the pause is not made good"
-    aborted = many.abort(replay_id, "ann", "wrong ones")
+    aborted = many.change(replay_id, "abort", "ann", "wrong ones")
     assert (aborted.status, aborted.why, aborted.replayed) == ("aborted", "wrong ones", 4)
     assert advances(story) == []
     with pytest.raises(Conflict, match="aborted"):
-        many.resume(replay_id, "ann")
+        many.change(replay_id, "resume", "ann")
     with pytest.raises(NotFound):
-        many.abort("replay_none", "ann")
+        many.change("replay_none", "abort", "ann")
     told = [(action.operator, action.action) for action in many.actions(replay_id)]
     assert told == [("ann", "replay many"), ("bob", "pause"), ("bob", "resume"), ("ann", "abort")]
     assert [view.id for view in many.latest()] == [replay_id]
@@ -219,8 +219,8 @@ def test_an_edited_letter_that_fails_as_its_new_event_counts_as_failed(story: St
 
 
 def test_a_replay_waits_while_as_many_are_under_way_as_may_be(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_progress, "MOST_OPEN_UNJUDGED", 22)
-    monkeypatch.setattr(replay_progress, "MOST_OPEN", 30)
+    monkeypatch.setattr(bulk_replay, "MOST_OPEN_UNJUDGED", 22)
+    monkeypatch.setattr(bulk_replay, "MOST_OPEN", 30)
     parked(story, 80)
     begins(story, 50.0)
     assert len(advances(story)) == 22

@@ -19,7 +19,7 @@ from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, Defe
 from sluice.contracts.plan import Plan
 from sluice.evaluation.defence import BASELINE_WINDOWS, FULL, LEAST, TO_SWITCH
 from sluice.ledger.ledger import Ledger
-from sluice.ledger.schema.learning_tables import outcomes
+from sluice.ledger.schema.tables import outcomes
 from sluice.workers.context import Context
 from sluice.workers.processes.watches.self_defence import SelfDefence
 from sluice.workers.service.learning.control import lift_defence, list_defences
