@@ -68,12 +68,13 @@ def references(connection: Transaction, place: Place, most: int) -> tuple[set[st
     source = _SOURCES[place.source]
     after = {f"after_{key}": value for key, value in zip(source.keys, place.after or (), strict=False)}
     rows = connection.execute(source.behind if after else source.first, {**after, "most": most}).all()
-    found = {sha256 for row in rows for sha256 in _SHA256.findall(_text(row.told))}
+    found = {sha256 for row in rows for sha256 in hashes_in(row.told)}
     if len(rows) == most:
         return found, Place(place.source, tuple(getattr(rows[-1], key) for key in source.keys))
     following = place.source + 1
     return found, Place(following) if following < len(_SOURCES) else None
 
 
-def _text(told: str | bytes | memoryview | None) -> str:
-    return told if isinstance(told, str) else bytes(told or b"").decode("ascii", "replace")
+def hashes_in(told: str | bytes | memoryview | None) -> list[str]:
+    """Everything in a column that may be a SHA-256, in hexadecimal."""
+    return _SHA256.findall(told if isinstance(told, str) else bytes(told or b"").decode("ascii", "replace"))

@@ -51,8 +51,7 @@ from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from sluice.ledger.events.settle import Settled
 from sluice.ledger.graph.store import Graphs
 from sluice.ledger.known_pages import PageMemory
-from sluice.ledger.learning.configurations import Configurations
-from sluice.ledger.learning.defences import Defences
+from sluice.ledger.learning.defences import Configurations, Defences
 from sluice.ledger.learning.flags import Flags
 from sluice.ledger.learning.outcomes import Outcomes
 from sluice.ledger.learning.rollouts import Rollouts

@@ -18,7 +18,6 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, update
 
-from sluice.contracts.budget import Spend
 from sluice.contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
 from sluice.contracts.index import AnswerDirected, AnswerReady, RunFinished
 from sluice.contracts.ingest import PageUnchanged
@@ -129,11 +128,6 @@ def gaps_of(connection: Transaction, run_id: str) -> tuple[Gap, ...]:
     return tuple(body.gap for body in bodies if isinstance(body, GapFound))
 
 
-def spend_of(run: AnyRow) -> Spend:
-    """The sums of a row of `runs`."""
-    return spend_in(run, "spent")
-
-
 def _direct_answer(
     connection: Transaction, run: AnyRow, reason: Literal["closed", "deadline"], make: Maker, now: float
 ) -> list[Event]:
@@ -153,7 +147,7 @@ def finish(
 ) -> list[Event]:
     """End the run, whose row the caller holds, with its `RunFinished`; `ready` is the answer that ends it."""
     connection.execute(_FINISH, {"of_run": run.run_id, "as_status": status, "moment": now})
-    missing, spend = gaps_of(connection, run.run_id), spend_of(run)
+    missing, spend = gaps_of(connection, run.run_id), spend_in(run, "spent")
     if run.kind == "gate":
         note_finished(connection, run, status, ready, spend, now)
     finished = make(RunFinished(status=status, missing=missing, spend=spend))
@@ -170,5 +164,5 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
 
 def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
     """Whether a page of the run was as it was when it was read last: then the index holds it."""
-    kept = connection.execute(_FIRST_OF_KIND, {"of_run": run.run_id, "of_kind": PageUnchanged.kind}).first()
-    return kept is not None
+    asked = {"of_run": run.run_id, "of_kind": PageUnchanged.kind}
+    return connection.execute(_FIRST_OF_KIND, asked).first() is not None

@@ -129,8 +129,8 @@ def today(now: float) -> str:
 
 def used_in_day(connection: Transaction, now: float) -> Spend:
     """What the UTC day of a moment has reserved and spent together."""
-    row = connection.execute(select(days).where(days.c.day == today(now))).first()
-    return spend_in(row, "reserved") + spend_in(row, "spent") if row else Spend()
+    day = connection.execute(_DAY, {"of_day": today(now)}).first()
+    return spend_in(day, "reserved") + spend_in(day, "spent") if day else Spend()
 
 
 def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:

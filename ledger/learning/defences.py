@@ -1,4 +1,4 @@
-"""The gate's steps back, as the ledger keeps them: a row for each defence of each profile.
+"""The gate's steps back, as the ledger keeps them, a row for each defence of each profile; and what it falls back to.
 
 What a row's `state` holds is the business of `evaluation.defence`. All rows change together with the position up to
 which runs were looked at, in one transaction that also records what tripped or healed. That transaction names the
@@ -9,7 +9,7 @@ process that dies at any point leaves either all of a look or nothing of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from sqlalchemy import bindparam, select, update
@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, select, update
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.tables import AnyRow, defences
+from sluice.ledger.schema.tables import AnyRow, configurations, defences
 from sluice.ledger.transaction import Transaction
 
 WHOLE_INSTANCE = "*"
@@ -123,3 +123,46 @@ def _position_in(row: AnyRow | None) -> Position:
 
 def _row_of(row: AnyRow) -> DefenceRow:
     return DefenceRow(row.name, row.profile, row.state, row.tripped_at)
+
+
+_DECIDED_BY = configurations.c
+_OLDEST_FIRST = select(configurations).order_by(_DECIDED_BY.first_decided_at, _DECIDED_BY.config_hash)
+_OF_PROFILE = (
+    select(_DECIDED_BY.config_hash, _DECIDED_BY.first_decided_at)
+    .where(_DECIDED_BY.profile == bindparam("of_profile"))
+    .order_by(_DECIDED_BY.first_decided_at.desc(), _DECIDED_BY.config_hash)
+)
+
+
+class Configurations(LedgerPart):
+    """By which configurations the gate has decided, and since when: what it falls back to.
+
+    A configuration is named by the hash of a profile, whose canonical bytes are kept as the blob of that name; where a
+    learned model decides besides, its version stands behind a "+". Every method is one transaction and may raise
+    `Unavailable`.
+    """
+
+    def record(self, profile: str, config_hash: str, decided_at: float) -> bool:
+        """The profile decided by this configuration at a moment; whether that is new. Its first time stays."""
+        row = {"profile": profile, "config_hash": config_hash, "first_decided_at": decided_at}
+        with self._database.writing() as connection:
+            return connection.insert_once(configurations, row)
+
+    def before(self, profile: str, config_hash: str, without: Collection[str] = ()) -> str | None:
+        """The configuration that the profile first decided by just before this one, leaving some out.
+
+        None where there is none, or this one is not known.
+        """
+        with self._database.reading() as connection:
+            rows = connection.execute(_OF_PROFILE, {"of_profile": profile}).all()
+        since = next((row.first_decided_at for row in rows if row.config_hash == config_hash), None)
+        if since is None:
+            return None
+        earlier = (row.config_hash for row in rows if row.first_decided_at < since)
+        return next((one for one in earlier if one not in without), None)
+
+    def all(self) -> list[tuple[str, str, float]]:
+        """Profile, configuration and when it first decided, in seconds since 1970; the oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_OLDEST_FIRST).all()
+        return [(row.profile, row.config_hash, row.first_decided_at) for row in rows]

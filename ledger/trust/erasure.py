@@ -8,7 +8,6 @@ neither does what is of other documents alone.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +16,11 @@ from sqlalchemy import bindparam, delete, select
 
 from sluice.contracts.document import document_id_for, snippet_id_for
 from sluice.contracts.operations.forget import Selection
+from sluice.ledger.blob_references import hashes_in
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
 from sluice.ledger.transaction import Transaction
 
-_SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ROWS_AT_ONCE = 500
 _EVENTS = (
     select(events.c.seq, events.c.id, events.c.run_id, events.c.kind, events.c.payload, runs.c.corpus)
@@ -85,12 +84,12 @@ class Erasure(LedgerPart):
             of_others = {row.body_sha256 for row in bodies if row.document_id not in wanted}
             of_others.update(connection.execute(_OTHER_BODIES, {"of_corpus": corpus}).scalars())
             of_others.update(connection.execute(_HELD).scalars())
-            parked = {one for told in connection.execute(_PARKED).scalars() for one in _hashes(_text(told))}
+            parked = {one for told in connection.execute(_PARKED).scalars() for one in hashes_in(told)}
         blobs |= {row.body_sha256 for row in bodies if row.document_id in wanted}
         for row in self._every_event():
             check_cancelled()
             if row.id not in own_events:
-                of_others.update(blobs.intersection(_hashes(row.payload)))
+                of_others.update(blobs.intersection(hashes_in(row.payload)))
         found.blobs = blobs
         found.parked = blobs & parked
         found.removable = blobs - of_others - parked
@@ -101,7 +100,7 @@ class Erasure(LedgerPart):
         own: set[str] = set()
         others: set[str] = set()
         for row in self._every_event():
-            (own if row.corpus == corpus else others).update(_hashes(row.payload))
+            (own if row.corpus == corpus else others).update(hashes_in(row.payload))
         return others - own
 
     def pages(self, corpus: str, document_ids: Collection[str], selection: Selection) -> list[bytes]:
@@ -204,11 +203,3 @@ def _blobs_in(body: dict[str, Any]) -> Iterator[str]:
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, dict) and isinstance(one.get("sha256"), str):
                 yield one["sha256"]
-
-
-def _hashes(text: str) -> list[str]:
-    return _SHA256.findall(text)
-
-
-def _text(told: bytes | memoryview | str) -> str:
-    return told if isinstance(told, str) else bytes(told).decode("ascii", "replace")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from sluice.contracts.errors import Fenced
 from sluice.contracts.outcome import Done, Next
+from sluice.ledger.dead_letters.audit import actions_on
 from sluice.ledger.ledger import Claim, NotClaimed
+from sluice.ledger.schema.tables import operator_actions
 from tests.support.ledger_story import Story, page
 
 
@@ -168,6 +170,16 @@ def test_an_operators_pause_ends_only_by_an_operator(story: Story) -> None:
     assert (pause.stage, pause.operator, pause.why, pause.until) == ("crawl", "ada", "until the site is back", None)
     assert story.ledger.resume("crawl", operator="grace")
     assert isinstance(story.ledger.claim_next("crawl", "w2", 10.0), Claim)
+
+
+def test_what_operators_do_to_a_stage_is_recorded_once_and_on_the_stage(story: Story) -> None:
+    story.ledger.pause("crawl", "until the site is back", operator="ada")
+    story.ledger.resume("crawl", operator="grace")
+    with story.ledger.database.reading() as connection:
+        done = [(one.action, one.operator, one.note) for one in actions_on(connection, "stage:crawl")]
+        subjects = connection.execute(select(operator_actions.c.subject).distinct()).scalars()
+    assert done == [("pause", "ada", "until the site is back"), ("resume", "grace", "")]
+    assert subjects == ["stage:crawl"]
 
 
 def _kinds(story: Story, run_id: str) -> list[tuple[int, str]]:
