@@ -59,7 +59,7 @@ class Backlog:
 
 _IS_RUN = runs.c.run_id == bindparam("of_run")
 _RUN = select(runs).where(_IS_RUN)
-_BRIEF = select(runs.c.owner, runs.c.status).where(_IS_RUN)
+_STATUS = select(runs.c.status).where(_IS_RUN)
 _OF_RUN = events.c.run_id == bindparam("of_run")
 _PAYLOADS = select(events.c.payload).where(_OF_RUN).order_by(events.c.seq)
 _KEYED = _PAYLOADS.where(events.c.dedupe_key == bindparam("of_key"))
@@ -103,7 +103,8 @@ _LANE_READY = select(func.count()).where(
 class LedgerReader:
     """The questions about runs, events, stages and references.
 
-    Every method may raise `Unavailable` when the database does not answer.
+    Every method may raise `Unavailable` when the database does not answer; what is asked of one run that is not there
+    raises `NotFound`.
     """
 
     database: Database
@@ -112,22 +113,14 @@ class LedgerReader:
     # -- runs and their events
 
     def run(self, run_id: str) -> RunView:
-        """Everything about a run.
-
-        Raises:
-            NotFound: there is no such run.
-        """
+        """Everything about a run."""
         with self.database.reading() as connection:
             return _view(connection, run_id)
 
     def ended_run(self, run_id: str) -> RunView | None:
-        """Everything about a run, once it has ended.
-
-        Raises:
-            NotFound: there is no such run.
-        """
+        """Everything about a run, once it has ended."""
         with self.database.reading() as connection:
-            return _view(connection, run_id) if _brief(connection, run_id).status in ENDED else None
+            return _view(connection, run_id) if _status(connection, run_id) in ENDED else None
 
     def runs(
         self,
@@ -147,24 +140,10 @@ class LedgerReader:
             rows = connection.execute(select(runs).where(*conditions).order_by(runs.c.run_id.desc()).limit(limit))
             return [_summary(row) for row in rows]
 
-    def owner_of(self, run_id: str) -> str:
-        """The id of the API key that asked for the run.
-
-        Raises:
-            NotFound: there is no such run.
-        """
-        with self.database.reading() as connection:
-            return str(_brief(connection, run_id).owner)
-
     def status_of(self, run_id: str) -> RunStatus:
-        """The run's status: the cheapest question about it.
-
-        Raises:
-            NotFound: there is no such run.
-        """
+        """The run's status: the cheapest question about it."""
         with self.database.reading() as connection:
-            status: RunStatus = _brief(connection, run_id).status
-            return status
+            return _status(connection, run_id)
 
     def open_by_queue(self, run_id: str) -> dict[Queue, int]:
         """How many events of the run are open, per queue: what an answer at the deadline does without."""
@@ -172,11 +151,7 @@ class LedgerReader:
             return _open_by_queue(connection, run_id)
 
     def budget_left(self, run_id: str) -> Ceilings:
-        """What the run and its day may still reserve; None where there is no ceiling.
-
-        Raises:
-            NotFound: there is no such run.
-        """
+        """What the run and its day may still reserve; None where there is no ceiling."""
         with self.database.reading() as connection:
             return reservations.left(connection, run_id, self.clock())
 
@@ -319,8 +294,9 @@ def _open_by_queue(connection: Transaction, run_id: str) -> dict[Queue, int]:
     return {row.queue: row.open_count for row in connection.execute(_OPEN_BY_QUEUE, {"of_run": run_id})}
 
 
-def _brief(connection: Transaction, run_id: str) -> AnyRow:
-    return connection.execute(_BRIEF, {"of_run": run_id}).found(f"run {run_id}")
+def _status(connection: Transaction, run_id: str) -> RunStatus:
+    status: RunStatus = connection.execute(_STATUS, {"of_run": run_id}).found(f"run {run_id}").status
+    return status
 
 
 def _summary(row: AnyRow) -> RunSummary:

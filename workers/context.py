@@ -19,9 +19,8 @@ from sluice.gate.profile import load_former_profiles, load_profiles
 from sluice.gate.veto import policy_state
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.backpressure import Admission
-from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.heartbeat import check_cancelled
-from sluice.workers.runtime.transient_pages import TransientPages
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusWriters, PerCorpus
 from sluice.workers.wiring.embedding import EmbeddingService
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from sluice.memory.find import SearchIndex
     from sluice.memory.memory import Memory
     from sluice.memory.ports import AskModel
-    from sluice.workers.broker.cancellation import Cancellations
     from sluice.workers.broker.transport import Transport
     from sluice.workers.runtime.flags import FlagReader
     from sluice.workers.runtime.gate_models import GateModels
@@ -135,13 +133,6 @@ class Context:
         from sluice.workers.broker.transport import Transport
 
         return self.opened(Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds))
-
-    @lazy
-    def cancellations(self) -> Cancellations:
-        """Notices of cancelled runs."""
-        from sluice.workers.broker.cancellation import Cancellations
-
-        return self.opened(Cancellations(self.settings))
 
     @lazy
     def admission(self) -> Admission:

@@ -51,9 +51,8 @@ if TYPE_CHECKING:
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.runtime.blob_store import BlobStore, TransientPages
     from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.runtime.transient_pages import TransientPages
     from sluice.workers.settings import Settings
     from sluice.workers.wiring.corpora import CorpusReaders
 

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
 from queue import Empty
 from typing import Any, TypeVar, cast
 
@@ -44,34 +46,11 @@ REFUSED_PAUSE_SECONDS = 1.0
 
 Result = TypeVar("Result")
 
-_MOVE = """
-if redis.call('LREM', KEYS[1], 1, ARGV[1]) == 1 then
-    local outcome = redis.pcall(ARGV[2], KEYS[2], ARGV[1])
-    if type(outcome) == 'table' and outcome.err then
-        redis.call('LPUSH', KEYS[1], ARGV[1])
-        return outcome
-    end
-end
-"""
-"""Moves an item to an end of another list, if the first one still has it, and the second one is a list."""
 
-_TAKE_FROM_A_FULL_BROKER = """
-redis.call('LREM', KEYS[2], 1, '')
-return redis.call('LMOVE', KEYS[1], KEYS[2], 'RIGHT', 'LEFT')
-"""
-"""A broker at its `maxmemory` refuses to move an item, except to a script that begins by removing something."""
-
-_SET_MISPLACED_ASIDE = """
-local misplaced = {}
-for number, key in ipairs(KEYS) do
-    local kind = redis.call('TYPE', key)['ok']
-    if kind ~= 'none' and kind ~= ARGV[number] then
-        redis.call('RENAME', key, ARGV[#KEYS + number])
-        table.insert(misplaced, key)
-    end
-end
-return misplaced
-"""
+@cache
+def lua(name: str) -> str:
+    """The script `workers/broker/lua/<name>.lua`, which the broker runs as one step."""
+    return files("sluice.workers.broker").joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
 def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
@@ -82,7 +61,7 @@ def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
     """
     kinds = kinds_of_keys(instance) | dict.fromkeys(lists, "list")
     aside = {key: misplaced_key(key) for key in kinds}
-    misplaced = client.eval(_SET_MISPLACED_ASIDE, len(kinds), *kinds, *kinds.values(), *aside.values())
+    misplaced = client.eval(lua("set_misplaced_aside"), len(kinds), *kinds, *kinds.values(), *aside.values())
     for key in map(bytes.decode, cast(list[bytes], misplaced)):
         log.error("misplaced_key", key=key, wanted=kinds[key], kept_as=aside[key])
     return len(cast(list[bytes], misplaced))
@@ -183,7 +162,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
             return self._take_from_a_full_broker()
 
     def _take_from_a_full_broker(self) -> bytes | None:
-        item = self._commands.eval(_TAKE_FROM_A_FULL_BROKER, 2, self._queue, self._taken)
+        item = self._commands.eval(lua("take_from_a_full_broker"), 2, self._queue, self._taken)
         if item is None:
             time.sleep(REFUSED_PAUSE_SECONDS)  # a broker that is not full would have waited for an item
         return cast("bytes | None", item)
@@ -221,7 +200,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
         super()._on_connection_disconnect(connection)
 
     def _move(self, item: bytes, target: str, push: str) -> bool:
-        self._commands.eval(_MOVE, 2, self._taken, target, item, push)
+        self._commands.eval(lua("move"), 2, self._taken, target, item, push)
         return True
 
     # -- what stock kombu asks the broker for, or builds anew, for every message --

@@ -38,6 +38,7 @@ from sluice.workers.broker.keys import (
     REPLY_TTL_SECONDS,
     announced_channel,
     bindings_key,
+    cancelled_channel,
     embedder_down_key,
     in_flight_key,
     malformed_key,
@@ -48,7 +49,7 @@ from sluice.workers.broker.keys import (
     reply_key,
     takers_key,
 )
-from sluice.workers.broker.redis_channel import set_misplaced_aside
+from sluice.workers.broker.redis_channel import lua, set_misplaced_aside
 from sluice.workers.broker.wake_up import make_wake_up, reason_of, wake_up_in
 from sluice.workers.settings import Settings
 
@@ -63,6 +64,9 @@ PUBLISHER_WAIT_SECONDS = 5.0
 SHORT_BLOCK_SECONDS = 1.0
 """How long a thread that serves waits at a time, and so how long it may take to notice that it should stop."""
 
+LISTEN_SECONDS = 0.2
+"""For one word of a cancelled run. A process that ends waits so long for its listener, and a pool's child may end after
+every event."""
 BATCH_WAKE_UPS = 1_000
 """Wake-ups that go to the broker in one round trip: about half a megabyte."""
 NOTICE_FIELDS = ("run_id", "kind", "corpus")
@@ -81,19 +85,6 @@ BROKER_ERRORS = (
     TimeoutError,
     OSError,
 )
-
-_PUT_BACK = """
-if redis.call('EXISTS', KEYS[1]) == 1 then
-    return 0
-end
-redis.call('SREM', KEYS[4], ARGV[1])
-local items = 0
-while redis.call('LMOVE', KEYS[2], KEYS[3], 'LEFT', 'RIGHT') do
-    items = items + 1
-end
-return items
-"""
-"""Unless the first key says that a worker lives, moves what it took back to where the next worker takes."""
 
 
 class ReadRequest(Value):
@@ -121,7 +112,11 @@ class ReadRequest(Value):
 
 
 class Transport:
-    """The broker as the rest of Sluice sees it. Safe across threads; make one per process."""
+    """The broker as the rest of Sluice sees it. Safe across threads; make one per process.
+
+    Where the broker does not answer, what wake-ups and queues are about raises `Unavailable`, and whoever says, reads
+    or listens meets `redis.RedisError`: it begins again.
+    """
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
         """With `publish_patience_seconds` a publish is tried once, and no longer than that."""
@@ -192,11 +187,7 @@ class Transport:
         return subscription
 
     def announcements(self, stopping: threading.Event) -> Iterator[dict[str, str]]:
-        """What is announced from now on, until `stopping` is set.
-
-        Raises:
-            redis.RedisError: the broker was lost; begin again.
-        """
+        """What is announced from now on, until `stopping` is set."""
         with closing(self.listen()) as subscription:
             while not stopping.is_set():
                 message = subscription.get_message(timeout=SHORT_BLOCK_SECONDS)
@@ -204,12 +195,29 @@ class Transport:
                 if notice is not None:
                     yield notice
 
-    def queued(self, stage: Queue) -> int:
-        """How many wake-ups wait in a stage's queue.
+    def tell_cancelled(self, run_id: str) -> None:
+        """Tell every process that may be working on the run that it was cancelled.
 
-        Raises:
-            Unavailable: the broker does not answer.
+        The ledger alone makes a cancellation true: it fences the claims, so nothing of the work counts any more. Word
+        of it only lets the work stop sooner than its next heartbeat would, and a word that is lost costs just that. It
+        goes over a channel of its own: every process listens, and would else have to read whatever is announced.
         """
+        try:
+            self._redis.publish(cancelled_channel(self._instance), run_id)
+        except BROKER_ERRORS as error:
+            log.info("cancellation_untold", run_id=run_id, error=repr(error))
+
+    def cancelled_runs(self, stopping: threading.Event) -> Iterator[str]:
+        """The ids of the runs that are cancelled from now on, until `stopping` is set."""
+        with closing(self._redis.pubsub(ignore_subscribe_messages=True)) as subscription:
+            subscription.subscribe(cancelled_channel(self._instance))
+            while not stopping.is_set():
+                message = subscription.get_message(timeout=LISTEN_SECONDS)
+                if message is not None:
+                    yield message["data"].decode("utf-8", "replace")
+
+    def queued(self, stage: Queue) -> int:
+        """How many wake-ups wait in a stage's queue."""
         return self._ask(lambda: int(self._redis.llen(queue_key(self._instance, stage))), 0)
 
     def park_malformed(self, stage: Queue, park: Park) -> bool:
@@ -247,9 +255,6 @@ class Transport:
         """Put back what workers of a stage had taken that give no more signs of life; how much that was.
 
         `worker` is known from now on as one that may take something, and so as one whose items others put back.
-
-        Raises:
-            Unavailable: the broker does not answer.
         """
         takers = takers_key(self._instance, stage)
         self._ask(lambda: self._redis.sadd(takers, worker), 0)
@@ -263,7 +268,9 @@ class Transport:
         name = taker.decode(errors="replace")
         keys = [presence_key(self._instance, stage, name), in_flight_key(self._instance, stage, name)]
         keys += [queue_key(self._instance, stage), takers_key(self._instance, stage)]
-        return self._ask(lambda: int(cast(int, self._redis.eval(_PUT_BACK, len(keys), *keys, cast(str, taker)))), 0)
+        return self._ask(
+            lambda: int(cast(int, self._redis.eval(lua("put_back"), len(keys), *keys, cast(str, taker)))), 0
+        )
 
     def _ask(self, command: Callable[[], Result], otherwise: Result) -> Result:
         """What the broker answers; `otherwise` when a key held what does not belong there, and was set aside."""
@@ -340,27 +347,15 @@ class Transport:
         return None
 
     def say_present(self, stage: Queue, worker: str, at_once: int = 1) -> None:
-        """Say that a worker lives, listens, and handles so many events at once; forgotten after `PRESENCE_TTL_SECONDS`.
-
-        Raises:
-            redis.RedisError: the broker does not answer.
-        """
+        """Say that a worker lives and handles so many events at once; forgotten after `PRESENCE_TTL_SECONDS`."""
         self._redis.set(presence_key(self._instance, stage, worker), str(at_once), ex=PRESENCE_TTL_SECONDS)
 
     def present_workers(self) -> dict[Queue, int]:
-        """How many workers of each stage live.
-
-        Raises:
-            redis.RedisError: the broker does not answer.
-        """
+        """How many workers of each stage live."""
         return {stage: len(self._present(stage)) for stage in QUEUES}
 
     def handled_at_once(self) -> dict[Queue, int]:
-        """How many events the living workers of each stage handle at once, all together.
-
-        Raises:
-            redis.RedisError: the broker does not answer.
-        """
+        """How many events the living workers of each stage handle at once, all together."""
         sizes = {stage: self._redis.mget(keys) if (keys := self._present(stage)) else [] for stage in QUEUES}
         return {stage: sum(int(size or 0) for size in cast("list[bytes | None]", sizes[stage])) for stage in QUEUES}
 
@@ -368,28 +363,16 @@ class Transport:
         return list(self._redis.scan_iter(match=presence_key(self._instance, stage, "*"), count=1_000))
 
     def say_embedder_down(self, why: str) -> None:
-        """Say that the embedding model is out of reach; forgotten after `EMBEDDER_DOWN_TTL_SECONDS`.
-
-        Raises:
-            redis.RedisError: the broker does not answer.
-        """
+        """Say that the embedding model is out of reach; forgotten after `EMBEDDER_DOWN_TTL_SECONDS`."""
         self._redis.set(embedder_down_key(self._instance), why, ex=EMBEDDER_DOWN_TTL_SECONDS)
 
     def embedder_down(self) -> str | None:
-        """Why the embedding model is out of reach, as a worker said lately.
-
-        Raises:
-            redis.RedisError: the broker does not answer.
-        """
+        """Why the embedding model is out of reach, as a worker said lately."""
         why = cast("bytes | None", self._redis.get(embedder_down_key(self._instance)))
         return None if why is None else why.decode()
 
     def ping(self) -> float:
-        """Round trip to the broker in milliseconds.
-
-        Raises:
-            redis.RedisError: it does not answer.
-        """
+        """Round trip to the broker in milliseconds."""
         started = time.perf_counter()
         self._redis.ping()
         return (time.perf_counter() - started) * 1e3

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from sluice.workers.processes.process_group import belongs_to, child_name
 from sluice.workers.processes.procfs import all_processes
 from sluice.workers.processes.release_claims import hand_back
 from sluice.workers.processes.shutdown import DEAF, stacks
-from sluice.workers.processes.stall_detector import LOOK_SECONDS, StallDetector
 from sluice.workers.task import SETTLE_PATIENCE_SECONDS
 from sluice.workers.wiring.observers import utc_now
 
@@ -38,6 +37,10 @@ log = structlog.get_logger(__name__)
 HEAL_SECONDS = 60.0
 """How often the index worker looks whether what it published is still whole."""
 EMBEDDER_LOOK_SECONDS = EMBEDDER_DOWN_TTL_SECONDS / 3
+LOOK_SECONDS = 1.0
+"""Between two looks at whether the worker has stalled, and at the children of its pool."""
+_MOST_PER_LOOK = 2.0
+"""How many times that one look can add at most to how long it has stalled."""
 TIDY_SECONDS = 2.0
 """How often a worker looks for messages that are no wake-ups, and for what a dead worker had taken."""
 
@@ -47,6 +50,31 @@ def announce_presence(process: WorkerProcess, transport: Transport) -> None:
     for stage in process.stages:
         at_once = 1 if POOLS[stage] == "solo" else pool_size(process.settings, stage)
         transport.say_present(stage, process.name, at_once)
+
+
+class StallDetector:
+    """Tells when a worker has stalled: wake-ups lie in its queue, it has nothing in hand, and it takes none.
+
+    A paused stage is no stall: its wake-ups are taken and found to be of no use. Nor is a broker that is away, as
+    nothing is known of the queue then. Time that the process itself did not see pass does not count: a machine that was
+    suspended wakes up with its workers in order.
+    """
+
+    def __init__(self, after_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._after_seconds = after_seconds
+        self._clock = clock
+        self._looked_at = clock()
+        self._handled = 0
+        self._seconds = 0.0
+
+    def look(self, handled: int, in_hand: int, waits: Callable[[], int]) -> bool:
+        """Whether it has stalled: wake-ups `handled` so far, events `in_hand`, and how many wait in the queue."""
+        now = self._clock()
+        passed, self._looked_at = min(now - self._looked_at, _MOST_PER_LOOK * LOOK_SECONDS), now
+        hears = handled != self._handled or bool(in_hand) or not waits()
+        self._handled = handled
+        self._seconds = 0.0 if hears else self._seconds + passed
+        return self._seconds >= self._after_seconds
 
 
 def watch_itself(transport: Transport, process: WorkerProcess, stopping: threading.Event) -> None:
@@ -130,7 +158,7 @@ def _park(process: WorkerProcess, stage: Queue, item: bytes, reason: DeadLetterR
 
 def stop_cancelled_work(process: WorkerProcess, stopping: threading.Event) -> None:
     """Let work stop whose run was cancelled."""
-    for run_id in process.context.cancellations.heard(stopping):
+    for run_id in process.context.transport.cancelled_runs(stopping):
         process.heartbeat.lose_run(run_id)
 
 

@@ -16,8 +16,8 @@ from sluice.workers.broker.embedded import is_embedded, keep_append_only_file
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.processes.watches import corpora, gate, graph, self_defence
+from sluice.workers.runtime.backpressure import LEAST_FREE_BYTES, DiskRoom
 from sluice.workers.runtime.blob_collection import BlobCollector
-from sluice.workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 
 log = structlog.get_logger(__name__)
 

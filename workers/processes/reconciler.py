@@ -25,7 +25,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 import structlog
@@ -58,19 +58,14 @@ REPUBLISH_AFTER_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What one tick published, by cause. `active` is False when another reconciler holds the lease."""
+    """How many wake-ups one tick published, by cause. `active` is False when another reconciler holds the lease."""
 
     active: bool = True
-    leases_expired: int = 0
-    retries_due: int = 0
-    deadlines: int = 0
-    replayed: int = 0
+    lease_expired: int = 0
+    retry_due: int = 0
+    deadline: int = 0
+    replay: int = 0
     lost: int = 0
-
-    @property
-    def total(self) -> int:
-        """Events published by the tick."""
-        return self.leases_expired + self.retries_due + self.deadlines + self.replayed + self.lost
 
 
 class Reconciler:
@@ -103,11 +98,11 @@ class Reconciler:
         if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS):
             return Reconciled(active=False)
         return Reconciled(
-            leases_expired=self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
-            retries_due=self._send(self._ledger.wake_due_retries()),
-            deadlines=self._send(self._ledger.direct_answer_at_deadline(self._clock())),
+            lease_expired=self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
+            retry_due=self._send(self._ledger.wake_due_retries()),
+            deadline=self._send(self._ledger.direct_answer_at_deadline(self._clock())),
             lost=self._send(self._lost()),
-            replayed=self._send(self._ledger.replays.advance()),
+            replay=self._send(self._ledger.replays.advance()),
         )
 
     def stop(self) -> None:
@@ -177,14 +172,8 @@ def _tick(reconciler: Reconciler, context: Context) -> None:
 
 
 def _measure(done: Reconciled, context: Context) -> None:
-    causes = {
-        "lease_expired": done.leases_expired,
-        "retry_due": done.retries_due,
-        "deadline": done.deadlines,
-        "replay": done.replayed,
-        "lost": done.lost,
-    }
-    for cause, count in causes.items():
+    for cause in (one.name for one in fields(done) if one.name != "active"):
+        count = getattr(done, cause)
         if count:
             metrics.RECONCILER_REPUBLISHED.labels(cause).inc(count)
             log.info("republished", cause=cause, events=count)

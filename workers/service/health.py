@@ -10,7 +10,7 @@ from sluice.contracts.api import Health, HealthCheck
 from sluice.contracts.errors import DiskFull, SluiceError
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
-from sluice.workers.runtime.disk_room import DiskRoom
+from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.service.freshness import published_hash
 from sluice.workers.wiring.graphs import is_graphed
 

@@ -37,7 +37,7 @@ from sluice.memory.find import IndexHealth, make_status
 from sluice.memory.qdrant_schema import collection_name, expected_collections, is_indexed, orphan_collections
 from sluice.otel import metrics
 from sluice.otel.context import current_traceparent
-from sluice.workers.runtime.disk_room import DiskRoom
+from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.service.service import Service
 from sluice.workers.wiring.memories import IndexLag, IndexSearch, held_checksums, measure_lag
 

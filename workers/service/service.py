@@ -34,7 +34,7 @@ from sluice.ledger.ledger import CreatedRun, NewRun
 from sluice.otel.context import current_traceparent
 from sluice.trust.prompts.catalogue import template_named
 from sluice.workers.context import Context
-from sluice.workers.runtime.disk_room import DiskRoom
+from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.runtime.negative_list import without_forgotten
 from sluice.workers.service.submissions import (
     SMALL_DOCUMENTS,
@@ -192,8 +192,8 @@ class Service:
         emitted = self._context.ledger.cancel(run_id)
         if emitted is None:
             return False
-        self._context.cancellations.tell(run_id)
         with suppress(InvalidSetting):  # no broker is known, so none listens
+            self._context.transport.tell_cancelled(run_id)
             self._context.transport.announce(emitted)
         return True
 

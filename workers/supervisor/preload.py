@@ -46,7 +46,6 @@ SHARED = (
     "uvicorn.logging",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.httptools_impl",
-    "sluice.workers.broker.cancellation",
 )
 """Modules of more than one process, and those that take long."""
 

@@ -13,7 +13,7 @@ from sluice.contracts.event import Event
 from sluice.contracts.ids import new_run_id
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
-from sluice.workers.broker.cancellation import Cancellations
+from sluice.workers.broker.transport import Transport
 from sluice.workers.runtime.heartbeat import Heartbeat, check_cancelled
 from sluice.workers.settings import Settings
 from tests.support.ledger_story import page
@@ -24,10 +24,10 @@ from tests.support.valkey import Valkey
 def listening(settings: Settings) -> Iterator[tuple[list[str], threading.Semaphore]]:
     """What is heard, and a semaphore that counts it."""
     heard: list[str] = []
-    counted, stopping, ear = threading.Semaphore(0), threading.Event(), Cancellations(settings)
+    counted, stopping, ear = threading.Semaphore(0), threading.Event(), Transport(settings)
 
     def listen() -> None:
-        for run_id in ear.heard(stopping):
+        for run_id in ear.cancelled_runs(stopping):
             heard.append(run_id)
             counted.release()
 
@@ -40,12 +40,12 @@ def listening(settings: Settings) -> Iterator[tuple[list[str], threading.Semapho
 
 
 def test_whoever_listens_hears_of_each_cancelled_run(valkey: Valkey) -> None:
-    mouth = Cancellations(valkey.settings)
+    mouth = Transport(valkey.settings)
     with listening(valkey.settings) as (first, counted), listening(valkey.settings) as (second, also_counted):
         while not (counted.acquire(timeout=0.05) and also_counted.acquire(timeout=0.05)):
-            mouth.tell("run_0")  # until both have begun to listen
+            mouth.tell_cancelled("run_0")  # until both have begun to listen
         for number in (1, 2):
-            mouth.tell(f"run_{number}")
+            mouth.tell_cancelled(f"run_{number}")
         for heard, semaphore in ((first, counted), (second, also_counted)):
             while heard[-1] != "run_2":
                 assert semaphore.acquire(timeout=10)
@@ -55,12 +55,10 @@ def test_whoever_listens_hears_of_each_cancelled_run(valkey: Valkey) -> None:
 
 @pytest.mark.own_broker
 def test_a_word_that_nobody_can_carry_is_no_failure(valkey: Valkey) -> None:
-    mouth = Cancellations(valkey.settings)
+    mouth = Transport(valkey.settings)
     valkey.kill()
-    mouth.tell("run_1")
+    mouth.tell_cancelled("run_1")
     mouth.close()
-    (valkey.settings.data_dir / "broker.url").unlink()
-    Cancellations(valkey.settings).tell("run_1")
 
 
 def test_work_stops_at_its_next_look_and_other_work_goes_on(story_ledger: Ledger) -> None:

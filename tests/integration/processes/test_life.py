@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from sluice.workers.processes.background import StallDetector
 from sluice.workers.processes.process_group import LIFELINE, belongs_to, child_name, worker_name
 from sluice.workers.processes.procfs import ZOMBIE, all_processes, anonymous_bytes, descendants, environment, facts_of
 from sluice.workers.processes.shutdown import stacks
-from sluice.workers.processes.stall_detector import StallDetector
 from tests.support.repository import REPOSITORY
 from tests.support.waiting import until
 

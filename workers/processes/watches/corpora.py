@@ -131,11 +131,7 @@ class MemoryWatch:
         """The size of each journal of which the index held all."""
 
     def look(self) -> None:
-        """Send what the index lacks.
-
-        Raises:
-            Unavailable: the ledger or the broker does not answer; the next look tries again.
-        """
+        """Send what the index lacks."""
         if not (self._context.settings.data_dir / "memory").is_dir():
             metrics.MEMORY_BEHIND.set(0)
             return
@@ -199,11 +195,7 @@ class FreshnessSchedule:
         return self._every_hours > 0 and self._context.settings.crawl.enabled
 
     def look(self) -> None:
-        """Ask again for what is due, where the time has come.
-
-        Raises:
-            Unavailable: the ledger or the broker does not answer; the next look tries again.
-        """
+        """Ask again for what is due, where the time has come."""
         ledger = self._context.ledger
         name, holder = f"freshness:{self._every_hours:g}h", secrets.token_hex(8)
         if not ledger.lease(name, holder, self._every_hours * 3_600):

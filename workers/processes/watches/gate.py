@@ -105,11 +105,7 @@ class EvaluationWatch:
         self._show()
 
     def look(self) -> None:
-        """Read what has come of age since the last look, where it is time.
-
-        Raises:
-            Unavailable: the ledger does not answer; the next look goes on.
-        """
+        """Read what has come of age since the last look, where it is time."""
         if self._clock() < self._due_at:
             return
         is_up_to_date = self._feed.refresh()
@@ -169,11 +165,7 @@ class RolloutWatch:
         """Labels of the gauge that were set."""
 
     def look(self) -> None:
-        """Judge the canary's stage, where there is a canary, and do what the verdict says.
-
-        Raises:
-            Unavailable: the ledger does not answer; the next look tries again.
-        """
+        """Judge the canary's stage, where there is a canary, and do what the verdict says."""
         ledger = self._context.ledger
         active = ledger.rollouts.active()
         measure_rollout(active, self._shown)

@@ -80,11 +80,7 @@ class GraphWatch:
         self._covered: dict[str, _Seen] = {}
 
     def look(self) -> None:
-        """Send what graphs lack.
-
-        Raises:
-            Unavailable: the ledger or the broker does not answer; the next look tries again.
-        """
+        """Send what graphs lack."""
         context = self._context
         is_on = context.settings.graph.enabled and what_is_missing() is None
         if not is_on or not context.ledger.lease("graph", self._holder, GRAPH_LEASE_SECONDS):
@@ -175,11 +171,7 @@ class GraphServerFeed:
         self._told = ""
 
     def look(self) -> None:
-        """Send what the server lacks.
-
-        Raises:
-            Unavailable: the ledger or the index does not answer.
-        """
+        """Send what the server lacks."""
         server = self._context.graph_server
         if server is None or self._clock() < self._not_before:
             return
@@ -269,11 +261,7 @@ class CypherFiles:
         """Of each corpus the generation that could not be written, and until when it rests."""
 
     def look(self) -> None:
-        """Write what is missing.
-
-        Raises:
-            Unavailable: the ledger or the index does not answer.
-        """
+        """Write what is missing."""
         behind = 0
         for corpus in filter(is_graphed, self._context.readers.names()):
             folder = self._context.graphs.folder(corpus)

@@ -82,11 +82,7 @@ class SelfDefence:
         return self._settings.defence.enabled and self._settings.gate.mode == "enforce"
 
     def look(self) -> None:
-        """Read what is new, and step back or come forward where that shows it.
-
-        Raises:
-            Unavailable: the ledger or the broker does not answer; the next look tries again.
-        """
+        """Read what is new, and step back or come forward where that shows it."""
         seen, rows = self._ledger.defences.rows()
         now = self._ledger.clock()
         look = _Look(
