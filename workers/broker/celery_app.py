@@ -20,7 +20,7 @@ from kombu import Queue as KombuQueue
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import QUEUES, Queue
-from sluice.workers.broker.keys import EXCHANGE, key_prefix
+from sluice.workers.broker.keys import EXCHANGE, Keys
 from sluice.workers.settings import PoolSettings, Settings
 
 log = structlog.get_logger(__name__)
@@ -70,7 +70,7 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
         broker_transport_options={
             "instance": settings.instance,
             "worker": worker,
-            "global_keyprefix": key_prefix(settings.instance),
+            "global_keyprefix": Keys(settings.instance).prefix,
             # As far as unacked_mutex_expire: how stock kombu gives back what a dead worker held, not our channel.
             "visibility_timeout": settings.delivery.event_timeout_seconds + HARD_LIMIT_MARGIN_SECONDS,
             "unacked_restore_interval": 5,

@@ -15,7 +15,7 @@ from sluice.contracts.api import Problem
 from sluice.contracts.errors import InvalidInput, SluiceError, TimedOut
 from sluice.contracts.retrieval import Query
 from sluice.otel import metrics
-from sluice.workers.broker.keys import REPLY_TTL_SECONDS, reads_key
+from sluice.workers.broker.keys import REPLY_TTL_SECONDS, Keys
 from sluice.workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, Transport
 from sluice.workers.settings import Settings
 
@@ -89,7 +89,7 @@ class QueryPool:
             redis.RedisError: the broker does not answer.
         """
         request = ReadRequest.of(query, self._instance, traceparent, self._timeout_seconds)
-        lane = reads_key(self._instance)
+        lane = Keys(self._instance).reads
         with metrics.REPLY_SECONDS.time():
             pipe = self._redis.pipeline(transaction=False)
             pipe.lpush(lane, request.model_dump_json())

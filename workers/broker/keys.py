@@ -43,79 +43,53 @@ PRESENCE_TTL_SECONDS = 6
 """Three missed signs of life."""
 
 
-def key_prefix(instance: str) -> str:
-    """What every key of this instance begins with."""
-    return f"{instance}:"
+class Keys:
+    """The names of one instance."""
 
+    def __init__(self, instance: str) -> None:
+        self.prefix = f"{instance}:"
+        self.bindings = f"{self.prefix}_kombu.binding.{EXCHANGE}"
+        """As kombu names the bindings of our exchange."""
+        self.reads = f"{self.prefix}reads"
+        self.announced = f"{self.prefix}announced"
+        self.cancelled = f"{self.prefix}cancelled"
+        self.embedder_down = f"{self.prefix}embedder-down"
 
-def bindings_key(instance: str) -> str:
-    """The set of bindings of our exchange, as kombu names it."""
-    return f"{key_prefix(instance)}_kombu.binding.{EXCHANGE}"
+    def queue(self, stage: str) -> str:
+        """The list that holds the messages of a stage."""
+        return f"{self.prefix}{stage}"
 
+    def taken(self, stage: str, worker: str) -> str:
+        """The list of what a worker has taken from its queue and not acknowledged."""
+        return f"{self.prefix}taken:{stage}:{worker}"
 
-def queue_key(instance: str, stage: str) -> str:
-    """The list that holds the messages of a stage."""
-    return f"{key_prefix(instance)}{stage}"
+    def takers(self, stage: str) -> str:
+        """The set of a stage's workers that may have taken something."""
+        return f"{self.prefix}takers:{stage}"
 
+    def malformed(self, stage: str) -> str:
+        """The list of items that came out of a stage's queue and are no wake-up."""
+        return f"{self.prefix}malformed:{stage}"
 
-def in_flight_key(instance: str, stage: str, worker: str) -> str:
-    """The list of what a worker has taken from its queue and not acknowledged."""
-    return f"{key_prefix(instance)}taken:{stage}:{worker}"
+    def parking(self, stage: str) -> str:
+        """Held by the worker that parks a malformed item."""
+        return f"{self.prefix}parking:{stage}"
 
+    def presence(self, stage: str, worker: str) -> str:
+        """Where a worker says that it lives. `*` for a part gives a pattern."""
+        return f"{self.prefix}worker:{stage}:{worker}"
 
-def takers_key(instance: str, stage: str) -> str:
-    """The set of a stage's workers that may have taken something."""
-    return f"{key_prefix(instance)}takers:{stage}"
+    def reply(self, request_id: str) -> str:
+        """Where the answer to one direct query is put."""
+        return f"{self.prefix}reply:{request_id}"
 
-
-def malformed_key(instance: str, stage: str) -> str:
-    """The list of items that came out of a stage's queue and are no wake-up."""
-    return f"{key_prefix(instance)}malformed:{stage}"
-
-
-def parking_key(instance: str, stage: str) -> str:
-    """Held by the worker that parks a malformed item."""
-    return f"{key_prefix(instance)}parking:{stage}"
+    def kinds(self) -> dict[str, str]:
+        """What kind of thing each key holds on which a worker or a reader depends."""
+        lists = [self.reads] + [key(stage) for stage in QUEUES for key in (self.queue, self.malformed)]
+        sets = [self.bindings, f"{self.prefix}_kombu.binding_permanent.{EXCHANGE}", *map(self.takers, QUEUES)]
+        return dict.fromkeys(lists, "list") | dict.fromkeys(sets, "set")
 
 
 def misplaced_key(key: str) -> str:
     """A new name for a key that holds what does not belong there."""
     return f"{key}:misplaced-{secrets.token_hex(4)}"
-
-
-def kinds_of_keys(instance: str) -> dict[str, str]:
-    """What kind of thing each key of the instance holds on which a worker or a reader depends."""
-    lists = [reads_key(instance)] + [key(instance, stage) for stage in QUEUES for key in (queue_key, malformed_key)]
-    sets = [bindings_key(instance), f"{key_prefix(instance)}_kombu.binding_permanent.{EXCHANGE}"]
-    sets += [takers_key(instance, stage) for stage in QUEUES]
-    return dict.fromkeys(lists, "list") | dict.fromkeys(sets, "set")
-
-
-def presence_key(instance: str, stage: str, worker: str) -> str:
-    """Where a worker says that it lives. `*` for a part gives a pattern."""
-    return f"{key_prefix(instance)}worker:{stage}:{worker}"
-
-
-def embedder_down_key(instance: str) -> str:
-    """Where a worker says that the embedding model is out of reach."""
-    return f"{key_prefix(instance)}embedder-down"
-
-
-def reads_key(instance: str) -> str:
-    """The lane of direct queries."""
-    return f"{key_prefix(instance)}reads"
-
-
-def reply_key(instance: str, request_id: str) -> str:
-    """Where the answer to one direct query is put."""
-    return f"{key_prefix(instance)}reply:{request_id}"
-
-
-def announced_channel(instance: str) -> str:
-    """The channel on which recorded events are announced."""
-    return f"{key_prefix(instance)}announced"
-
-
-def cancelled_channel(instance: str) -> str:
-    """The channel on which the ids of cancelled runs are told."""
-    return f"{key_prefix(instance)}cancelled"

@@ -36,7 +36,7 @@ from kombu.transport import virtual
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import QUEUES
 from sluice.workers.broker.celery_app import HANDLE_TASK
-from sluice.workers.broker.keys import EXCHANGE, in_flight_key, kinds_of_keys, malformed_key, misplaced_key, queue_key
+from sluice.workers.broker.keys import EXCHANGE, Keys, misplaced_key
 from sluice.workers.broker.wake_up import wake_up_in
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
     Such a key makes every command on it fail for as long as it is there. What it holds is somebody's, so it is kept;
     the wake-ups that should have been in it are sent again by the reconciler.
     """
-    kinds = kinds_of_keys(instance) | dict.fromkeys(lists, "list")
+    kinds = Keys(instance).kinds() | dict.fromkeys(lists, "list")
     aside = {key: misplaced_key(key) for key in kinds}
     misplaced = client.eval(lua("set_misplaced_aside"), len(kinds), *kinds, *kinds.values(), *aside.values())
     for key in map(bytes.decode, cast(list[bytes], misplaced)):
@@ -255,15 +255,15 @@ class Channel(stock.Channel):  # type: ignore[misc]
 
     @property
     def _queue(self) -> str:
-        return queue_key(self.instance, self._stage)
+        return Keys(self.instance).queue(self._stage)
 
     @property
     def _taken(self) -> str:
-        return in_flight_key(self.instance, self._stage, self.worker)
+        return Keys(self.instance).taken(self._stage, self.worker)
 
     @property
     def _malformed(self) -> str:
-        return malformed_key(self.instance, self._stage)
+        return Keys(self.instance).malformed(self._stage)
 
 
 class Transport(stock.Transport):  # type: ignore[misc]

@@ -36,18 +36,7 @@ from sluice.workers.broker.keys import (
     PARKING_TTL_SECONDS,
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
-    announced_channel,
-    bindings_key,
-    cancelled_channel,
-    embedder_down_key,
-    in_flight_key,
-    malformed_key,
-    parking_key,
-    presence_key,
-    queue_key,
-    reads_key,
-    reply_key,
-    takers_key,
+    Keys,
 )
 from sluice.workers.broker.redis_channel import lua, set_misplaced_aside
 from sluice.workers.broker.wake_up import make_wake_up, reason_of, wake_up_in
@@ -99,7 +88,7 @@ class ReadRequest(Value):
     def of(cls, query: Query, instance: str, traceparent: str | None, timeout_seconds: float) -> ReadRequest:
         """A query whose caller waits that long for its reply."""
         return cls(
-            reply_key=reply_key(instance, secrets.token_hex(12)),
+            reply_key=Keys(instance).reply(secrets.token_hex(12)),
             expires_at=time.time() + timeout_seconds,
             traceparent=traceparent,
             query=query,
@@ -120,7 +109,7 @@ class Transport:
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
         """With `publish_patience_seconds` a publish is tried once, and no longer than that."""
-        self._settings, self._instance = settings, settings.instance
+        self._settings, self._instance, self._keys = settings, settings.instance, Keys(settings.instance)
         self._tries = 2 if publish_patience_seconds is None else 1
         patience_seconds = publish_patience_seconds or SOCKET_TIMEOUT_SECONDS
         self.publishers = redis.BlockingConnectionPool.from_url(
@@ -170,10 +159,10 @@ class Transport:
         """One round trip."""
         pipe = self._publishing.pipeline(transaction=False)
         for stage, event_id in wake_ups:
-            pipe.lpush(queue_key(self._instance, stage), make_wake_up(event_id, stage))
+            pipe.lpush(self._keys.queue(stage), make_wake_up(event_id, stage))
         for event in recorded:
             notice = {name: getattr(event, name) for name in NOTICE_FIELDS}
-            pipe.publish(announced_channel(self._instance), json.dumps(notice))
+            pipe.publish(self._keys.announced, json.dumps(notice))
         pipe.execute()
 
     def announce(self, events: Sequence[Event]) -> None:
@@ -183,7 +172,7 @@ class Transport:
     def listen(self) -> redis.client.PubSub:
         """A subscription to announcements; whoever asked for it closes it."""
         subscription: redis.client.PubSub = self._redis.pubsub(ignore_subscribe_messages=True)
-        subscription.subscribe(announced_channel(self._instance))
+        subscription.subscribe(self._keys.announced)
         return subscription
 
     def announcements(self, stopping: threading.Event) -> Iterator[dict[str, str]]:
@@ -203,14 +192,14 @@ class Transport:
         goes over a channel of its own: every process listens, and would else have to read whatever is announced.
         """
         try:
-            self._redis.publish(cancelled_channel(self._instance), run_id)
+            self._redis.publish(self._keys.cancelled, run_id)
         except BROKER_ERRORS as error:
             log.info("cancellation_untold", run_id=run_id, error=repr(error))
 
     def cancelled_runs(self, stopping: threading.Event) -> Iterator[str]:
         """The ids of the runs that are cancelled from now on, until `stopping` is set."""
         with closing(self._redis.pubsub(ignore_subscribe_messages=True)) as subscription:
-            subscription.subscribe(cancelled_channel(self._instance))
+            subscription.subscribe(self._keys.cancelled)
             while not stopping.is_set():
                 message = subscription.get_message(timeout=LISTEN_SECONDS)
                 if message is not None:
@@ -218,7 +207,7 @@ class Transport:
 
     def queued(self, stage: Queue) -> int:
         """How many wake-ups wait in a stage's queue."""
-        return self._ask(lambda: int(self._redis.llen(queue_key(self._instance, stage))), 0)
+        return self._ask(lambda: int(self._redis.llen(self._keys.queue(stage))), 0)
 
     def park_malformed(self, stage: Queue, park: Park) -> bool:
         """Hand the oldest item of a stage that is no wake-up to `park`, and remove it; False when there is none.
@@ -229,8 +218,8 @@ class Transport:
             Unavailable: the broker does not answer.
             Exception: whatever `park` raises; the item is still there.
         """
-        malformed = malformed_key(self._instance, stage)
-        turn = self._redis.lock(parking_key(self._instance, stage), timeout=PARKING_TTL_SECONDS, blocking=False)
+        malformed = self._keys.malformed(stage)
+        turn = self._redis.lock(self._keys.parking(stage), timeout=PARKING_TTL_SECONDS, blocking=False)
         if not self._ask(lambda: self._redis.llen(malformed), 0) or not self._ask(turn.acquire, False):
             return False
         try:
@@ -249,14 +238,14 @@ class Transport:
         except InvalidInput as refusal:
             park(item, reason_of(refusal), refusal)
         else:  # to a worker of an older release it was none
-            self._ask(lambda: self._redis.lpush(queue_key(self._instance, stage), item), 0)
+            self._ask(lambda: self._redis.lpush(self._keys.queue(stage), item), 0)
 
     def put_back_orphans(self, stage: Queue, worker: str) -> int:
         """Put back what workers of a stage had taken that give no more signs of life; how much that was.
 
         `worker` is known from now on as one that may take something, and so as one whose items others put back.
         """
-        takers = takers_key(self._instance, stage)
+        takers = self._keys.takers(stage)
         self._ask(lambda: self._redis.sadd(takers, worker), 0)
         known = self._ask(lambda: cast("set[bytes]", self._redis.smembers(takers)), set[bytes]())
         items = sum(self._put_back(stage, other) for other in known - {worker.encode()})
@@ -266,8 +255,8 @@ class Transport:
 
     def _put_back(self, stage: Queue, taker: bytes) -> int:
         name = taker.decode(errors="replace")
-        keys = [presence_key(self._instance, stage, name), in_flight_key(self._instance, stage, name)]
-        keys += [queue_key(self._instance, stage), takers_key(self._instance, stage)]
+        keys = [self._keys.presence(stage, name), self._keys.taken(stage, name)]
+        keys += [self._keys.queue(stage), self._keys.takers(stage)]
         return self._ask(
             lambda: int(cast(int, self._redis.eval(lua("put_back"), len(keys), *keys, cast(str, taker)))), 0
         )
@@ -300,7 +289,7 @@ class Transport:
 
     def _bindings(self) -> int:
         try:
-            return int(self._redis.scard(bindings_key(self._instance)))
+            return int(self._redis.scard(self._keys.bindings))
         except redis.ResponseError as error:
             if not self._has_mended(error):
                 raise
@@ -313,7 +302,7 @@ class Transport:
         wait behind no event.
         """
         request = ReadRequest.of(query, self._instance, traceparent, timeout_seconds)
-        self._push(reads_key(self._instance), request.model_dump_json())
+        self._push(self._keys.reads, request.model_dump_json())
         return request.reply_key
 
     def _push(self, key: str, item: str | bytes, *, as_next: bool = False) -> None:
@@ -325,11 +314,11 @@ class Transport:
 
     def put_back_read(self, request: ReadRequest) -> None:
         """Put a direct query that was taken before the query pool again, as the next one."""
-        self._push(reads_key(self._instance), request.model_dump_json(), as_next=True)
+        self._push(self._keys.reads, request.model_dump_json(), as_next=True)
 
     def next_read(self) -> ReadRequest | None:
         """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""
-        lane = reads_key(self._instance)
+        lane = self._keys.reads
         taken = self._ask(lambda: self._redis.brpop([lane], timeout=SHORT_BLOCK_SECONDS), None)
         return _read_request(cast(bytes, taken[1])) if taken else None
 
@@ -348,7 +337,7 @@ class Transport:
 
     def say_present(self, stage: Queue, worker: str, at_once: int = 1) -> None:
         """Say that a worker lives and handles so many events at once; forgotten after `PRESENCE_TTL_SECONDS`."""
-        self._redis.set(presence_key(self._instance, stage, worker), str(at_once), ex=PRESENCE_TTL_SECONDS)
+        self._redis.set(self._keys.presence(stage, worker), str(at_once), ex=PRESENCE_TTL_SECONDS)
 
     def present_workers(self) -> dict[Queue, int]:
         """How many workers of each stage live."""
@@ -360,15 +349,15 @@ class Transport:
         return {stage: sum(int(size or 0) for size in cast("list[bytes | None]", sizes[stage])) for stage in QUEUES}
 
     def _present(self, stage: Queue) -> list[bytes]:
-        return list(self._redis.scan_iter(match=presence_key(self._instance, stage, "*"), count=1_000))
+        return list(self._redis.scan_iter(match=self._keys.presence(stage, "*"), count=1_000))
 
     def say_embedder_down(self, why: str) -> None:
         """Say that the embedding model is out of reach; forgotten after `EMBEDDER_DOWN_TTL_SECONDS`."""
-        self._redis.set(embedder_down_key(self._instance), why, ex=EMBEDDER_DOWN_TTL_SECONDS)
+        self._redis.set(self._keys.embedder_down, why, ex=EMBEDDER_DOWN_TTL_SECONDS)
 
     def embedder_down(self) -> str | None:
         """Why the embedding model is out of reach, as a worker said lately."""
-        why = cast("bytes | None", self._redis.get(embedder_down_key(self._instance)))
+        why = cast("bytes | None", self._redis.get(self._keys.embedder_down))
         return None if why is None else why.decode()
 
     def ping(self) -> float:

@@ -30,7 +30,7 @@ from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger, RunSummary
 from sluice.otel.spans import SpanStore
 from sluice.otel.start import RETENTION_HOURS
-from sluice.workers.broker.keys import announced_channel
+from sluice.workers.broker.keys import Keys
 from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
 from sluice.workers.settings import Settings
@@ -120,7 +120,7 @@ class Announcements:
     async def _follow(self) -> None:
         client = redis.asyncio.Redis.from_url(self._settings.broker_location, socket_connect_timeout=2)
         async with client, client.pubsub(ignore_subscribe_messages=True) as subscription:
-            await subscription.subscribe(announced_channel(self._settings.instance))
+            await subscription.subscribe(Keys(self._settings.instance).announced)
             async for message in subscription.listen():
                 for news in self._waiting.get(json.loads(message["data"])["run_id"], ()):
                     news.set()

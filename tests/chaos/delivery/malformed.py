@@ -14,7 +14,7 @@ from typing import Any
 from sluice.contracts.event import QUEUES
 from sluice.contracts.ids import new_event_id
 from sluice.workers.broker.celery_app import HANDLE_TASK
-from sluice.workers.broker.keys import EXCHANGE, queue_key
+from sluice.workers.broker.keys import EXCHANGE, Keys
 from tests.chaos.delivery.instance import ChaosInstance
 from tests.chaos.delivery.plan import PROCESSES, wait_until
 from tests.chaos.delivery.site import Site
@@ -22,6 +22,8 @@ from tests.chaos.delivery.truth import Row, count, rows
 from tests.chaos.delivery.verdict import await_quiet, judge
 from tests.chaos.delivery.work import Work
 from tests.chaos.report import Result
+
+KEYS = Keys("sluice")
 
 RAW_LETTERS = "SELECT * FROM dead_letters WHERE event_id IS NULL"
 PARKED_SECONDS = 120.0
@@ -154,7 +156,7 @@ def push(instance: ChaosInstance, items: Sequence[tuple[str, bytes]]) -> None:
     """Lay the items into their queues."""
     with instance.broker() as broker:
         for stage, item in items:
-            broker.lpush(queue_key("sluice", stage), item)
+            broker.lpush(KEYS.queue(stage), item)
 
 
 def processes(instance: ChaosInstance) -> dict[str, int | None]:

@@ -33,7 +33,7 @@ from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.broker import celery_app as app_module
 from sluice.workers.broker import redis_channel as channel_module
 from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
-from sluice.workers.broker.keys import bindings_key, in_flight_key, malformed_key, presence_key, queue_key, takers_key
+from sluice.workers.broker.keys import Keys
 from sluice.workers.broker.transport import Transport
 from sluice.workers.broker.wake_up import reason_of, wake_up_in
 from sluice.workers.settings import Settings
@@ -41,6 +41,8 @@ from tests.support.ledger_story import page
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
 from tests.support.waiting import until
+
+KEYS = Keys("sluice")
 
 EVENT_ID = "evt_0123456789ab0123456789abcdef"
 
@@ -248,9 +250,9 @@ def sends(transport: Transport, *event_ids: str) -> None:
     assert transport.publish_wake_ups([WakeUp("crawl", event_id) for event_id in event_ids]) == len(event_ids)
 
 
-QUEUE = queue_key("sluice", "crawl")
-TAKEN = in_flight_key("sluice", "crawl", "w1")
-MALFORMED_LIST = malformed_key("sluice", "crawl")
+QUEUE = KEYS.queue("crawl")
+TAKEN = KEYS.taken("crawl", "w1")
+MALFORMED_LIST = KEYS.malformed("crawl")
 
 
 def test_what_is_taken_is_on_the_worker_s_list_until_it_is_acknowledged(
@@ -356,7 +358,7 @@ def test_a_channel_without_a_name_publishes_and_takes_nothing(valkey: Valkey) ->
 # -- a broker in disorder
 
 
-@pytest.mark.parametrize("key", [QUEUE, TAKEN, MALFORMED_LIST, bindings_key("sluice")])
+@pytest.mark.parametrize("key", [QUEUE, TAKEN, MALFORMED_LIST, KEYS.bindings])
 def test_a_key_that_holds_what_does_not_belong_there_is_renamed_and_work_goes_on(
     key: str, valkey: Valkey, transport: Transport, broker: redis.Redis
 ) -> None:
@@ -368,7 +370,7 @@ def test_a_key_that_holds_what_does_not_belong_there_is_renamed_and_work_goes_on
         [event_id] = ids(1)
         sends(transport, event_id)
         assert worker.takes() == event_id
-    if key != bindings_key("sluice"):
+    if key != KEYS.bindings:
         [aside] = broker.keys(f"{key}:misplaced-*")
         assert broker.get(aside) == b"mine"
     assert broker.lrange(MALFORMED_LIST, 0, -1) == [b"garbage"]
@@ -477,14 +479,14 @@ def test_what_a_dead_worker_had_taken_is_put_back_and_what_a_living_one_holds_is
     for name in ("dead", "alive"):
         transport.say_present("crawl", name)
         transport.put_back_orphans("crawl", name)
-    broker.delete(presence_key("sluice", "crawl", "dead"))
-    broker.lpush(in_flight_key("sluice", "crawl", "dead"), b"older", b"newer")
-    broker.lpush(in_flight_key("sluice", "crawl", "alive"), b"held")
+    broker.delete(KEYS.presence("crawl", "dead"))
+    broker.lpush(KEYS.taken("crawl", "dead"), b"older", b"newer")
+    broker.lpush(KEYS.taken("crawl", "alive"), b"held")
     broker.lpush(QUEUE, b"waiting")
     assert transport.put_back_orphans("crawl", "w1") == 2
     assert broker.lrange(QUEUE, 0, -1) == [b"waiting", b"newer", b"older"]
-    assert broker.lrange(in_flight_key("sluice", "crawl", "alive"), 0, -1) == [b"held"]
-    assert broker.smembers(takers_key("sluice", "crawl")) == {b"alive", b"w1"}
+    assert broker.lrange(KEYS.taken("crawl", "alive"), 0, -1) == [b"held"]
+    assert broker.smembers(KEYS.takers("crawl")) == {b"alive", b"w1"}
 
 
 PROGRAM = """
@@ -540,7 +542,7 @@ def test_what_a_killed_worker_held_is_handled_by_the_next(
     assert broker.llen(QUEUE) == len(sent)
     with celery_worker(valkey, "w2", pool=pool, concurrency=concurrency) as worker:
         until(lambda: broker.llen("handled") == len(sent))
-        until(lambda: not broker.exists(QUEUE, in_flight_key("sluice", "crawl", "w2")))
+        until(lambda: not broker.exists(QUEUE, KEYS.taken("crawl", "w2")))
         assert worker.poll() is None
     assert {item.decode() for item in broker.lrange("handled", 0, -1)} == set(sent)
 

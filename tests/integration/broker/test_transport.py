@@ -15,11 +15,13 @@ from sluice.contracts.ids import new_event_id, new_run_id
 from sluice.contracts.retrieval import Query
 from sluice.ledger.events.outbox import WakeUp
 from sluice.workers.broker import transport as transport_module
-from sluice.workers.broker.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
+from sluice.workers.broker.keys import Keys
 from sluice.workers.broker.transport import Transport
 from sluice.workers.broker.wake_up import wake_up_in
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
+
+KEYS = Keys("sluice")
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def event() -> Event:
 
 
 def raw_items(broker: redis.Redis, stage: str) -> list[bytes]:
-    return broker.lrange(queue_key("sluice", stage), 0, -1)[::-1]
+    return broker.lrange(KEYS.queue(stage), 0, -1)[::-1]
 
 
 def test_published_events_wait_in_their_stage_s_queue_as_wake_ups(transport: Transport, broker: redis.Redis) -> None:
@@ -72,7 +74,7 @@ def test_a_flushed_broker_takes_wake_ups_again_at_once(transport: Transport, bro
     assert transport.publish([event()]) == 1
     assert transport.queued("crawl") == 1
     transport.declare()
-    assert broker.scard(bindings_key("sluice")) == len(QUEUES)
+    assert broker.scard(KEYS.bindings) == len(QUEUES)
 
 
 @pytest.mark.own_broker
@@ -84,7 +86,7 @@ def test_a_connection_that_broke_since_it_was_last_used_costs_no_wake_up(transpo
 
 
 def test_a_queue_that_is_none_keeps_no_wake_up_of_another_stage_back(transport: Transport, broker: redis.Redis) -> None:
-    broker.set(queue_key("sluice", "crawl"), "mine")
+    broker.set(KEYS.queue("crawl"), "mine")
     transport.publish_wake_ups([WakeUp("crawl", new_event_id()), WakeUp("chunk", new_event_id())])
     assert transport.queued("chunk") >= 1
     assert transport.queued("crawl") == 0
@@ -135,7 +137,7 @@ def test_announcements_reach_whoever_listens_and_nothing_else_does(transport: Tr
     listener.start()
     while not stopping.wait(0.05):
         for garbage in (b"\xff", b"null", b"[]", b"{}", b'{"run_id": 7, "kind": "x", "corpus": "y"}'):
-            broker.publish(announced_channel("sluice"), garbage)
+            broker.publish(KEYS.announced, garbage)
         transport.announce([told])
     listener.join(timeout=60)
     assert heard[0] == {"run_id": told.run_id, "kind": "CrawlDirected", "corpus": "docs"}
@@ -152,7 +154,7 @@ def test_a_direct_query_is_taken_once_and_its_reply_comes_back(transport: Transp
 
 
 def test_what_is_no_direct_query_keeps_none_waiting(transport: Transport, broker: redis.Redis) -> None:
-    lane = reads_key("sluice")
+    lane = KEYS.reads
     broker.lpush(lane, b"\xff", b"null", b"[" * 10_000, b'{"reply_key": 7}')
     key = transport.send_read(Query(query="lease", corpus="docs"), None, 5.0)
     found = [transport.next_read() for _ in range(5)]
@@ -184,23 +186,23 @@ def parked_by(transport: Transport) -> list[tuple[bytes, str, str]]:
 
 
 def test_malformed_items_are_parked_once_each_the_oldest_first(transport: Transport, broker: redis.Redis) -> None:
-    broker.lpush(malformed_key("sluice", "crawl"), b"first", b"second", b"second")
+    broker.lpush(KEYS.malformed("crawl"), b"first", b"second", b"second")
     assert parked_by(transport) == [(item, "malformed", "item") for item in (b"first", b"second", b"second")]
-    assert broker.exists(malformed_key("sluice", "crawl"), parking_key("sluice", "crawl")) == 0
+    assert broker.exists(KEYS.malformed("crawl"), KEYS.parking("crawl")) == 0
 
 
 def test_an_item_that_could_not_be_parked_stays(transport: Transport, broker: redis.Redis) -> None:
     def is_away(*_: object) -> None:
         raise Unavailable("the ledger does not answer")
 
-    broker.lpush(malformed_key("sluice", "crawl"), b"garbage")
+    broker.lpush(KEYS.malformed("crawl"), b"garbage")
     with pytest.raises(Unavailable):
         transport.park_malformed("crawl", is_away)
     assert parked_by(transport) == [(b"garbage", "malformed", "item")]
 
 
 def test_one_worker_at_a_time_parks(transport: Transport, broker: redis.Redis) -> None:
-    broker.lpush(malformed_key("sluice", "crawl"), b"garbage")
+    broker.lpush(KEYS.malformed("crawl"), b"garbage")
     meanwhile: list[object] = []
     transport.park_malformed("crawl", lambda *_: meanwhile.extend(parked_by(transport)))
     assert meanwhile == []
@@ -210,6 +212,6 @@ def test_one_worker_at_a_time_parks(transport: Transport, broker: redis.Redis) -
 def test_an_item_that_this_release_knows_goes_back_to_its_queue(transport: Transport, broker: redis.Redis) -> None:
     published = event()
     transport.publish([published])
-    broker.lmove(queue_key("sluice", "crawl"), malformed_key("sluice", "crawl"))
+    broker.lmove(KEYS.queue("crawl"), KEYS.malformed("crawl"))
     assert parked_by(transport) == []
     assert [wake_up_in(item, "crawl") for item in raw_items(broker, "crawl")] == [published.id]
