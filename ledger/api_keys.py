@@ -28,14 +28,12 @@ class KeyRecord:
     revoked_at: datetime | None = None
 
 
-_BY_HASH = select(api_keys).where(api_keys.c.hash == bindparam("of_hash"))
 _ALL = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
 _REVOKE = (
     update(api_keys)
     .where(api_keys.c.id == bindparam("of_key"), api_keys.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("moment"))
 )
-_BY_ID = select(api_keys.c.id).where(api_keys.c.id == bindparam("of_key"))
 
 
 class KeysTable(LedgerPart):
@@ -67,7 +65,7 @@ class KeysTable(LedgerPart):
     def find(self, key_hash: str) -> KeyRecord | None:
         """The key with this hash, revoked or not."""
         with self._database.reading() as connection:
-            row = connection.execute(_BY_HASH, {"of_hash": key_hash}).first()
+            row = connection.select(api_keys, {"hash": key_hash}).first()
         return None if row is None else _record(row)
 
     def revoke(self, key_id: str) -> bool:
@@ -79,7 +77,7 @@ class KeysTable(LedgerPart):
         with self._database.writing() as connection:
             if connection.execute(_REVOKE, {"of_key": key_id, "moment": self._clock()}).rowcount == 1:
                 return True
-            connection.execute(_BY_ID, {"of_key": key_id}).found(f"key {key_id}")
+            connection.select(api_keys, {"id": key_id}).found(f"key {key_id}")
             return False
 
 

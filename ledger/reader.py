@@ -57,9 +57,7 @@ class Backlog:
     oldest: float
 
 
-_IS_RUN = runs.c.run_id == bindparam("of_run")
-_RUN = select(runs).where(_IS_RUN)
-_STATUS = select(runs.c.status).where(_IS_RUN)
+_STATUS = select(runs.c.status).where(runs.c.run_id == bindparam("of_run"))
 _OF_RUN = events.c.run_id == bindparam("of_run")
 _PAYLOADS = select(events.c.payload).where(_OF_RUN).order_by(events.c.seq)
 _KEYED = _PAYLOADS.where(events.c.dedupe_key == bindparam("of_key"))
@@ -268,7 +266,7 @@ class LedgerReader:
 
 
 def _view(connection: Transaction, run_id: str) -> RunView:
-    run = connection.execute(_RUN, {"of_run": run_id}).found(f"run {run_id}")
+    run = connection.select(runs, {"run_id": run_id}).found(f"run {run_id}")
     told = [decode(payload).body for payload in connection.execute(_TOLD, {"of_run": run_id}).scalars()]
     ready = next((body for body in reversed(told) if isinstance(body, AnswerReady)), None)
     same = ("kind", "corpus", "status", "query", "traceparent", "settled_events", "dead_letters")

@@ -69,13 +69,10 @@ _NEXT_RUNS = (
 _STILL_PRUNABLE = select(runs.c.run_id).where(runs.c.run_id == bindparam("of_run"), _PRUNABLE)
 _SOME_EVENTS = select(events.c.seq).where(events.c.run_id == bindparam("of_run")).limit(bindparam("most"))
 _DROP_EVENTS = delete(events).where(events.c.seq.in_(_SOME_EVENTS))
-_DROP_RUN = delete(runs).where(runs.c.run_id == bindparam("of_run"))
 _LETTERS_OF_RUN = select(dead_letters.c.id).where(dead_letters.c.run_id == bindparam("of_run"))
 _IS_LONE = or_(dead_letters.c.run_id.is_(None), ~exists().where(runs.c.run_id == dead_letters.c.run_id))
 _IS_DONE_WITH = and_(dead_letters.c.status != "parked", dead_letters.c.last_seen < _BEFORE, _IS_LONE)
 _LONE_LETTERS = select(dead_letters.c.id).where(_IS_DONE_WITH).limit(MOST_ROWS)
-_DROP_LETTER = delete(dead_letters).where(dead_letters.c.id == bindparam("of_letter"))
-_DROP_PAYLOADS = delete(dead_letter_payloads).where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
 _IS_PAST = and_(days_table.c.day < bindparam("of_day"), *(days_table.c[f"reserved_{unit}"] == 0 for unit in UNITS))
 
 _PAGE = tuple_(pages.c.corpus, pages.c.url_sha256)
@@ -167,7 +164,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
         removed.dead_letters += _drop_dead_letters(connection, letters)
         drop_citations(connection, run_id)
         drop_outcome(connection, run_id)
-        removed.runs += connection.execute(_DROP_RUN, {"of_run": run_id}).rowcount
+        removed.runs += connection.delete(runs, {"run_id": run_id})
     return removed, []
 
 
@@ -182,6 +179,6 @@ def _is_still_prunable(connection: Transaction, run_id: str, moment: float) -> b
 
 def _drop_dead_letters(connection: Transaction, letters: list[str]) -> int:
     for letter_id in letters:
-        connection.execute(_DROP_PAYLOADS, {"of_letter": letter_id})
-        connection.execute(_DROP_LETTER, {"of_letter": letter_id})
+        connection.delete(dead_letter_payloads, {"letter_id": letter_id})
+        connection.delete(dead_letters, {"id": letter_id})
     return len(letters)

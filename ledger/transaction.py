@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Dialect, Executable, Table
+from sqlalchemy import ColumnElement, Dialect, Executable, Table, bindparam, delete, select, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -139,6 +139,19 @@ class Transaction:
         """Run a statement that returns at most one row with each of `parameters`; the rows returned, in order."""
         return self._each(_compile(statement, self._dialect), parameters)
 
+    def select(self, table: Table, key: Mapping[str, Any]) -> Result:
+        """The rows of which the columns that `key` names have its values."""
+        return self.execute(_select(table, tuple(key)), _named("of", key))
+
+    def update(self, table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> int:
+        """Set columns of the rows that `key` names; how many rows."""
+        parameters = {**_named("of", key), **_named("new", values)}
+        return self.execute(_update(table, tuple(key), tuple(values)), parameters).rowcount
+
+    def delete(self, table: Table, key: Mapping[str, Any]) -> int:
+        """Remove the rows that `key` names; how many."""
+        return self.execute(_delete(table, tuple(key)), _named("of", key)).rowcount
+
     def insert(self, statement: Executable, row: Mapping[str, Any]) -> Result:
         """Run an insert that names no values; those of `row` are by column."""
         return self._run(_compile(statement, self._dialect, tuple(row)), row)
@@ -179,6 +192,30 @@ class Transaction:
                 found += Result(cursor, compiled).all()
             if not cursor.nextset():
                 return found
+
+
+def _named(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}_{name}": value for name, value in values.items()}
+
+
+def _is(table: Table, key: tuple[str, ...]) -> list[ColumnElement[bool]]:
+    return [table.c[name] == bindparam(f"of_{name}") for name in key]
+
+
+@cache
+def _select(table: Table, key: tuple[str, ...]) -> Executable:
+    return select(table).where(*_is(table, key))
+
+
+@cache
+def _update(table: Table, key: tuple[str, ...], changed: tuple[str, ...]) -> Executable:
+    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in changed}
+    return update(table).where(*_is(table, key)).values(values)
+
+
+@cache
+def _delete(table: Table, key: tuple[str, ...]) -> Executable:
+    return delete(table).where(*_is(table, key))
 
 
 def insert_into(dialect: str, table: Table) -> Insert:

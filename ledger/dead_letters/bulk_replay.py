@@ -83,8 +83,6 @@ _MOVE_ON = (
     .returning(replays.c.id, replays.c.skips)
 )
 _COUNT = update(replays).where(_IS_REPLAY).values(replayed=replays.c.replayed + 1)
-_SKIPS = update(replays).where(_IS_REPLAY).values(skips=bindparam("counted"))
-_REPLAY = select(replays).where(_IS_REPLAY)
 _CHANGE = (
     update(replays)
     .where(_IS_REPLAY, or_(replays.c.status == bindparam("either"), replays.c.status == bindparam("or_else")))
@@ -342,7 +340,7 @@ def _leave_out(connection: Transaction, moved: AnyRow | None, why: SkipReason, m
     if moved is None:
         return None
     skips = Counter(json.loads(moved.skips)) + Counter({why: many})
-    connection.execute(_SKIPS, {"of_replay": moved.id, "counted": json.dumps(skips)})
+    connection.update(replays, {"id": moved.id}, {"skips": json.dumps(skips)})
     return []
 
 
@@ -373,7 +371,7 @@ def _find(connection: Transaction, replay_id: str) -> AnyRow:
     Raises:
         NotFound: there is no such replay.
     """
-    return connection.execute(_REPLAY, {"of_replay": replay_id}).found(f"replay {replay_id}")
+    return connection.select(replays, {"id": replay_id}).found(f"replay {replay_id}")
 
 
 def _progress_of(connection: Transaction, replay_id: str) -> Progress:

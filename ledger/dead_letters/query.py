@@ -30,7 +30,6 @@ from sluice.ledger.transaction import Transaction
 
 _LONG = ("stack", "payload")
 _BRIEF = [column for column in dead_letters.c if column.name not in _LONG]
-_LETTER = select(dead_letters).where(dead_letters.c.id == bindparam("of_letter"))
 _HISTORY = (
     select(dead_letter_payloads)
     .where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
@@ -129,7 +128,7 @@ def found(connection: Transaction, letter_id: str) -> AnyRow:
     Raises:
         NotFound: there is no such letter.
     """
-    return connection.execute(_LETTER, {"of_letter": letter_id}).found(f"dead letter {letter_id}")
+    return connection.select(dead_letters, {"id": letter_id}).found(f"dead letter {letter_id}")
 
 
 def _alike(wanted: DeadLetterPage) -> Any:

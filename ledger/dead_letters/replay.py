@@ -66,7 +66,6 @@ CASE = _CASE.add_columns(
 )
 """What `judge` asks for; the payload only where there may be doubt whether it can be read."""
 _CASE_OF = _CASE.add_columns(dead_letters.c.payload).where(dead_letters.c.id == bindparam("of_letter"))
-_EVENT = select(events).where(events.c.id == bindparam("of_event"))
 _MARK = (
     update(dead_letters)
     .where(dead_letters.c.id == bindparam("of_letter"), dead_letters.c.status == "parked")
@@ -181,7 +180,7 @@ def _told(orders: Orders) -> str:
 
 def _revive(connection: Transaction, row: AnyRow, now: float) -> None:
     run = take(connection, row.run_id, dead=-1)
-    event = connection.execute(_EVENT, {"of_event": row.event_id}).one()
+    event = connection.select(events, {"id": row.event_id}).one()
     [turn] = take_turns(connection, [event.queue], event.priority, event.lane)
     reserve = spend_in(event, "reserve")
     held_on = today(now) if reserve != Spend() else None
@@ -192,7 +191,7 @@ def _revive(connection: Transaction, row: AnyRow, now: float) -> None:
 
 def _insert(connection: Transaction, row: AnyRow, event: Event, now: float) -> None:
     run, balance = take(connection, row.run_id), Balance()
-    origin = connection.execute(_EVENT, {"of_event": row.event_id}).first()
+    origin = connection.select(events, {"id": row.event_id}).first()
     reserve = spend_in(origin, "reserve") if origin else None
     write(connection, run, [Entry(event, f"edited:{row.id}", reserve)], now, balance)
     balance.carry_out(connection, run, now)

@@ -26,7 +26,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, insert, or_, select, update
 
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import Event, Queue, decode
@@ -72,11 +72,6 @@ _PURGE = (
     .where(_IS_LETTER, or_(dead_letters.c.status == "parked", dead_letters.c.status == "replayed"))
     .values(status="purged", payload=b"", stack="", operator=bindparam("by_operator"), note=bindparam("because"))
     .returning(dead_letters.c.id)
-)
-_FORGET = (
-    delete(dead_letter_payloads)
-    .where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
-    .returning(dead_letter_payloads.c.seq)
 )
 
 
@@ -233,7 +228,7 @@ def _purge(connection: Transaction, ids: Sequence[str], operator: str, note: str
     emptied = [row.id for row in connection.execute_each(_PURGE, [facts | {"of_letter": one} for one in ids])]
     if emptied:
         for one in emptied:
-            connection.execute(_FORGET, {"of_letter": one})
+            connection.delete(dead_letter_payloads, {"letter_id": one})
         record(connection, now, operator, "purge", emptied, note)
     return len(emptied)
 

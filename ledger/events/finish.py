@@ -45,13 +45,7 @@ _OF_KIND = (
     .order_by(events.c.seq)
 )
 _FIRST_OF_KIND = _OF_KIND.limit(1)
-_RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
 _ANSWERING = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status="answering", answer_due_at=None)
-_FINISH = (
-    update(runs)
-    .where(runs.c.run_id == bindparam("of_run"))
-    .values(status=bindparam("as_status"), finished_at=bindparam("moment"), answer_due_at=None)
-)
 _DUE = (
     select(runs.c.run_id)
     .where(runs.c.answer_due_at <= bindparam("moment"))
@@ -132,7 +126,7 @@ def _direct_answer(
     connection: Transaction, run: AnyRow, reason: Literal["closed", "deadline"], make: Maker, now: float
 ) -> list[Event]:
     connection.execute(_ANSWERING, {"of_run": run.run_id})
-    current = connection.execute(_RUN, {"of_run": run.run_id}).one()
+    current = connection.select(runs, {"run_id": run.run_id}).one()
     directed = make(AnswerDirected(minimum_journal_offset=current.journal_offset or 0, reason=reason))
     return write(connection, run, [Entry(directed)], now)
 
@@ -146,7 +140,8 @@ def finish(
     ready: AnswerReady | None = None,
 ) -> list[Event]:
     """End the run, whose row the caller holds, with its `RunFinished`; `ready` is the answer that ends it."""
-    connection.execute(_FINISH, {"of_run": run.run_id, "as_status": status, "moment": now})
+    ended = {"status": status, "finished_at": now, "answer_due_at": None}
+    connection.update(runs, {"run_id": run.run_id}, ended)
     missing, spend = gaps_of(connection, run.run_id), spend_in(run, "spent")
     if run.kind == "gate":
         note_finished(connection, run, status, ready, spend, now)
@@ -157,7 +152,7 @@ def finish(
 def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "failed"]:
     if run.kind == "gate":  # an answer would have finished the run before this
         return "failed"
-    current = connection.execute(_RUN, {"of_run": run.run_id}).one()
+    current = connection.select(runs, {"run_id": run.run_id}).one()
     has_something = current.journal_offset is not None or _found_unchanged(connection, run)
     return "finished" if has_something or not gaps_of(connection, run.run_id) else "failed"
 

@@ -61,7 +61,6 @@ _INDEXED = (
     .where(runs.c.run_id == bindparam("of_run"), func.coalesce(runs.c.journal_offset, -1) < bindparam("reached"))
     .values(journal_offset=bindparam("reached"))
 )
-_PUBLISHED = update(runs).where(runs.c.run_id == bindparam("of_run")).values(generation=bindparam("name"))
 
 
 def write(
@@ -156,7 +155,7 @@ def _note_progress(connection: Transaction, run: AnyRow, bodies: Sequence[Body],
         if isinstance(body, DocumentIndexed):
             connection.execute(_INDEXED, {"of_run": run_id, "reached": body.journal_offset})
         elif isinstance(body, SnapshotPublished):
-            connection.execute(_PUBLISHED, {"of_run": run_id, "name": body.generation})
+            connection.update(runs, {"run_id": run_id}, {"generation": body.generation})
         elif isinstance(body, AnswerReady):
             note_answer(connection, run_id, body)
         elif isinstance(body, GateDecided):

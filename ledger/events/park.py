@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import insert
 
 from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Body, Event, Gap, GapFound, decode
@@ -30,13 +30,7 @@ MOST_MESSAGE_CHARACTERS = 4_000
 """Kept of an error's message: its beginning, which says what is wrong."""
 MOST_STACK_CHARACTERS = 65_536
 """Kept of a stack: its end, where the error was raised."""
-
-_BURY = (
-    update(events)
-    .where(events.c.id == bindparam("of_event"))
-    .values(status="dead", due_at=None, worker=None, reserved_on=None)
-)
-_SEEN_AGAIN = update(dead_letters).where(dead_letters.c.event_id == bindparam("of_event"))
+_BURIED = {"status": "dead", "due_at": None, "worker": None, "reserved_on": None}
 
 
 def park(
@@ -50,11 +44,11 @@ def park(
 ) -> list[Event]:
     """Park a claimed event whose run the caller holds; the gap it leaves, as an event."""
     balance.free(row)
-    connection.execute(_BURY, {"of_event": row.id})
+    connection.update(events, {"id": row.id}, _BURIED)
     event = _readable(row.payload)
     facts = facts_of(row.queue, row.payload.encode(), verdict.reason, verdict.error, now)
     facts |= {"attempts": row.attempts, "deliveries": row.deliveries, "worker": row.worker}
-    if connection.execute(_SEEN_AGAIN.values(**facts), {"of_event": row.id}).rowcount == 0:
+    if connection.update(dead_letters, {"event_id": row.id}, facts) == 0:
         connection.insert(insert(dead_letters), new_dead_letter(now) | facts | _origin(row, run, event))
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])

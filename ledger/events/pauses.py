@@ -37,12 +37,7 @@ _PROBE = (
     .where(_OF_STAGE, pauses.c.until <= bindparam("moment"))
     .values(until=bindparam("again"), probes=pauses.c.probes + 1)
 )
-_IS_PAUSED = select(pauses.c.stage).where(_OF_STAGE)
 _ALL = select(pauses).order_by(pauses.c.since)
-_BY_OPERATOR = (
-    update(pauses).where(_OF_STAGE).values(until=bindparam("up_to"), why=bindparam("because"), operator=bindparam("by"))
-)
-_RESUME = delete(pauses).where(_OF_STAGE)
 _RESUME_OWN = delete(pauses).where(_OF_STAGE, pauses.c.operator.is_(None))
 
 
@@ -57,7 +52,7 @@ def pause(
     if connection.insert_once(pauses, row):
         return True
     if operator is not None:
-        connection.execute(_BY_OPERATOR, {"of_stage": stage, "up_to": until, "because": why, "by": operator})
+        connection.update(pauses, {"stage": stage}, {"until": until, "why": why, "operator": operator})
     return False
 
 
@@ -65,7 +60,7 @@ def resume(connection: Transaction, stage: Queue, now: float, *, operator: str |
     """End the pause; False when there was none, or when an operator's stands and it is not one who asks."""
     if operator is None:
         return connection.execute(_RESUME_OWN, {"of_stage": stage}).rowcount == 1
-    resumed = connection.execute(_RESUME, {"of_stage": stage}).rowcount == 1
+    resumed = connection.delete(pauses, {"stage": stage}) == 1
     if resumed:
         record(connection, now, operator, "resume", [f"stage:{stage}"])
     return resumed
@@ -79,7 +74,7 @@ def let_probe_through(connection: Transaction, stage: Queue, now: float, probe_s
 
 def is_paused(connection: Transaction, stage: Queue) -> bool:
     """Whether the stage is paused."""
-    return connection.execute(_IS_PAUSED, {"of_stage": stage}).first() is not None
+    return connection.select(pauses, {"stage": stage}).first() is not None
 
 
 def all_paused(connection: Transaction) -> list[Pause]:

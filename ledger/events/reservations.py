@@ -108,8 +108,6 @@ _FREE_DAY = (
     .where(days.c.day == bindparam("of_day"))
     .values({f"reserved_{unit}": days.c[f"reserved_{unit}"] - bindparam(f"less_{unit}") for unit in UNITS})
 )
-_DAY = select(days).where(days.c.day == bindparam("of_day"))
-_RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
 
 
 def nanousd(usd: float) -> int:
@@ -129,7 +127,7 @@ def today(now: float) -> str:
 
 def used_in_day(connection: Transaction, now: float) -> Spend:
     """What the UTC day of a moment has reserved and spent together."""
-    day = connection.execute(_DAY, {"of_day": today(now)}).first()
+    day = connection.select(days, {"day": today(now)}).first()
     return spend_in(day, "reserved") + spend_in(day, "spent") if day else Spend()
 
 
@@ -144,14 +142,14 @@ def left(connection: Transaction, run_id: str, now: float) -> Ceilings:
     Raises:
         NotFound: there is no such run.
     """
-    run = connection.execute(_RUN, {"of_run": run_id}).found(f"run {run_id}")
-    day = connection.execute(_DAY, {"of_day": today(now)}).first()
+    run = connection.select(runs, {"run_id": run_id}).found(f"run {run_id}")
+    day = connection.select(days, {"day": today(now)}).first()
     return Ceilings(run=_left(run, "run", run), day=_left(run, "day", day))
 
 
 def spent_on_day(connection: Transaction, now: float) -> Spend:
     """What the runs of the UTC day of a moment have spent."""
-    day = connection.execute(_DAY, {"of_day": today(now)}).first()
+    day = connection.select(days, {"day": today(now)}).first()
     return Spend() if day is None else spend_in(day, "spent")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select
 
 from sluice.ledger.graph.rows import (
     EMPTY_SHA256,
@@ -32,22 +32,9 @@ from sluice.ledger.transaction import Transaction
 _CORPUS, _DOCUMENT = graph_corpora.c, graph_documents.c
 _OF_CORPUS = _DOCUMENT.corpus == bindparam("of_corpus")
 _TAKE = select(graph_corpora).where(_CORPUS.corpus == bindparam("of_corpus")).with_for_update()
-_TOTALS = select(graph_corpora).where(_CORPUS.corpus == bindparam("of_corpus"))
-_SUM_UP = (
-    update(graph_corpora)
-    .where(_CORPUS.corpus == bindparam("of_corpus"))
-    .values({name: bindparam(f"as_{name}") for name in Totals._fields})
-)
 _ONE = select(graph_documents).where(_OF_CORPUS, _DOCUMENT.document_id == bindparam("of_document"))
-_IS_IT = _DOCUMENT.number == bindparam("of_number")
-_SET = update(graph_documents).where(_IS_IT)
-_WRITTEN = ("as_of", "is_tombstone", *Identity._fields, "updated_at", "edges", "sha256")
-_STORE = _SET.values({name: bindparam(f"as_{name}") for name in _WRITTEN})
-_CONFIRM = _SET.values({name: bindparam(f"as_{name}") for name in ("as_of", *Identity._fields)})
 _INSERT = insert(graph_documents).returning(graph_documents.c.number)
-_DROP_EDGES = delete(graph_edges).where(graph_edges.c.document == bindparam("of_number"))
 _INSERT_EDGES = insert(graph_edges)
-_FORGET_VERSIONS = update(graph_documents).where(_OF_CORPUS).values(parser_version="", as_of=0)
 _DROP_TOMBSTONES = delete(graph_documents).where(
     _OF_CORPUS, _DOCUMENT.is_tombstone == 1, _DOCUMENT.updated_at < bindparam("before")
 )
@@ -67,7 +54,7 @@ class Change:
 
 def totals_of(connection: Transaction, corpus: str) -> Totals:
     """The sums over a corpus; noughts for one that has no graph."""
-    row = connection.execute(_TOTALS, {"of_corpus": corpus}).first()
+    row = connection.select(graph_corpora, {"corpus": corpus}).first()
     return _totals(row) if row else Totals()
 
 
@@ -103,10 +90,10 @@ def carry_out(connection: Transaction, corpus: str, change: Change, now: float) 
 def forget_versions(connection: Transaction, corpus: str, now: float) -> None:
     """Make every document of a corpus one that is to be read anew, from whatever index there is."""
     _take(connection, corpus)
-    connection.execute(_FORGET_VERSIONS, {"of_corpus": corpus})
+    connection.update(graph_documents, {"corpus": corpus}, {"parser_version": "", "as_of": 0})
     drop_tombstones(connection, corpus, now + 1)
     totals = totals_of(connection, corpus)._replace(as_of=0)
-    connection.execute(_SUM_UP, {"of_corpus": corpus, **_named(totals._asdict())})
+    connection.update(graph_corpora, {"corpus": corpus}, totals._asdict())
 
 
 def drop_tombstones(connection: Transaction, corpus: str, before: float) -> int:
@@ -171,7 +158,7 @@ class _Writing:
         as_of = max(self._before.as_of, self._as_of)
         totals = Totals(self._before.version + changes, self._sha256, self._documents, self._edges, as_of)
         if totals != self._before:
-            self._connection.execute(_SUM_UP, {"of_corpus": self._corpus, **_named(totals._asdict())})
+            self._connection.update(graph_corpora, {"corpus": self._corpus}, totals._asdict())
         return Written(totals, **self._counts, contested=tuple(self._contested))
 
     def _is_later(self, old: AnyRow | None) -> bool:
@@ -181,7 +168,7 @@ class _Writing:
 
     def _confirm(self, old: AnyRow, identity: Identity) -> None:
         facts = {"as_of": self._as_of, **identity._asdict()}
-        self._connection.execute(_CONFIRM, {"of_number": old.number, **_named(facts)})
+        self._connection.update(graph_documents, {"number": old.number}, facts)
         self._counts["unchanged"] += 1
 
     def _store(self, document_id: str, old: AnyRow | None, facts: Mapping[str, Any]) -> int:
@@ -191,11 +178,11 @@ class _Writing:
             named = {"corpus": self._corpus, "document_id": document_id, **written}
             return int(self._connection.insert(_INSERT, named).one().number)
         if not old.is_tombstone:
-            self._connection.execute(_DROP_EDGES, {"of_number": old.number})
+            self._connection.delete(graph_edges, {"document": old.number})
             self._sha256 = difference(self._sha256, old.sha256)
             self._documents -= 1
             self._edges -= old.edges
-        self._connection.execute(_STORE, {"of_number": old.number, **_named(written)})
+        self._connection.update(graph_documents, {"number": old.number}, written)
         return int(old.number)
 
 
@@ -210,7 +197,3 @@ def _totals(row: AnyRow) -> Totals:
 
 def _edge_row(number: int, ordinal: int, edge: StoredEdge) -> dict[str, Any]:
     return {"document": number, "ordinal": ordinal, **edge._asdict()}
-
-
-def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"as_{name}": value for name, value in facts.items()}

@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.control_runs import ControlChange, record_control
@@ -30,11 +30,6 @@ _IS_IT = (_HAS.name == bindparam("of_name"), _HAS.profile == bindparam("of_profi
 _ONE = select(defences).where(*_IS_IT)
 _ALL = select(defences).where(_HAS.name.not_in((_POSITION, _TRICKLE))).order_by(_HAS.name, _HAS.profile)
 _STANDING = _ALL.where(_HAS.tripped_at.is_not(None))
-_MOVE = (
-    update(defences)
-    .where(*_IS_IT, _HAS.state == bindparam("was"))
-    .values(state=bindparam("becomes"), changed_at=bindparam("at"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +96,11 @@ class Defences(LedgerPart):
 
 def _move(connection: Transaction, seen: Position, position: Position, now: float) -> bool:
     becomes = _told(Position(position.decided_at, position.run_id, seen.writes + 1))
-    where = {"of_name": _POSITION, "of_profile": WHOLE_INSTANCE}
+    where = {"name": _POSITION, "profile": WHOLE_INSTANCE}
     if seen.writes:
-        return connection.execute(_MOVE, {**where, "was": _told(seen), "becomes": becomes, "at": now}).rowcount == 1
-    row = {"name": _POSITION, "profile": WHOLE_INSTANCE, "state": becomes, "tripped_at": None, "changed_at": now}
+        written = {"state": becomes, "changed_at": now}
+        return connection.update(defences, {**where, "state": _told(seen)}, written) == 1
+    row = {**where, "state": becomes, "tripped_at": None, "changed_at": now}
     return connection.insert_once(defences, row)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, select
 
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Body, Event, Gap
@@ -62,18 +62,6 @@ Resolve = Callable[[StoredFlag | None], FlagState]
 
 _ALL = select(flags)
 _ONE = select(flags).where(flags.c.name == bindparam("of_name")).with_for_update()
-_STORE = (
-    update(flags)
-    .where(flags.c.name == bindparam("of_name"))
-    .values(
-        enabled=bindparam("as_enabled"),
-        killed=bindparam("as_killed"),
-        changed_at=bindparam("moment"),
-        operator=bindparam("by"),
-        note=bindparam("saying"),
-    )
-)
-_DROP = delete(flags).where(flags.c.name == bindparam("of_name"))
 
 
 def flag_gap(name: FlagName, subject: str, detail: str = "") -> Gap:
@@ -114,8 +102,8 @@ def _change(
     was, state = resolve(before), resolve(replace(after, changed_at=moment(now), operator=operator, note=note))
     bodies: list[Body] = []
     if after != before:
-        facts = {"as_enabled": None if after.enabled is None else int(after.enabled), "as_killed": int(after.killed)}
-        connection.execute(_STORE, {"of_name": name, "moment": now, "by": operator, "saying": note, **facts})
+        facts = {"enabled": None if after.enabled is None else int(after.enabled), "killed": int(after.killed)}
+        connection.update(flags, {"name": name}, {**facts, "changed_at": now, "operator": operator, "note": note})
         bodies.append(
             FlagChanged(
                 name=name,
@@ -130,7 +118,7 @@ def _change(
     else:
         state = was
     if after.enabled is None and not after.killed:
-        connection.execute(_DROP, {"of_name": name})
+        connection.delete(flags, {"name": name})
         state = resolve(None)
     purged = Purged() if state.enabled else _purged(connection, name, now)
     if purged.event_ids:

@@ -13,10 +13,9 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Executable, and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, insert, or_, select
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import document_id_for
@@ -46,8 +45,6 @@ _OF_KIND = (
 )
 _FIRST_OF_KIND = _OF_KIND.limit(1)
 _SAID = _OF_KIND.where(events.c.status == "settled")
-_RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
-_DROP = delete(outcomes).where(outcomes.c.run_id == bindparam("of_run"))
 _INSERT = insert(outcomes)
 
 
@@ -60,23 +57,23 @@ def note_finished(
     connection: Transaction, run: AnyRow, status: str, ready: AnswerReady | None, spend: Spend, now: float
 ) -> None:
     """A gate run ends now, with this answer or none. One that was never decided has no row."""
-    _set(connection, run.run_id, _ended(connection, run, status, ready, spend, now, now))
+    connection.update(outcomes, {"run_id": run.run_id}, _ended(connection, run, status, ready, spend, now, now))
 
 
 def note_feedback(connection: Transaction, run_id: str, now: float) -> None:
     """Feedback on a run was settled: its row says all of what was said."""
-    _set(connection, run_id, {"changed_at": now, **_said(connection, run_id)})
+    connection.update(outcomes, {"run_id": run_id}, {"changed_at": now, **_said(connection, run_id)})
 
 
 def drop_outcome(connection: Transaction, run_id: str) -> None:
     """Forget what became of a run."""
-    connection.execute(_DROP, {"of_run": run_id})
+    connection.delete(outcomes, {"run_id": run_id})
 
 
 def derive(connection: Transaction, run_id: str, now: float) -> bool:
     """Make the row of a run again from its events; False where the run has none, since it was not decided."""
     drop_outcome(connection, run_id)
-    run = connection.execute(_RUN, {"of_run": run_id}).first()
+    run = connection.select(runs, {"run_id": run_id}).first()
     decided = connection.execute(_FIRST_OF_KIND, {"of_run": run_id, "of_kind": GateDecided.kind}).first()
     if run is None or decided is None:
         return False
@@ -242,14 +239,3 @@ def _said(connection: Transaction, run_id: str) -> dict[str, Any]:
 def _first(connection: Transaction, run_id: str, kind: str) -> Event | None:
     row = connection.execute(_FIRST_OF_KIND, {"of_run": run_id, "of_kind": kind}).first()
     return None if row is None else decode(row.payload)
-
-
-def _set(connection: Transaction, run_id: str, facts: Mapping[str, Any]) -> None:
-    named = {f"new_{name}": value for name, value in facts.items()}
-    connection.execute(_update(tuple(facts)), {"of_run": run_id, **named})
-
-
-@cache
-def _update(names: tuple[str, ...]) -> Executable:
-    changes: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names}
-    return update(outcomes).where(outcomes.c.run_id == bindparam("of_run")).values(**changes)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import decode
@@ -28,17 +28,6 @@ _HAS = rollouts.c
 _IS_ACTIVE = _HAS.status.in_(sorted(ACTIVE))
 _ACTIVE = select(*(column for column in _HAS if column.name != "history")).where(_IS_ACTIVE)
 _ALL = select(rollouts).order_by(_HAS.changed_at.desc(), _HAS.model_version)
-_ONE = select(rollouts).where(_HAS.model_version == bindparam("of_version"))
-_CHANGE = (
-    update(rollouts)
-    .where(
-        _HAS.model_version == bindparam("of_version"),
-        _HAS.status == bindparam("was_status"),
-        _HAS.share == bindparam("was_share"),
-        _HAS.changed_at == bindparam("was_changed_at"),
-    )
-    .values({column: bindparam(f"new_{column.name}") for column in _HAS if column.name != "model_version"})
-)
 _ASKED = ("canary", "promoted", "shadow")
 _DECIDED = (
     select(events.c.payload)
@@ -72,7 +61,7 @@ class Rollouts(LedgerPart):
     def find(self, model_version: str) -> Rollout | None:
         """The rollout of a model; None where it was never tried."""
         with self._database.reading() as connection:
-            row = connection.execute(_ONE, {"of_version": model_version}).first()
+            row = connection.select(rollouts, {"model_version": model_version}).first()
         return None if row is None else _rollout(row)
 
     def decisions(self, model_version: str, since: float, most: int) -> Sequence[GateDecided]:
@@ -95,10 +84,8 @@ class Rollouts(LedgerPart):
             if was is None:
                 changed = connection.insert_once(rollouts, row)
             else:
-                seen = {"was_status": was.status, "was_share": was.share, "was_changed_at": was.changed_at.timestamp()}
-                new = {f"new_{name}": value for name, value in row.items() if name != "model_version"}
-                facts = {"of_version": becomes.model_version, **seen, **new}
-                changed = bool(connection.execute(_CHANGE, facts).rowcount)
+                seen = {"status": was.status, "share": was.share, "changed_at": was.changed_at.timestamp()}
+                changed = connection.update(rollouts, {"model_version": becomes.model_version, **seen}, row) == 1
             if not changed:
                 raise Conflict(f"the rollout of model {becomes.model_version} was changed meanwhile; look at it again")
             return record_control(connection, change, self._clock())

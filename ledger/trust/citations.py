@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Executable, bindparam, delete, select, update
+from sqlalchemy import Executable, bindparam, select, update
 
 from sluice.contracts.index import Answer, AnswerReady
 from sluice.ledger.schema.tables import IS_UNCHECKED, citations
@@ -39,7 +39,6 @@ _OF_CORPUS = citations.c.corpus == bindparam("of_corpus")
 _OF_DOCUMENT = (_OF_CORPUS, citations.c.document_id == bindparam("of_document"))
 _IS_CITED = select(citations.c.document_id).where(*_OF_DOCUMENT).limit(1)
 _CITING = select(citations.c.profile).where(*_OF_DOCUMENT, citations.c.profile.is_not(None)).distinct()
-_UNCHECK = update(citations).where(*_OF_DOCUMENT).values(is_checked=0, seen_offset=bindparam("before"))
 _COLUMNS = [citations.c[name.name] for name in fields(CitedChunk)]
 _UNCHECKED = (
     select(*_COLUMNS)
@@ -51,17 +50,6 @@ _STAND = (
     .where(_OF_CORPUS, IS_UNCHECKED, citations.c.seen_offset == bindparam("reached"))
     .values(is_checked=1)
 )
-_CHECKED = (
-    update(citations)
-    .where(
-        citations.c.run_id == bindparam("of_run"),
-        citations.c.citation == bindparam("of_citation"),
-        citations.c.chunk_id == bindparam("of_chunk"),
-        citations.c.seen_offset == bindparam("as_of"),
-    )
-    .values(is_checked=1)
-)
-_DROP = delete(citations).where(citations.c.run_id == bindparam("of_run"))
 
 
 def note_answer(connection: Transaction, run_id: str, ready: AnswerReady) -> None:
@@ -74,8 +62,8 @@ def note_answer(connection: Transaction, run_id: str, ready: AnswerReady) -> Non
 def uncheck(connection: Transaction, corpus: str, document_ids: Sequence[str], journal_offset: int) -> None:
     """The documents were indexed anew, or removed, by the records up to that offset: what cites them is unchecked."""
     for document_id in document_ids:
-        about = {"of_corpus": corpus, "of_document": document_id, "before": journal_offset - 1}
-        connection.execute(_UNCHECK, about)
+        unchecked = {"is_checked": 0, "seen_offset": journal_offset - 1}
+        connection.update(citations, {"corpus": corpus, "document_id": document_id}, unchecked)
 
 
 def cited_ones(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> list[str]:
@@ -98,8 +86,8 @@ def pass_unchanged(connection: Transaction, corpus: str, journal_offset: int) ->
 def pass_checked(connection: Transaction, rows: Sequence[CitedChunk]) -> None:
     """These rows were checked and stand; one that was unchecked again meanwhile stays so."""
     for row in rows:
-        facts = {"of_run": row.run_id, "of_citation": row.citation, "of_chunk": row.chunk_id}
-        connection.execute(_CHECKED, {**facts, "as_of": row.seen_offset})
+        seen = {name: getattr(row, name) for name in ("run_id", "citation", "chunk_id", "seen_offset")}
+        connection.update(citations, seen, {"is_checked": 1})
 
 
 def citing_profiles(connection: Transaction, corpus: str, document_id: str) -> tuple[str, ...]:
@@ -110,7 +98,7 @@ def citing_profiles(connection: Transaction, corpus: str, document_id: str) -> t
 
 def drop_citations(connection: Transaction, run_id: str) -> None:
     """Forget what the answer of a run cites."""
-    connection.execute(_DROP, {"of_run": run_id})
+    connection.delete(citations, {"run_id": run_id})
 
 
 def _rows(run_id: str, answer: Answer, profile: str | None) -> Iterator[dict[str, Any]]:

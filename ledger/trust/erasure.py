@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 
 from sluice.contracts.document import document_id_for, snippet_id_for
 from sluice.contracts.operations.forget import Selection
@@ -42,7 +42,6 @@ _HELD = select(quarantine.c.blob_sha256).where(quarantine.c.blob_sha256.is_not(N
 _PAGES = select(
     pages.c.url_sha256, pages.c.document_id, pages.c.final_url, pages.c.canonical_url, pages.c.run_id
 ).where(pages.c.corpus == bindparam("of_corpus"))
-_DROP_PAGE = delete(pages).where(pages.c.corpus == bindparam("of_corpus"), pages.c.url_sha256 == bindparam("of_url"))
 _BATCHES = frozenset({"DocumentChunked", "ChunksPartlyEmbedded", "ChunksEmbedded"})
 _WITH_BLOBS = _BATCHES | {"PageCrawled", "DocumentsSubmitted"}
 
@@ -121,7 +120,7 @@ class Erasure(LedgerPart):
         if going := self.pages(corpus, document_ids, selection):
             with self._database.writing() as connection:
                 for key in going:
-                    connection.execute(_DROP_PAGE, {"of_corpus": corpus, "of_url": key})
+                    connection.delete(pages, {"corpus": corpus, "url_sha256": key})
 
     def _open_events(self, corpus: str, wanted: frozenset[str], selection: Selection) -> list[str]:
         """The ids of the events of these documents that are under way."""

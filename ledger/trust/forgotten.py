@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.operations.forget import ForgottenEntry, ForgottenKind
@@ -34,8 +34,6 @@ _PREFIXES = select(_HAS.kind, _HAS.value).where(_OF_CORPUS, _HAS.kind == "url_pr
 _NAMED = select(_HAS.kind, _HAS.value).where(
     _OF_CORPUS, _HAS.kind == bindparam("of_kind"), _HAS.value == bindparam("of_value")
 )
-_LIFT = delete(forgotten).where(_HAS.id == bindparam("of_id"))
-_ONE = select(forgotten).where(_HAS.id == bindparam("of_id"))
 _KINDS: tuple[ForgottenKind, ...] = get_args(ForgottenKind)
 
 
@@ -99,7 +97,7 @@ class Forgotten(LedgerPart):
             NotFound: there is none with that id.
         """
         with self._database.reading() as connection:
-            row = connection.execute(_ONE, {"of_id": entry_id}).found(f"entry {entry_id} on the negative list")
+            row = connection.select(forgotten, {"id": entry_id}).found(f"entry {entry_id} on the negative list")
         return _entry_of(row)
 
     def add(self, corpus: str, entries: Iterable[tuple[ForgottenKind, str]], operator: str, note: str) -> None:
@@ -133,7 +131,7 @@ class Forgotten(LedgerPart):
             NotFound: there is none with that id.
         """
         with self._database.writing() as connection:
-            if not connection.execute(_LIFT, {"of_id": entry_id}).rowcount:
+            if not connection.delete(forgotten, {"id": entry_id}):
                 raise NotFound(f"no entry {entry_id} on the negative list")
             record(connection, self._clock(), operator, "allow", [entry_id], note)
 

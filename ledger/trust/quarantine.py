@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from sluice.contracts.base import BlobRef
 from sluice.contracts.errors import Conflict
@@ -39,33 +39,15 @@ from sluice.ledger.schema.tables import AnyRow, quarantine
 from sluice.ledger.transaction import Transaction, insert_into
 
 _HAS = quarantine.c
-_IS_IT = _HAS.id == bindparam("of_id")
-_ONE = select(quarantine).where(_IS_IT)
 _OF_DOCUMENT = (_HAS.corpus == bindparam("of_corpus"), _HAS.document_id == bindparam("of_document"))
 _DECIDED = select(_HAS.checksum, _HAS.state).where(*_OF_DOCUMENT, _HAS.state != "held")
-_DECIDE = (
-    update(quarantine)
-    .where(_IS_IT, _HAS.state == bindparam("was"))
-    .values(
-        state=bindparam("becomes"),
-        operator=bindparam("by_operator"),
-        decided_at=bindparam("at"),
-        note=bindparam("because"),
-    )
-)
-_EMPTY = (
-    update(quarantine)
-    .where(_IS_IT, _HAS.state == "purged")
-    .values(blob_sha256=None, blob_bytes=None, source_sha256=None)
-)
 _POINT_TO = (
     update(quarantine)
     .where(*_OF_DOCUMENT, _HAS.blob_sha256 == bindparam("was"), _HAS.id != bindparam("but_for"))
     .values(blob_sha256=bindparam("becomes"), blob_bytes=bindparam("bytes"))
 )
 _HELD = select(func.count()).select_from(quarantine).where(_HAS.state == "held")
-_OF_CORPUS = select(quarantine).where(_HAS.corpus == bindparam("of_corpus"))
-_FORGET = delete(quarantine).where(_IS_IT)
+_EMPTY = {"blob_sha256": None, "blob_bytes": None, "source_sha256": None}
 _findings = TypeAdapter(tuple[Finding, ...])
 
 
@@ -116,7 +98,7 @@ class Quarantine(LedgerPart):
         with self._database.writing() as connection:
             for chunk in chunks:
                 held_id = quarantine_id(chunk.corpus, chunk.document_id, chunk.checksum)
-                if connection.execute(_ONE, {"of_id": held_id}).first() is None:
+                if connection.select(quarantine, {"id": held_id}).first() is None:
                     new.append(chunk)
                 connection.insert(_hold(connection.dialect), _row_of(chunk, held_id, now))
         return tuple(new)
@@ -200,27 +182,27 @@ class Quarantine(LedgerPart):
     def emptied(self, held_id: str) -> None:
         """The blobs that had a purged text are gone."""
         with self._database.writing() as connection:
-            connection.execute(_EMPTY, {"of_id": held_id})
+            connection.update(quarantine, {"id": held_id, "state": "purged"}, _EMPTY)
 
     def of(self, corpus: str, document_ids: Collection[str], selection: Selection) -> Mapping[str, str | None]:
         """The ids of the rows of these documents, or that the selection means, each with its document's batch."""
         wanted = frozenset(document_ids)
         with self._database.reading() as connection:
-            rows = connection.execute(_OF_CORPUS, {"of_corpus": corpus}).all()
+            rows = connection.select(quarantine, {"corpus": corpus}).all()
         return {row.id: row.blob_sha256 for row in rows if row.document_id in wanted or _is_meant(row, selection)}
 
     def forget(self, held_ids: Iterable[str]) -> None:
         """Remove rows, decided or not, and with them the record of what was decided."""
         with self._database.writing() as connection:
             for held_id in held_ids:
-                connection.execute(_FORGET, {"of_id": held_id})
+                connection.delete(quarantine, {"id": held_id})
 
     def _decide(
         self, connection: Transaction, held_id: str, becomes: QuarantineState, operator: str, note: str, now: float
     ) -> None:
         row = _found(connection, held_id)
-        facts = {"of_id": held_id, "was": "held", "becomes": becomes, "by_operator": operator, "at": now}
-        if not connection.execute(_DECIDE, {**facts, "because": note}).rowcount:
+        decided = {"state": becomes, "operator": operator, "decided_at": now, "note": note}
+        if not connection.update(quarantine, {"id": held_id, "state": "held"}, decided):
             raise Conflict(f"chunk {held_id} is {row.state} already, not held")
         record(connection, now, operator, "release" if becomes == "released" else "purge", [held_id], note)
 
@@ -250,7 +232,7 @@ def _is_meant(row: AnyRow, selection: Selection) -> bool:
 
 
 def _found(connection: Transaction, held_id: str) -> AnyRow:
-    return connection.execute(_ONE, {"of_id": held_id}).found(f"chunk {held_id} in quarantine")
+    return connection.select(quarantine, {"id": held_id}).found(f"chunk {held_id} in quarantine")
 
 
 @cache

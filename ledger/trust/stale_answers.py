@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete
-
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.index import AnswerStale, StaleCitation
@@ -19,12 +17,6 @@ from sluice.ledger.schema.tables import citations
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import drop_citations
 
-_TAKE = (
-    delete(citations)
-    .where(citations.c.run_id == bindparam("of_run"), citations.c.citation == bindparam("of_citation"))
-    .returning(citations.c.citation)
-)
-
 
 def tell_run(connection: Transaction, run_id: str, stale: Sequence[StaleCitation], now: float) -> Event | None:
     """Record on a run which of its citations are stale; None where all of that was told before."""
@@ -33,9 +25,7 @@ def tell_run(connection: Transaction, run_id: str, stale: Sequence[StaleCitation
     except NotFound:  # pruned meanwhile
         drop_citations(connection, run_id)
         return None
-    untold = tuple(
-        one for one in stale if connection.execute(_TAKE, {"of_run": run_id, "of_citation": one.citation}).all()
-    )
+    untold = tuple(one for one in stale if connection.delete(citations, {"run_id": run_id, "citation": one.citation}))
     if not untold:
         return None
     event = own_event(run, AnswerStale(citations=untold), now)
