@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Dialect, Executable, Table, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Dialect, Executable, Table, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -152,8 +152,10 @@ class Transaction:
         """Remove the rows that `key` names; how many."""
         return self.execute(_delete(table, tuple(key)), _named("of", key)).rowcount
 
-    def insert(self, statement: Executable, row: Mapping[str, Any]) -> Result:
-        """Run an insert that names no values; those of `row` are by column."""
+    def insert(self, statement: Executable | Table, row: Mapping[str, Any]) -> Result:
+        """Insert `row` into a table, or run an insert that names no values with those of `row`, by column."""
+        if isinstance(statement, Table):
+            statement = _insert(statement)
         return self._run(_compile(statement, self._dialect, tuple(row)), row)
 
     def insert_once(self, table: Table, row: Mapping[str, Any]) -> bool:
@@ -200,6 +202,11 @@ def _named(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is(table: Table, key: tuple[str, ...]) -> list[ColumnElement[bool]]:
     return [table.c[name] == bindparam(f"of_{name}") for name in key]
+
+
+@cache
+def _insert(table: Table) -> Executable:
+    return insert(table)
 
 
 @cache

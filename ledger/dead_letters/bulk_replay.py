@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import structlog
-from sqlalchemy import ColumnElement, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Event
@@ -188,7 +188,7 @@ class Replays(LedgerPart):
         }
         with self._database.writing() as connection:
             row["total"] = letters.count(connection, _own_letters(request.filter, now))
-            connection.insert(insert(replays), row)
+            connection.insert(replays, row)
             record(connection, now, operator, "replay many", [row["id"]], request.note)
             return _view_of(connection, _find(connection, row["id"]))
 
@@ -366,11 +366,6 @@ def _own_letters(wanted: DeadLetterFilter, begun: float) -> list[ColumnElement[b
 
 
 def _find(connection: Transaction, replay_id: str) -> AnyRow:
-    """The row of a replay.
-
-    Raises:
-        NotFound: there is no such replay.
-    """
     return connection.select(replays, {"id": replay_id}).found(f"replay {replay_id}")
 
 

@@ -26,7 +26,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import Event, Queue, decode
@@ -47,8 +47,6 @@ __all__ = ["MAX_REPLAYS", "DeadLetters"]
 PURGED_AT_ONCE = 500
 """Letters that one transaction empties: others that want to write wait no longer than that takes."""
 
-_INSERT = insert(dead_letters)
-_KEEP_PAYLOAD = insert(dead_letter_payloads)
 _IS_LETTER = dead_letters.c.id == bindparam("of_letter")
 _EDIT = (
     update(dead_letters)
@@ -92,7 +90,7 @@ class DeadLetters(LetterReader):
         letter = new_dead_letter(now) | facts_of(queue, raw, reason, error, now)
         letter |= {"deliveries": 1, "worker": worker, "traceparent": current_traceparent()}
         with self._database.writing() as connection:
-            connection.insert(_INSERT, letter)
+            connection.insert(dead_letters, letter)
         return str(letter["id"])
 
     def replay(self, letter_id: str, operator: str, *, force: bool = False, note: str = "") -> Event:
@@ -215,7 +213,7 @@ def _edit(
     if connection.execute(_EDIT, facts | {"by_operator": operator, "because": note}).rowcount == 0:
         raise Conflict(f"dead letter {letter.id} was changed at the same moment; look again")
     past = {"letter_id": letter.id, "at": now, "operator": operator, "payload": letter.payload, "sha256": letter.sha256}
-    connection.insert(_KEEP_PAYLOAD, past)
+    connection.insert(dead_letter_payloads, past)
     record(connection, now, operator, "edit", [letter.id], note)
 
 

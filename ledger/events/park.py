@@ -14,8 +14,6 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from sqlalchemy import insert
-
 from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Body, Event, Gap, GapFound, decode
 from sluice.contracts.ids import new_event_id
@@ -49,7 +47,7 @@ def park(
     facts = facts_of(row.queue, row.payload.encode(), verdict.reason, verdict.error, now)
     facts |= {"attempts": row.attempts, "deliveries": row.deliveries, "worker": row.worker}
     if connection.update(dead_letters, {"event_id": row.id}, facts) == 0:
-        connection.insert(insert(dead_letters), new_dead_letter(now) | facts | _origin(row, run, event))
+        connection.insert(dead_letters, new_dead_letter(now) | facts | _origin(row, run, event))
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)

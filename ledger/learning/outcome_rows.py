@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, func, insert, or_, select
+from sqlalchemy import and_, bindparam, case, func, or_, select
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import document_id_for
@@ -45,7 +45,6 @@ _OF_KIND = (
 )
 _FIRST_OF_KIND = _OF_KIND.limit(1)
 _SAID = _OF_KIND.where(events.c.status == "settled")
-_INSERT = insert(outcomes)
 
 
 def note_decided(connection: Transaction, run: AnyRow, decided: GateDecided, now: float) -> None:
@@ -85,7 +84,7 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
         end, answered = finished.body_as(RunFinished), _first(connection, run_id, AnswerReady.kind)
         ready = answered.body_as(AnswerReady) if answered else None
         row |= _ended(connection, run, end.status, ready, end.spend, run.finished_at, now)
-    connection.insert(_INSERT, row)
+    connection.insert(outcomes, row)
     return True
 
 

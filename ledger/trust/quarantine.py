@@ -46,7 +46,6 @@ _POINT_TO = (
     .where(*_OF_DOCUMENT, _HAS.blob_sha256 == bindparam("was"), _HAS.id != bindparam("but_for"))
     .values(blob_sha256=bindparam("becomes"), blob_bytes=bindparam("bytes"))
 )
-_HELD = select(func.count()).select_from(quarantine).where(_HAS.state == "held")
 _EMPTY = {"blob_sha256": None, "blob_bytes": None, "source_sha256": None}
 _findings = TypeAdapter(tuple[Finding, ...])
 
@@ -129,14 +128,9 @@ class Quarantine(LedgerPart):
             row = _found(connection, held_id)
             return _chunk_of(row), _blob_of(row), actions_on(connection, held_id)
 
-    def count_held(self) -> int:
-        """How many chunks wait for an operator."""
-        with self._database.reading() as connection:
-            return int(connection.execute(_HELD).scalar() or 0)
-
-    def count(self, wanted: QuarantineFilter) -> int:
-        """How many chunks meet the filter."""
-        query = select(func.count()).select_from(quarantine).where(*_conditions(wanted))
+    def count(self, wanted: QuarantineFilter | None = None) -> int:
+        """How many chunks meet the filter; without one, how many wait for an operator."""
+        query = select(func.count()).select_from(quarantine).where(*_conditions(wanted or QuarantineFilter()))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar() or 0)
 

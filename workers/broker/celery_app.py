@@ -66,7 +66,6 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
         broker_use_ssl=tls,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        broker_pool_limit=10,
         broker_transport_options={
             "instance": settings.instance,
             "worker": worker,
@@ -88,19 +87,15 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         task_ignore_result=True,
-        task_store_errors_even_if_ignored=False,
         task_serializer="json",
         accept_content=["json"],
         worker_prefetch_multiplier=1,
         worker_enable_remote_control=False,
-        worker_send_task_events=False,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_soft_shutdown_timeout=settings.delivery.lease_seconds,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_max_memory_per_child=1_000_000,
-        result_backend=None,
-        timezone="UTC",
     )
     return app
 

@@ -181,4 +181,4 @@ def _measure(done: Reconciled, context: Context) -> None:
         metrics.STAGE_READY.labels(stage).set(depth.ready)
         metrics.STAGE_IN_FLIGHT.labels(stage).set(depth.claimed)
         metrics.STAGE_OLDEST_READY_SECONDS.labels(stage).set(depth.oldest_ready_seconds)
-    metrics.QUARANTINE_HELD.set(context.ledger.quarantine.count_held())
+    metrics.QUARANTINE_HELD.set(context.ledger.quarantine.count())

@@ -43,16 +43,10 @@ class EvaluationFeed:
             Unavailable: the ledger does not answer; what was read before is in.
         """
         horizon = self._horizon
-        left = most
-        while left > 0:
-            runs, self._place = self._outcomes.page(self._place, horizon, min(left, _PAGE))
-            self.evaluator.fold(runs)
-            if len(runs) < min(left, _PAGE):
-                self._place = max(self._place, Place(horizon))
-                self.evaluator.close_until(horizon)
-                return True
-            left -= len(runs)
-        return False
-
-
-_PAGE = 2_000
+        runs, self._place = self._outcomes.page(self._place, horizon, most)
+        self.evaluator.fold(runs)
+        if len(runs) == most:
+            return False
+        self._place = max(self._place, Place(horizon))
+        self.evaluator.close_until(horizon)
+        return True

@@ -23,7 +23,6 @@ from sluice.contracts.errors import (
     NotFound,
     Overloaded,
     PolicyRefused,
-    SluiceError,
     Unavailable,
 )
 from sluice.contracts.event import Queue
@@ -83,8 +82,6 @@ def counts_as_failure(stage: Queue, error: BaseException | None) -> bool:
             return False
         case Unavailable():
             return stage not in OUTWARD
-        case SluiceError():
-            return True
     return True
 
 

@@ -184,10 +184,10 @@ def test_the_same_content_under_another_name_is_refused_by_its_checksum(instance
 def test_what_the_quarantine_holds_of_it_goes_too(instance: Instance) -> None:
     vars(instance.context)["inspector"] = Suspicious()
     submits(instance, id="bad", text="EVIL words of a walrus.")
-    assert instance.context.ledger.quarantine.count_held() == 1
+    assert instance.context.ledger.quarantine.count() == 1
     assert "quarantine" in left_in(instance, document_id="bad")
     forgets(instance, document_id="bad")
-    assert instance.context.ledger.quarantine.count_held() == 0
+    assert instance.context.ledger.quarantine.count() == 0
     assert proof(instance, document_id="bad").is_proven
 
 
