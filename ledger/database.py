@@ -136,7 +136,8 @@ class Database:
         return self._turn or nullcontext()
 
     @property
-    def _on_sqlite(self) -> bool:
+    def on_sqlite(self) -> bool:
+        """Whether it is SQLite, and not PostgreSQL."""
         return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
@@ -171,7 +172,7 @@ class Database:
         return driver.OperationalError, driver.InterfaceError
 
     def _carried_out(self, driver: Any, begin: str) -> Generator[Transaction, None, Transaction]:
-        if self._on_sqlite:  # psycopg begins by itself
+        if self.on_sqlite:  # psycopg begins by itself
             driver.execute(begin)
         transaction = Transaction(driver, self.engine.dialect)
         try:
@@ -184,7 +185,7 @@ class Database:
 
     def _sync(self, pooled: PoolProxiedConnection) -> None:
         """Make what the connection has committed outlive a power cut. PostgreSQL did so when it committed."""
-        if not self._on_sqlite:
+        if not self.on_sqlite:
             return
         wal: WalSync | None = pooled.info.get(_WAL_SYNC)
         if wal is None:

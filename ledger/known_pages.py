@@ -161,8 +161,6 @@ class PageMemory:
     def seen_at(self, corpus: str, document_ids: Sequence[str]) -> dict[str, datetime]:
         """When the pages of these documents were read last or seen to be as they were; without those not remembered."""
         asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
-        if not asked:
-            return {}
         with self._database.reading() as connection:
             rows = connection.execute_each(_SEEN_AT, asked)
         return {row.document_id: moment(row.seen_at) for row in rows}

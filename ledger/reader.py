@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, exists, func, or_, select
@@ -325,10 +325,7 @@ def _depth(found: Mapping[tuple[str, str], AnyRow], queue: Queue, now: float) ->
 def _stage_view(stage: Queue, depth: QueueDepth, pause: Pause | None) -> StageView:
     return StageView(
         stage=stage,
-        ready=depth.ready,
-        claimed=depth.claimed,
-        waiting=depth.waiting,
-        oldest_ready_seconds=depth.oldest_ready_seconds,
+        **asdict(depth),
         paused_because=pause.why if pause else None,
         paused_by=pause.operator if pause else None,
         paused_since=pause.since if pause else None,

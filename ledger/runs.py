@@ -74,6 +74,7 @@ _TAKE = (
     .returning(*runs.c)
 )
 _NOTHING = Spend()
+_SAME = ("run_id", "kind", "corpus", "owner", "query", "idempotency_key", "request_sha256", "traceparent")
 
 
 def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: float) -> CreatedRun:
@@ -114,15 +115,8 @@ def _existing(connection: Transaction, run: NewRun) -> CreatedRun:
 def _row_of(run: NewRun, now: float) -> dict[str, Any]:
     deadline = run.deadline_at.timestamp() if run.deadline_at else None
     return {
-        "run_id": run.run_id,
-        "kind": run.kind,
-        "corpus": run.corpus,
-        "owner": run.owner,
+        **{name: getattr(run, name) for name in _SAME},
         "status": "open",
-        "query": run.query,
-        "idempotency_key": run.idempotency_key,
-        "request_sha256": run.request_sha256,
-        "traceparent": run.traceparent,
         "created_at": now,
         "deadline_at": deadline,
         "answer_due_at": deadline if run.kind == "gate" else None,

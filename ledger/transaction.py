@@ -179,7 +179,7 @@ class Transaction:
         return Result(self._driver.execute(compiled.text, compiled.bind(parameters)), compiled)
 
     def _each(self, compiled: _Compiled, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        if self.dialect == "sqlite" or len(parameters) == 1:
+        if self.dialect == "sqlite" or len(parameters) <= 1:
             found = [self._run(compiled, one).first() for one in parameters]
             return [row for row in found if row is not None]
         return self._pipelined(compiled, parameters)

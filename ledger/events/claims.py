@@ -167,16 +167,8 @@ def claim_in(taken: Taken) -> Claim:
         MalformedEvent: it cannot be read, and is to be parked.
     """
     row = taken.row
-    return Claim(
-        event=decode(row.payload),
-        epoch=row.epoch,
-        worker=row.worker,
-        attempts=row.attempts,
-        deliveries=row.deliveries,
-        deaths=row.deaths,
-        is_probe=taken.is_probe,
-        replay_traceparent=row.replay_traceparent,
-    )
+    same = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent")
+    return Claim(decode(row.payload), is_probe=taken.is_probe, **{name: getattr(row, name) for name in same})
 
 
 def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:

@@ -116,7 +116,7 @@ def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) 
     """Those whose key is not taken, neither in the run nor by one before them."""
     keys = {storable(entry.dedupe_key) for entry in entries if entry.dedupe_key is not None}
     looks = [{"of_run": run_id, "of_key": key} for key in sorted(keys)]
-    free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)} if looks else keys
+    free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)}
     fresh: list[Entry] = []
     for entry in entries:
         if entry.dedupe_key is not None:

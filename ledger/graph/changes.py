@@ -72,7 +72,7 @@ def standing(row: AnyRow) -> Standing:
 def rows_by_id(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> dict[str, AnyRow]:
     """The rows of `graph_documents` that these documents have."""
     asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
-    return {row.document_id: row for row in connection.execute_each(_ONE, asked)} if asked else {}
+    return {row.document_id: row for row in connection.execute_each(_ONE, asked)}
 
 
 def carry_out(connection: Transaction, corpus: str, change: Change, now: float) -> Written:

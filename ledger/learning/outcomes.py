@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Executable, bindparam, func, select, tuple_
+from sqlalchemy import Executable, bindparam, delete, func, select, tuple_
 
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.reservations import usd
-from sluice.ledger.learning.outcome_rows import derive, drop_outcome
+from sluice.ledger.learning.outcome_rows import derive
 from sluice.ledger.runs import take
 from sluice.ledger.schema.columns import moment, perhaps_moment
 from sluice.ledger.schema.tables import AnyRow, outcomes, runs
@@ -64,6 +64,7 @@ _GATE_RUNS = (
     .limit(_DERIVED_AT_ONCE)
 )
 _ORPHANS = select(_HAS.run_id).where(~select(runs.c.run_id).where(runs.c.run_id == _HAS.run_id).exists()).limit(1_000)
+_DROP_ORPHANS = delete(outcomes).where(_HAS.run_id.in_(_ORPHANS))
 
 
 class Outcomes(LedgerPart):
@@ -148,13 +149,10 @@ class Outcomes(LedgerPart):
 
     def _drop_orphans(self) -> None:
         """Rows of runs that are not there any more."""
-        while True:
+        removed = 1
+        while removed:
             with self._database.writing() as connection:
-                orphans = connection.execute(_ORPHANS).scalars()
-                for run_id in orphans:
-                    drop_outcome(connection, run_id)
-            if not orphans:
-                return
+                removed = connection.execute(_DROP_ORPHANS).rowcount
 
 
 _FOREVER = 1e12

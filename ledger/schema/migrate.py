@@ -205,11 +205,7 @@ def _upgrade(connection: Connection, plan: Migration) -> None:
 
 def _is_there(database: Database) -> bool:
     """Whether there is a database at all: one on SQLite is made by looking at it."""
-    return not _on_sqlite(database) or Path(str(database.url.database)).exists()
-
-
-def _on_sqlite(database: Database) -> bool:
-    return database.url.get_backend_name() == "sqlite"
+    return not database.on_sqlite or Path(str(database.url.database)).exists()
 
 
 def _plan(connection: Connection) -> Migration:
@@ -222,7 +218,7 @@ def _plan(connection: Connection) -> Migration:
 def _take_copy(
     connection: Connection, database: Database, plan: Migration, now: datetime, free_bytes: FreeBytes
 ) -> str:
-    if _on_sqlite(database):
+    if database.on_sqlite:
         return str(_copy_file(Path(str(database.url.database)), plan.wanted, now, free_bytes))
     return _copy_tables(connection, plan.wanted, now)
 
@@ -263,15 +259,11 @@ def _copy_tables(connection: Connection, wanted: int, now: datetime) -> str:
     schema = f"sluice_before_{wanted}_{now:%Y%m%dt%H%M%Sz}"
     connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
     tables = sorted(metadata.tables.keys() & set(inspect(connection).get_table_names()))
-    connection.execute(text(f"LOCK TABLE {', '.join(map(_quoted, tables))} IN ACCESS EXCLUSIVE MODE"))
+    connection.execute(text(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"))
     connection.execute(text(f"CREATE SCHEMA {schema}"))
     for table in tables:
-        connection.execute(text(f"CREATE TABLE {schema}.{_quoted(table)} AS TABLE {_quoted(table)}"))
+        connection.execute(text(f"CREATE TABLE {schema}.{table} AS TABLE {table}"))
     return schema
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _free_bytes(folder: Path) -> int:

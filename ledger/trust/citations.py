@@ -69,7 +69,7 @@ def uncheck(connection: Transaction, corpus: str, document_ids: Sequence[str], j
 def cited_ones(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> list[str]:
     """Those of the documents that an answer cites."""
     asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
-    return [row.document_id for row in connection.execute_each(_IS_CITED, asked)] if asked else []
+    return [row.document_id for row in connection.execute_each(_IS_CITED, asked)]
 
 
 def unchecked(connection: Transaction, corpus: str, journal_offset: int, most: int) -> list[CitedChunk]:

@@ -80,7 +80,7 @@ class Forgotten(LedgerPart):
                     for kind, value in {pair for one in documents for pair in _told(one)}
                 ]
                 rows = connection.execute(_PREFIXES, {"of_corpus": corpus}).all()
-                rows += connection.execute_each(_NAMED, asked) if asked else []
+                rows += connection.execute_each(_NAMED, asked)
         return NegativeList((row.kind, row.value) for row in rows)
 
     def list(self, corpora: frozenset[str] | None = None) -> Sequence[ForgottenEntry]:

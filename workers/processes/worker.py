@@ -1,7 +1,7 @@
 """One worker process: a Celery worker on the queue of one stage or of several, its context built after any fork.
 
 `run_worker` is what `sluice worker STAGE` runs, on its own or under `sluice up`. What it holds stands in
-`worker_process`, how it takes from several queues in `further_queues`, what its threads do beside the events in
+`worker_process`, what its threads do beside the events in
 `background`, how it ends in `shutdown`.
 """
 
@@ -12,10 +12,13 @@ import signal
 import socket
 import time
 import warnings
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import structlog
-from celery import Task
+from celery import Celery, Task, bootsteps
 from celery.exceptions import SecurityWarning
 from celery.signals import (
     setup_logging,
@@ -25,14 +28,17 @@ from celery.signals import (
     worker_ready,
     worker_shutdown,
 )
+from celery.worker.consumer.tasks import Tasks
+from filelock import FileLock, Timeout
 
 from sluice.contracts.errors import Unavailable
+from sluice.contracts.event import Queue
 from sluice.ingest.chunk.language import map_model
 from sluice.otel import metrics
 from sluice.otel.logs import configure as configure_logs
 from sluice.workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size, stages_of
 from sluice.workers.broker.keys import PRESENCE_TTL_SECONDS
-from sluice.workers.broker.transport import Transport
+from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.processes.background import (
     EMBEDDER_LOOK_SECONDS,
     announce_presence,
@@ -45,7 +51,6 @@ from sluice.workers.processes.background import (
     stop_cancelled_work,
     watch_itself,
 )
-from sluice.workers.processes.further_queues import IndexTurn, share_queues
 from sluice.workers.processes.process_group import (
     die_with_parent,
     give_signs_of_life,
@@ -211,3 +216,86 @@ def _come_forward(process: WorkerProcess) -> None:
     process.repeat(PRESENCE_TTL_SECONDS / 3, partial(announce_presence, process, transport), "presence")
     process.serve(partial(watch_itself, transport), "watch")
     log.info("worker_ready", stages=process.stages, worker=process.name)
+
+
+STANDBY_SECONDS = 0.5
+"""Between two tries of a process to be the one that indexes."""
+
+
+class IndexTurn:
+    """The right to index in a data directory, which one process has for as long as it lives."""
+
+    def __init__(self, settings: Settings) -> None:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = settings.data_dir / "index-worker.lock"
+        self._lock = FileLock(path, poll_interval=STANDBY_SECONDS, thread_local=False)
+        self._waits = False
+
+    def take(self, *, timeout_seconds: float = 0.0) -> bool:
+        """Whether it is this process's turn; the first time that it is not is logged."""
+        try:
+            self._lock.acquire(timeout=timeout_seconds)
+        except Timeout:
+            if not self._waits:
+                log.info("standing_by", stage="index")
+            self._waits = True
+        return self._lock.is_locked
+
+    def wait(self) -> None:
+        """Stand by until it is this process's turn."""
+        self.take() or self.take(timeout_seconds=-1)
+
+    def end(self) -> None:
+        """Let another process have it."""
+        self._lock.release(force=True)
+
+
+def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], turn: IndexTurn | None) -> None:
+    """Let the worker of `app` take from the queues of all stages of `sizes`, of each so many wake-ups at once.
+
+    A channel takes from one queue (`workers.broker.redis_channel`), and no more than its stage has threads, so that no
+    stage takes the threads of another.
+    The first is the one that Celery consumes by itself. `consumed` names those that are taken from: not `index` before
+    it is this process's `turn`.
+    """
+    first = next(iter(sizes))
+
+    class Queues(bootsteps.StartStopStep):  # type: ignore[misc]  # celery is untyped
+        """The channels of one connection, a step of the worker's start: it is repeated at each new connection."""
+
+        requires = (Tasks,)
+
+        def start(self, consumer: Any) -> None:
+            self._channels: list[Any] = []
+            consumer.connection.default_channel.basic_qos(0, sizes[first], False)
+            consumed.clear()
+            for stage in sizes:
+                self._begin_in_turn(stage, consumer)
+
+        def _begin_in_turn(self, stage: Queue, consumer: Any) -> None:
+            if stage in consumed:  # by a start since this one
+                return
+            if stage != "index" or turn is None or turn.take():
+                self._begin(stage, consumer)
+            else:
+                consumer.timer.call_after(STANDBY_SECONDS, self._begin_in_turn, (stage, consumer))
+
+        def _begin(self, stage: Queue, consumer: Any) -> None:
+            consumed.add(stage)
+            if stage == first:
+                return
+            channel = consumer.connection.channel()
+            self._channels.append(channel)
+            channel.basic_qos(0, sizes[stage], False)
+            queue = consumer.app.amqp.queues[stage]
+            taking = consumer.app.amqp.TaskConsumer(channel, [queue], on_decode_error=consumer.on_decode_error)
+            taking.on_message = consumer.create_task_handler()
+            taking.consume()
+
+        def stop(self, consumer: Any) -> None:
+            for channel in self._channels:
+                with suppress(*BROKER_ERRORS):
+                    channel.close()
+
+    app.conf.update(worker_enable_prefetch_count_reduction=False)  # it would raise what one channel takes to the sum
+    app.steps["consumer"].add(Queues)
