@@ -1,6 +1,6 @@
-"""Values that options accept. They stand here so that commands need not import the server's types.
+"""Values that options accept. They are listed here so that commands need not import the server's types.
 
-`tests/unit/cli/test_choices.py` holds them to the types that they stand for.
+`tests/unit/cli/test_choices.py` compares them with those types.
 """
 
 from __future__ import annotations
@@ -29,4 +29,4 @@ FLAG_VARIABLES = {
     "graph": "FEATURE_GRAPH",
     "memory": "FEATURE_MEMORY",
 }
-"""The flags, and the environment's name of each."""
+"""The flags, and the environment variable of each."""

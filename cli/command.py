@@ -1,11 +1,10 @@
-"""How a command is made: what it works with, how its options are declared, and how its answer is printed.
+"""Decorators that make commands: they open what a command works with, declare its options and print its answer.
 
-A command is a function of what it works with and of its options. It works with a client of the running instance
-(`over_http`), with the context of the data directory (`on_disk`), or with nothing of the kind (`alone`). It returns
-what it has to say as a `Shown`; `--json` prints the value of it, else it is drawn. Errors become a message and an exit
-code.
+A command is a function of its subject and its options. The subject is a client of the running instance
+(`over_http`), the context of the data directory (`on_disk`), or missing (`alone`). A command returns its answer as
+a `Shown`; `--json` prints the answer's value, otherwise it is drawn. Errors become a message and an exit code.
 
-What an option is for, its other names and its bounds stand in `commands.toml`, by the command and the parameter.
+`commands.toml` has each option's help, other names and bounds, by command and parameter.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from sluice.cli.output import console, errors_told, marked, print_json, print_ta
 from sluice_client.errors import Conflict
 
 Column = str | tuple[str, str | Callable[[Any], object]]
-"""Names of fields, each its heading too or with another as in `by=operator`; or one heading, and a field, a format of
-the row, or what to make of it."""
+"""Names of fields, each its own heading unless it has one, as in `by=operator`; or one heading with a field, a format
+of the row, or a function of the row."""
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 ACTIONS = "at operator action note"
-"""The columns of what operators did."""
+"""The columns of operators' actions."""
 
 
 class Shown(NamedTuple):
-    """What a command has to say: the value that `--json` prints, and how it is drawn: a sentence, or by a call.
+    """A command's answer: the value that `--json` prints, and for people a sentence or a function that draws it.
 
-    The command leaves with `exit_code`.
+    The command exits with `exit_code`.
     """
 
     value: Any
@@ -44,20 +43,20 @@ class Shown(NamedTuple):
     exit_code: int = 0
 
     def draw(self) -> None:
-        """Print it for people."""
+        """Print the answer for people."""
         self.drawn() if callable(self.drawn) else say(self.drawn)
 
 
 def over_http(command: Callable[..., Shown]) -> Callable[..., None]:
-    """The command with `--json`; its first parameter is a client of the running instance."""
+    """Add `--json` to a command; its first parameter is a client of the running instance."""
     return opening(connected, command)
 
 
 def on_disk(command: Callable[..., Shown | None]) -> Callable[..., None]:
-    """The command with `--json`; its first parameter is the context of the configured data directory."""
+    """Add `--json` to a command; its first parameter is the context of the configured data directory."""
 
     def session(*, as_json: bool) -> AbstractContextManager[Any]:
-        from sluice.cli.session import session as opened  # with it comes the server: other commands do without
+        from sluice.cli.session import session as opened  # this imports the server, which other commands do without
 
         return opened(as_json=as_json)
 
@@ -65,7 +64,7 @@ def on_disk(command: Callable[..., Shown | None]) -> Callable[..., None]:
 
 
 def alone(command: Callable[..., Shown | None]) -> Callable[..., None]:
-    """The command with `--json`; it has nothing but its options."""
+    """Add `--json` to a command that has only its options."""
     return opening(errors_told, command, has_subject=False)
 
 
@@ -75,10 +74,10 @@ def opening(
     *,
     has_subject: bool = True,
 ) -> Callable[..., None]:
-    """The command with `--json`, run inside of what is opened. Its first parameter is that, if `has_subject`.
+    """Add `--json` to a command and run it inside `opened`. With `has_subject`, its first parameter is that value.
 
-    The parameters of `opened` are options of the command too; its keyword-only ones where the command names them. A
-    parameter whose type is a dataclass stands for the dataclass's fields as options.
+    The positional parameters of `opened` become options of the command; its keyword-only ones only if the command names
+    them. A parameter whose type is a dataclass stands for the dataclass's fields as options.
     """
     local = dict.fromkeys(("SluiceClient", "Context", "MemoryPort"), object)
     hints = get_type_hints(command, localns=local, include_extras=True)
@@ -117,14 +116,14 @@ def opening(
 
 
 def print_shown(shown: Shown, *, as_json: bool) -> None:
-    """Print what a command has to say; leave with its exit code."""
+    """Print a command's answer; leave with its exit code."""
     print_json(shown.value) if as_json else shown.draw()
     if shown.exit_code:
         raise typer.Exit(shown.exit_code)
 
 
 def table(title: str, found: Sequence[Any], *columns: Column, limit: int | None = None) -> Shown:
-    """A row for each of `found`. Where there are `limit`, it says how to go on behind the last one's position."""
+    """Make a table with a row for each of `found`. With `limit` rows, it prints the option that shows the next page."""
 
     def draw() -> None:
         print_rows(title, found, *columns)
@@ -161,10 +160,10 @@ def print_fields(record: Any, left_out: frozenset[str]) -> None:
 
 
 def chosen(**verbs: bool) -> str | None:
-    """The one of several options that was given, None for none.
+    """Return the name of the option that is set; None where none is.
 
     Raises:
-        InvalidInput: two were.
+        InvalidInput: two are set.
     """
     names = [name for name, is_said in verbs.items() if is_said]
     if len(names) > 1:
@@ -173,10 +172,10 @@ def chosen(**verbs: bool) -> str | None:
 
 
 def needed(name: str, value: str | None, verb: str) -> str:
-    """The argument that a verb needs.
+    """Return the argument that a verb needs.
 
     Raises:
-        InvalidInput: it was not given.
+        InvalidInput: it is missing.
     """
     if value is None:
         raise wrong(name, "is missing", f"name the one to {verb}")
@@ -184,7 +183,7 @@ def needed(name: str, value: str | None, verb: str) -> str:
 
 
 def moment(told: str) -> datetime:
-    """A moment as people say it: `2h` (ago; s, m, h, d, w), or ISO 8601, in UTC where it names no zone."""
+    """Parse a moment: an age such as `2h` (s, m, h, d, w), or ISO 8601, in UTC where it names no zone."""
     if ago := _AGO.fullmatch(told):
         return datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
     try:
@@ -195,11 +194,11 @@ def moment(told: str) -> datetime:
 
 
 def ask_first(question: str, *, yes: bool) -> None:
-    """Ask the operator, unless `yes` says that he agrees.
+    """Ask the operator for confirmation, unless `yes` gives it.
 
     Raises:
-        InvalidInput: there is nobody to ask.
-        Conflict: he does not agree.
+        InvalidInput: nobody can answer: standard input has ended.
+        Conflict: the operator does not agree.
     """
     if yes:
         return

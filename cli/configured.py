@@ -1,4 +1,4 @@
-"""The settings of a command, with a warning for variables that set nothing."""
+"""Loads a command's settings, and warns of variables that have no effect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from sluice.workers.settings import Settings, load_settings, stray_variables
 
 
 def configured() -> Settings:
-    """The settings of this command. `SLUICE_*` variables that set nothing are named on stderr.
+    """Return the settings of this command. `SLUICE_*` variables without effect are named on stderr.
 
     Raises:
-        InvalidSetting: some cannot be used; names each.
+        InvalidSetting: some settings cannot be used; the message names each.
     """
     settings = load_settings()
     for told in stray_variables():

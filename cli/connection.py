@@ -1,7 +1,7 @@
-"""The running instance, as commands speak to it: over HTTP, with what they know of it from its data directory.
+"""The connection of commands to the running instance: over HTTP, with its address and key from its data directory.
 
-Commands that only ask and operate import nothing of the server: its packages take longer to import than most answers.
-So their answers are `Record`s, not models, and what an option may say stands in `cli.choices`.
+Commands that only query and operate import nothing of the server: importing its packages takes longer than most
+answers. So their answers are `Record`s, not models, and `cli.choices` lists the values of options.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8080
 CONNECT_SECONDS = 1.0
 ENDED = frozenset({"finished", "failed", "cancelled"})
-"""The states that a run does not leave."""
+"""The final states of a run."""
 _MOMENTS = ("_at", "_seen", "_since")
 
 
 class Record(dict[str, Any]):
-    """A JSON object whose fields are attributes: None where there is none, and moments as such."""
+    """A JSON object whose fields are attributes. A missing field is None; fields of time become `datetime`s."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(("_", "model_")):  # what a model would have
+        if name.startswith(("_", "model_")):  # an attribute of models
             raise AttributeError(name)
         value = self.get(name)
         if isinstance(value, str) and (name.endswith(_MOMENTS) or name in ("at", "since", "until")):
@@ -53,17 +53,17 @@ class Record(dict[str, Any]):
 
 
 class Connection(SluiceClient):
-    """A client whose answers are records in place of models, which pydantic would take a fifth of a second for."""
+    """A client whose answers are records in place of models, as importing pydantic takes a fifth of a second."""
 
     def parse(self, kind: str, content: bytes) -> Any:
-        """What `content` says."""
+        """Decode `content` into a string or into records."""
         return content.decode("utf-8") if kind == "str" else json.loads(content, object_hook=Record)
 
 
 class OwnMachine(httpx2.BaseTransport):
-    """Plain HTTP to this machine by the standard library.
+    """HTTP transport to this machine by the standard library, without TLS.
 
-    httpx2's own transport brings HTTP/2 and asyncio with it, which take a fifth of the time of most commands.
+    httpx2's own transport imports HTTP/2 and asyncio, which take a fifth of the time of most commands.
     """
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -108,9 +108,9 @@ def _transport_errors() -> Iterator[None]:
 
 @contextmanager
 def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator[SluiceClient]:
-    """The client of the instance; errors become a message and an exit code.
+    """Yield a client of the instance; errors become a message and an exit code.
 
-    `operator` is who is recorded with what is changed, on the instance's own machine: by default this user.
+    `operator` is recorded with every change, on the instance's own machine; by default it is this user.
     """
     with errors_told(as_json=as_json):
         url, key = whereabouts()
@@ -130,10 +130,10 @@ def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator
 
 
 def whereabouts() -> tuple[str, str | None]:
-    """Where the instance answers, and the key to send.
+    """Return the instance's URL, and the key to send.
 
-    `SLUICE_URL` (or `--url`) and `SLUICE_API_KEY` come first. Else the data directory tells: its own interface writes
-    there where it answers, and a key for who can read it. That key is sent nowhere else.
+    `SLUICE_URL` (or `--url`) and `SLUICE_API_KEY` come first. Otherwise the instance's URL and key come from its data
+    directory, where its HTTP interface writes them. That key is sent nowhere else.
     """
     key = os.environ.get("SLUICE_API_KEY")
     if url := os.environ.get("SLUICE_URL"):
@@ -147,7 +147,7 @@ def whereabouts() -> tuple[str, str | None]:
 
 
 def is_running() -> bool:
-    """Whether `SLUICE_URL` names an instance, or the one of the data directory here takes connections."""
+    """Return whether `SLUICE_URL` is set, or the instance of the data directory here takes connections."""
     if os.environ.get("SLUICE_URL"):
         return True
     own = _announced()
@@ -162,7 +162,7 @@ def is_running() -> bool:
 
 
 def _announced() -> tuple[str, str] | None:
-    """Where the instance of the data directory says that it answers, and the key for who can read that."""
+    """Return the URL and key that the instance wrote into its data directory; None where they cannot be read."""
     data_dir = os.environ.get("SLUICE_DATA_DIR") or _settings_file().get("data_dir")
     folder = config_file().absolute().parent / Path(str(data_dir)).expanduser() if data_dir else default_data_dir()
     if "SLUICE_DATA_DIR" in os.environ:
@@ -183,7 +183,7 @@ def _settings_file() -> dict[str, Any]:
 
 @contextmanager
 def goes_on(run_id: str) -> Iterator[None]:
-    """Where a run is waited for: an interruption says that it goes on, and how to look after it."""
+    """Turn an interruption of the wait for a run into a message: the run goes on, and how to see or cancel it."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -193,10 +193,10 @@ def goes_on(run_id: str) -> Iterator[None]:
 
 
 def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterator[Event]:
-    """The run's events as they happen, until it ends.
+    """Yield the run's events as they happen, until it ends.
 
     Raises:
-        TimedOut: it did not end in time; it goes on all the same.
+        TimedOut: the run did not end in time; it goes on all the same.
     """
     with goes_on(run_id):
         try:
@@ -206,10 +206,10 @@ def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterato
 
 
 def wait_for(client: SluiceClient, run_id: str, timeout_seconds: float) -> RunView:
-    """The run once it has ended.
+    """Return the run once it has ended.
 
     Raises:
-        TimedOut: it did not end in time; it goes on all the same.
+        TimedOut: the run did not end in time; it goes on all the same.
     """
     for _event in follow(client, run_id, timeout_seconds):
         pass
@@ -217,15 +217,15 @@ def wait_for(client: SluiceClient, run_id: str, timeout_seconds: float) -> RunVi
 
 
 def as_record(view: Any) -> Any:
-    """A model of the server's as the record that its HTTP interface would answer."""
+    """Return a model of the server's as the record that its HTTP interface would answer."""
     return json.loads(view.model_dump_json(), object_hook=Record)
 
 
 def wrong(field: str, problem: str, remedy: str = "") -> InvalidInput:
-    """The error of an option that cannot be used: names it, what is wrong, and what would do."""
+    """Make the error for an option that cannot be used: its name, the problem, and a remedy."""
     return InvalidInput(problem, field=field, remedy=remedy or None)
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that were said, for a request: the server's defaults stand for the others."""
+    """Return the fields that are not None, for a request; the server has defaults for the others."""
     return {name: value for name, value in fields.items() if value is not None}

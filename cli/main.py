@@ -1,7 +1,7 @@
-"""Finds the commands of `commands.toml`, and imports the module of one only when it is called.
+"""Finds the commands of `commands.toml`, and imports a command's module only when the command is called.
 
-So `sluice --help` answers at once, whatever the commands themselves need; and a process can name the folder of
-its metrics before anything that measures is imported.
+So `sluice --help` answers at once, whatever the commands need, and a process can set its metrics folder before
+anything that measures is imported.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ LEFT_OUT = {"eval": "retrieval"}
 
 
 class Ready(NamedTuple):
-    """An option's type as typer wants it, for values that are of it as they come: text, choices, defaults.
+    """An option's type for typer that passes on text, choices and defaults as they are.
 
-    typer has pydantic convert every value, and importing that takes a third of the time of most commands. What needs
-    it is still converted by it. Were typer to keep its converters elsewhere, commands would be slower and nothing else.
+    typer has pydantic convert every value, and importing that takes a third of the time of most commands. Other values
+    are still converted so. Should typer move its converters, commands become slower and nothing else.
     """
 
     parameter: Any
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value, converted where it has to be."""
+        """Return the value, converted where necessary."""
         several = self.parameter.multiple or self.parameter.nargs == -1
         if value is None:
             return () if several else None
@@ -76,7 +76,7 @@ class Group(TyperGroup):
     """A group of commands that shows its help, and ends well, when no command is given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As click's, but for no arguments at all."""
+        """Parse as click does, but show the help where there are no arguments."""
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             ctx.exit()
@@ -90,7 +90,7 @@ class Leaf(TyperCommand):
     """A command whose options are converted without pydantic where they can be."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer's."""
+        """Parse as typer does."""
         _make_ready(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
@@ -101,10 +101,10 @@ def _make_ready(parameters: list[Any]) -> None:
 
 
 class LazyGroup(Group):
-    """The commands of `COMMANDS`; listed from the table, loaded when called."""
+    """The commands of `COMMANDS`: listed from the table, loaded when called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The real command in place of its entry in the table, or of its former name."""
+        """Return the real command in place of its entry in the table, also for a former name."""
         for count in (3, 2, 1):
             if present := FORMER_NAMES.get(" ".join(args[:count])):
                 args = [*present.split(), *args[count:]]
@@ -113,21 +113,21 @@ class LazyGroup(Group):
         return name, load(str(name), rest[0] if rest else "") if name in COMMANDS else placeholder, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. An interruption ends with a sentence and not a traceback; a misspelt option is guessed."""
+        """Run the command. An interruption prints a sentence, no traceback; a misspelt option gets a suggestion."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             sys.stderr.write("interrupted; what was accepted goes on (see `sluice runs`)\n")
             raise typer.Exit(INTERRUPTED) from error
         except Exception as error:
-            if close := getattr(error, "possibilities", None):  # click's error of an option that there is not
+            if close := getattr(error, "possibilities", None):  # click's error for an unknown option
                 vars(error).update(message=f"{vars(error)['message']}. Did you mean {close[0]}?", possibilities=None)
             raise
 
 
 def load(name: str, within: str = "") -> Any:
-    """Import a command by its name in the table. Of a group, only the command named `within`, if there is one."""
-    gc.disable()  # it would look for garbage a hundred times, a tenth of the time, and there is none yet
+    """Import a command by its name in the table. Of a group, import only the command named `within`, if it exists."""
+    gc.disable()  # a collection would run a hundred times, a tenth of the time, and there is no garbage yet
     members = GROUPS.get(name, {})
     made = typer.Typer(
         name=name,
@@ -149,7 +149,7 @@ def load(name: str, within: str = "") -> Any:
 
 
 def examples_of(*command: str) -> str:
-    """The lines below the help of a command (`dead`, `list`) or of a group (`dead`), as Markdown."""
+    """Return the lines below the help of a command (`dead`, `list`) or of a group (`dead`), as Markdown."""
     found = [example for example in EXAMPLES if example.split()[: len(command)] == [*command]]
     return "\n\n".join(["Examples:" if len(found) > 1 else "Example:", *(f"`sluice {one}`" for one in found)])
 
@@ -157,8 +157,8 @@ def examples_of(*command: str) -> str:
 def _declare(command: Callable[..., Any], *name: str) -> None:
     """Make each parameter of a command the option or argument that the table describes.
 
-    A table of `options` is under the name of a command, of its group, or under `*`; the nearest one counts. A parameter
-    that none of them names is an argument without help, or declares itself.
+    A table of `options` has the name of a command, of its group, or `*`; the nearest one counts. A parameter in none of
+    them is an argument without help, or declares itself.
     """
     options = _TABLE["options"]
     told = {**options["*"], **options.get(name[0], {}), **options.get(" ".join(name), {})}
@@ -173,7 +173,7 @@ def _declare(command: Callable[..., Any], *name: str) -> None:
 
 
 def _described(parameter: inspect.Parameter, told: str | list[str] | dict[str, Any]) -> Any:
-    """typer's description of a parameter. A flag has no opposite but where its names say one."""
+    """Return typer's description of a parameter. A flag has an opposite only where its names include one."""
     more = dict(told) if isinstance(told, dict) else {"help": told if isinstance(told, str) else told[-1]}
     names = more.pop("names", told[:-1] if isinstance(told, list) else [])
     if "argument" in more:
@@ -239,13 +239,13 @@ def _make_app() -> typer.Typer:
 
 
 def _placeholder() -> None:
-    """Stands in the table until the command is loaded."""
+    """Stand in the table until the command is loaded."""
 
 
 app = _make_app()
 
 
 def main() -> None:
-    """Run the command line. What it and its child processes write is for this user alone."""
-    os.umask(0o077)  # here, where every process begins; workers.runtime.private_files mends what is older
+    """Run the command line. Files that it and its child processes write are readable by this user alone."""
+    os.umask(0o077)  # here, where every process begins; workers.runtime.private_files corrects older files
     app(prog_name="sluice")

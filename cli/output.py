@@ -1,7 +1,7 @@
 """Prints results: tables for people, one JSON value for programs (`--json`), errors on stderr.
 
-Texts of pages and of agents are printed as they are but for control characters: a page cannot colour, clear or
-retitle the reader's terminal.
+Texts of pages and of agents are printed without their control characters: a page cannot colour, clear or retitle
+the reader's terminal.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ error_console = Console(stderr=True, highlight=False)
 
 EXIT_CODES = {"invalid_input": 2, "not_found": 3, "forbidden": 4, "policy_refused": 4, "conflict": 5}
 EXIT_CODES |= {"unavailable": 6, "overloaded": 7, "error": 1}
-"""By the code of an error, or of the nearest class that it is a kind of."""
+"""Exit codes by the code of an error, or of its nearest base class that has one."""
 
 INTERRUPTED = 130
 _PIPED_COLUMNS = 240
-"""Of what has no width of its own, such as the bars of a waterfall."""
+"""Width of drawings that have none of their own, such as the bars of a waterfall."""
 _MOST_COLUMNS = 100_000
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -51,7 +51,7 @@ def warn(text: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table, or say that there is nothing."""
+    """Print a table, or a line that names it empty."""
     from rich.table import Table
     from rich.text import Text
 
@@ -64,32 +64,32 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def print_wide(drawing: RenderableType) -> None:
-    """Print what has columns. Into a file or a pipe each row is one line, so that ids can be found and copied."""
+    """Print a drawing with columns. Into a file or a pipe each row is one line, so that ids can be found and copied."""
     target = console if console.is_terminal else Console(width=_whole_width(drawing))
     target.print(drawing, markup=False, highlight=False, soft_wrap=False)
 
 
 def _whole_width(drawing: RenderableType) -> int:
-    """Columns that the drawing takes when nothing of it is folded."""
+    """Return the columns that the drawing takes when nothing is folded."""
     options = console.options.update(max_width=_MOST_COLUMNS)
     return max(_PIPED_COLUMNS, Measurement.get(console, options, drawing).maximum)
 
 
 def plain_text(text: str) -> str:
-    """The text without control characters other than tab and line feed."""
+    """Return the text without control characters other than tab and line feed."""
     return _CONTROL.sub("�", text)
 
 
 def marked(text: object) -> str:
-    """The text as it can stand inside rich's markup."""
+    """Return the text escaped for rich's markup."""
     return escape(plain_text(str(text)))
 
 
 def checked_corpus(name: str) -> str:
-    """The name, if a corpus can have it.
+    """Return the name, if a corpus can have it.
 
     Raises:
-        InvalidInput: it cannot.
+        InvalidInput: no corpus can have this name.
     """
     from sluice.contracts.base import CORPUS_NAME
     from sluice.contracts.errors import InvalidInput
@@ -101,7 +101,7 @@ def checked_corpus(name: str) -> str:
 
 @contextmanager
 def errors_told(*, as_json: bool = False) -> Iterator[None]:
-    """What fails inside becomes a message and an exit code, never a traceback."""
+    """Turn errors raised inside into a message and an exit code, never a traceback."""
     try:
         yield
     except OSError as error:
@@ -113,9 +113,9 @@ def errors_told(*, as_json: bool = False) -> Iterator[None]:
 
 
 def fail(error: Exception, *, as_json: bool = False) -> NoReturn:
-    """Print an error and leave with its exit code. It is one of `contracts.errors`, of the client's, or of the system.
+    """Print an error and leave with its exit code. Takes errors of `contracts.errors`, of the client, or `OSError`.
 
-    The two trees have the same codes, and neither is imported here: many commands need the client alone.
+    The first two trees have the same codes, and neither is imported here: many commands need the client alone.
     """
     codes = [str(vars(kind).get("code")) for kind in type(error).__mro__]
     code = next((EXIT_CODES[one] for one in codes if one in EXIT_CODES), EXIT_CODES["unavailable"])

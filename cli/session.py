@@ -19,22 +19,22 @@ from sluice.workers.context import Context
 from sluice.workers.runtime.private_files import make_private
 
 PATIENCE_SECONDS = 0.5
-"""How long to trust that no announcement means no news."""
+"""Longest wait for an announcement, in seconds, before the ledger is read again."""
 
 
 @contextmanager
 def session(*, as_json: bool = False) -> Iterator[Context]:
-    """The context of the configured instance; errors become a message and an exit code."""
+    """Yield the context of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
         settings = configured()
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         configure_logs("sluice-cli", quiet(settings.telemetry))
-        make_private(settings.data_dir)  # after the log is set up: what it mends must not stand before a JSON answer
+        make_private(settings.data_dir)  # after the log is set up: its log lines must not come before a JSON answer
         context = Context(settings)
         try:
             yield context
         except Exception as error:
-            # Of the broker's clients, which are imported only where a command needs the broker.
+            # Errors of the broker's clients, which are imported only where a command needs the broker.
             if type(error).__module__.partition(".")[0] not in ("redis", "kombu", "amqp"):
                 raise
             raise Unavailable(f"the broker does not answer: {error}") from error
@@ -44,10 +44,10 @@ def session(*, as_json: bool = False) -> Iterator[Context]:
 
 
 def begin_work(context: Context) -> None:
-    """Trace what the command does from here on, as it begins work for the instance's workers.
+    """Trace the command from here on, as it begins work for the instance's workers.
 
     Raises:
-        Unavailable: the broker does not answer, so that nothing would be done.
+        Unavailable: the broker does not answer, so the work would not be done.
     """
     from sluice.workers.broker.transport import BROKER_ERRORS
 
@@ -60,17 +60,17 @@ def begin_work(context: Context) -> None:
 
 
 def quiet(telemetry: TelemetrySettings, level: str = "warning") -> TelemetrySettings:
-    """A command's own log is for trouble: what it did, it prints."""
+    """Raise the log level of a command from `info`: a command prints its results, and its log is for trouble."""
     return telemetry.model_copy(update={"log_level": level}) if telemetry.log_level == "info" else telemetry
 
 
 def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:
-    """The run's events as they are recorded, until it ends.
+    """Yield the run's events as they are recorded, until it ends.
 
-    Announcements wake it; the ledger is looked into first, and again now and then, so none is missed.
+    Announcements wake it. It reads the ledger first and at least every `PATIENCE_SECONDS`, so it misses no event.
 
     Raises:
-        TimedOut: it did not end in time; it goes on all the same.
+        TimedOut: the run did not end in time; it goes on all the same.
     """
     seen, deadline = 0, time.monotonic() + timeout_seconds
     with closing(context.transport.listen()) as news:

@@ -1,1 +1,1 @@
-"""Commands of agents: ask, feed, show, sign."""
+"""Commands of agents: ask, ingest, graph, memory."""

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def shown_run(view: Any, **how: bool) -> Shown:
-    """A run as a command shows it: as `print_run`. One that did not end well leaves with 1."""
+    """Return a run as a command's answer, drawn by `print_run`. The exit code is 1 where the run did not end well."""
     return Shown(view, lambda: print_run(view, **how), exit_code=int(view.status != "finished"))
 
 
 def print_run(view: models.RunView, *, why: bool = False, show_prompt: bool = False) -> None:
-    """Print a run: its answer first, or the messages of its prompt; with `why`, how the gate decided, last."""
+    """Print a run: its answer or the messages of its prompt first; with `why`, the gate's decision last."""
     if show_prompt:
         print_prompt(view.prompt)
     elif view.answer:
@@ -100,14 +100,14 @@ def _code_in_words(sample: models.CodeSample | None) -> Iterator[str]:
 
 
 def print_paths(paths: Iterable[tuple[int, str | None]]) -> None:
-    """Print by which path the graph led to each passage, by its number."""
+    """Print the path by which the graph led to each passage, with the passage's number."""
     for number, path in paths:
         if path is not None:
             console.print(f"[dim]\\[{number}] via {marked(path)}[/]")
 
 
 def path_in_words(path: models.GraphPath) -> str:
-    """As `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
+    """Return a path in words, as `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
     told = [path.start]
     for step in path.steps:
         arrow = f"<-{step.edge}-" if step.is_reverse else step.edge
@@ -119,7 +119,7 @@ def path_in_words(path: models.GraphPath) -> str:
 
 
 def print_decision(decision: models.Decision) -> None:
-    """Print why the gate decided as it did."""
+    """Print the reasons of the gate's decision."""
     console.print(
         f"[bold]plan {decision.plan}[/] · score {decision.score:.3f} "
         f"(search from {decision.threshold_search:g}, full loop from {decision.threshold_full_loop:g}) · "
@@ -138,7 +138,7 @@ def print_decision(decision: models.Decision) -> None:
 
 
 def _print_vetoes(decision: models.Decision) -> None:
-    """Print what lowered the plan, and what would lift it."""
+    """Print each veto that lowered the plan, and the change that would lift it."""
     for veto in decision.vetoes or ():
         console.print(
             f"[yellow]veto {marked(veto.name)}[/]: {veto.lowered_from} → {veto.lowered_to}: {marked(veto.why)} "
@@ -147,7 +147,7 @@ def _print_vetoes(decision: models.Decision) -> None:
 
 
 def print_trust(scores: Sequence[models.TrustScore], checks: Sequence[models.GateCheck]) -> None:
-    """Print each passage's trust with its factors (`-` for one that cannot apply), and what the gates say."""
+    """Print each passage's trust with its factors (`-` for one that cannot apply), and the outcomes of the gates."""
     factors = {"domain": "domainTrust", "signature": "signatureValid", "author": "authorReputation"}
     of = [(name, lambda one, field=field: _factor(getattr(one[1].factors, field))) for name, field in factors.items()]
     ends = (("freshness", "{0[1].factors.timeFreshness:.3f}"), ("chunk", "{0[1].chunkId}"))
@@ -163,7 +163,7 @@ def _factor(value: float | None) -> str:
 
 
 def describe_check(check: models.GateCheck | GateCheck) -> str:
-    """A gate's outcome in words, as they stand in rich's markup."""
+    """Return a gate's outcome in words, escaped for rich's markup."""
     lowest = f", lowest {check.minimum:.3f}" if check.minimum is not None else ""
     detail = f": {check.detail}" if check.detail else ""
     return f"{check.id} ({check.severity}): {check.value:.3g}, threshold {check.threshold:g}{lowest}{marked(detail)}"

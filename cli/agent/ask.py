@@ -1,4 +1,4 @@
-"""Asking: `ask` by the gate, `query` straight from the index; then `show`, `prompts` and `feedback`."""
+"""`ask`, by the gate, and `query`, straight from the index; then `show`, `prompts` and `feedback`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_client import SluiceClient, models
 from sluice_client.errors import Conflict, InvalidInput, NotFound
 
 GRACE_SECONDS = 15.0
-"""What a run may take beyond its deadline to hand over its answer."""
+"""Time that a run may take beyond its deadline to hand over its answer."""
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 
 
@@ -47,7 +47,7 @@ def ask(
 
 
 def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
-    """The plan to ask for: `skip` without retrieval, else the one that is named; None lets the gate decide.
+    """Return the plan for the request: `skip` without retrieval, else the named plan; None lets the gate decide.
 
     Raises:
         InvalidInput: the two contradict each other.
@@ -180,9 +180,9 @@ def feedback(
 
 
 def _take(client: SluiceClient, lines: list[str]) -> Shown:
-    """Give each line by itself, empty ones aside; a line is taken whole or not at all, and a refused one stops none.
+    """Submit each line by itself, skipping empty ones. A line counts whole or not at all; a refused line stops none.
 
-    What the instance does not answer ends it, and the file can be given again: what was taken is then repeated.
+    An error of the instance ends it. The file can then be submitted again: lines counted before come out as repeated.
     """
     taken, refused = {"accepted": 0, "repeated": 0}, []
     for number, line in enumerate(lines, start=1):
@@ -198,7 +198,7 @@ def _take(client: SluiceClient, lines: list[str]) -> Shown:
 
 
 def _give(client: SluiceClient, **fields: Any) -> bool:
-    """Whether it is new."""
+    """Submit one piece of feedback; return whether it is new."""
     return client.feedback(**fields).get("counted") != "before"
 
 

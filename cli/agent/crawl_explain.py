@@ -1,4 +1,4 @@
-"""`sluice crawl URL --explain`: one page is asked for, and each decision about it is printed. Nothing is recorded."""
+"""`sluice crawl URL --explain`: fetches one page and prints each decision about it. Records nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sluice.ingest.url import normalise_url
 from sluice.workers.context import Context
 
 LINKS_SHOWN = 20
-"""Links and traps that are printed one by one; `--json` has all."""
+"""Most links and traps printed one by one; `--json` has all."""
 
 
 def explain(context: Context, corpus: str, url: str, render: Render | None, *, screenshot: bool) -> Shown:
-    """How `url` would be crawled; exit code 1 where it cannot be had. Its links are listed and not followed."""
+    """Show the crawl of `url`; exit code 1 where the page cannot be fetched. Its links are listed and not followed."""
     decisions: list[tuple[str, str]] = []
 
     def note(about: str, what: str) -> None:
@@ -43,7 +43,7 @@ def explain(context: Context, corpus: str, url: str, render: Render | None, *, s
 
 
 def _note_withdrawn(context: Context, corpus: str, url: str, note: Note) -> None:
-    """What became of the page earlier, where it was in the index and had to leave it."""
+    """Note the page's earlier withdrawal, where it was in the index and had to leave it."""
     known = context.page_memory.withdrawn(corpus, normalise_url(url))
     if known is not None:
         why = known.by.replace("_", " ")
@@ -53,7 +53,7 @@ def _note_withdrawn(context: Context, corpus: str, url: str, note: Note) -> None
 def _crawled(
     context: Context, corpus: str, directed: CrawlDirected, note: Note
 ) -> tuple[CrawledPage | UnchangedPage | None, str]:
-    """The page, or None and why there is none."""
+    """Return the page, or None, with the code of the error that ended the crawl."""
     meter, ended = BudgetMeter(directed.allowance), ""
     page: CrawledPage | UnchangedPage | None = None
     try:

@@ -1,4 +1,4 @@
-"""`sluice graph`: questions to the graph of what is indexed, what is near in it, how it stands, and reading it anew."""
+"""`sluice graph`: queries to the graph of a corpus, neighbourhoods in it, its status, and rebuilding it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.cli.output import console, print_table
 from sluice_client import SluiceClient, models
 
 MOST_TESTS = 20
-"""That are printed."""
+"""Most tests printed."""
 
 Nearness = Literal["edges", "failing-tests", "tests", "meaning"]
 
@@ -137,7 +137,7 @@ def status(client: SluiceClient, corpus: str | None = None) -> Shown:
 
 
 def _behind(one: models.GraphStatus) -> int:
-    """Changes that are not published yet."""
+    """Return the number of changes that are not published yet."""
     return max(0, one.version - one.published_version)
 
 

@@ -1,7 +1,7 @@
-"""Feeding a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until it can be found.
+"""Fills a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until all can be found.
 
-`crawl` speaks to the instance over HTTP. `ingest` opens it, as what is read of this machine's files counts as the
-instance's own: a file keeps its id, its commit and its place in one run however many there are.
+`crawl` speaks to the instance over HTTP. `ingest` opens it, as files read on this machine count as the instance's
+own: a file keeps its id, its commit and its place in one run, however many there are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.workers.context import Context
 
 SKIPS_NAMED = 10
-"""Skipped paths that are named one by one; a source tree has thousands."""
+"""Most skipped paths named one by one; a source tree has thousands."""
 
 
 @on_disk
@@ -67,7 +67,7 @@ def ingest(
 def _ingest_repository(
     context: Context, corpus: str, source: str, ref: str | None, timeout: float, progress: Progress, skipped: Skipped
 ) -> Shown:
-    """Bring what changed of a repository; where nothing did, no run is begun."""
+    """Ingest the changed files of a repository; where none changed, no run begins."""
     from sluice.workers.service.repositories import open_repository, read_repository
 
     with open_repository(context, source, ref) as opened:
@@ -114,7 +114,7 @@ def crawl(
 
 
 class Skipped:
-    """Tells what was not read: the first few paths by name, then how many for which reason."""
+    """Reports skipped files: the first few paths by name, then the count for each reason."""
 
     def __init__(self, progress: Progress, *, quiet: bool) -> None:
         self._progress = progress
@@ -122,13 +122,13 @@ class Skipped:
         self._reasons: Counter[str] = Counter()
 
     def __call__(self, path: Path, reason: str) -> None:
-        """One path that was left out, and why."""
+        """Report one path that was skipped, and the reason."""
         self._reasons[reason] += 1
         if not self._quiet and self._reasons.total() <= SKIPS_NAMED:
             self._progress.console.print(f"[dim]skipped {marked(path)}: {marked(reason)}[/]", highlight=False)
 
     def summary(self) -> str:
-        """How many files were not read, by reason; nothing where all were."""
+        """Return the number of skipped files, by reason; empty where there are none."""
         if not self._reasons:
             return ""
         told = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
@@ -136,7 +136,7 @@ class Skipped:
 
 
 def indexing_progress(*, quiet: bool) -> Progress:
-    """The display of a command that waits for the index."""
+    """Make the display of a command that waits for the index."""
     from rich import progress
 
     columns = (
@@ -150,7 +150,7 @@ def indexing_progress(*, quiet: bool) -> Progress:
 
 
 def counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
-    """The documents, each shown as read."""
+    """Yield the documents, counting each as read."""
     task = progress.add_task("reading", total=None)
     for document in documents:
         yield document
@@ -159,7 +159,7 @@ def counted(documents: Iterable[Document], progress: Progress) -> Iterator[Docum
 
 
 def submit(context: Context, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> str:
-    """Record the documents as a run of the opened instance; its id."""
+    """Record the documents as a run of the opened instance; return its id."""
     from sluice.otel.context import span
     from sluice.workers.service.service import Service
 
@@ -170,7 +170,7 @@ def submit(context: Context, corpus: str, documents: Iterable[Document], removed
 def wait_here(
     context: Context, run_id: str, timeout_seconds: float, progress: Progress, skipped: Skipped | None = None
 ) -> Shown:
-    """As `finish`, of a run of the opened instance."""
+    """Wait as `finish` does, for a run of the opened instance."""
     from sluice.cli.session import follow
 
     with goes_on(run_id):
@@ -181,7 +181,7 @@ def wait_here(
 def finish(
     events: Iterable[Any], view_of_run: Callable[[], Any], progress: Progress, skipped: Skipped | None = None
 ) -> Shown:
-    """Wait for the last of a run's events, and tell how it went."""
+    """Wait for the last of a run's events, and show the outcome."""
     task = progress.add_task("indexing", total=None)
     expected = documents = chunks = 0
     for event in events:

@@ -1,4 +1,4 @@
-"""`sluice memory`: what an agent remembers of a feature, in a folder of the project or in the instance."""
+"""`sluice memory`: an agent's memory of a feature, in a folder of the project or in the instance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sluice.memory.extraction.raw_output import RawIterationOutput, collect
 
 
 def of_memory(command: Callable[..., Shown | None]) -> Callable[..., None]:
-    """The command with `--json` and the options that say which memory; its first parameter is that memory."""
+    """Add to a command `--json` and the options that choose a memory; its first parameter is that memory."""
     return opening(opened, command)
 
 
@@ -88,7 +88,7 @@ def record(
 
 
 def _collected(output: RawIterationOutput, timeout_seconds: float | None) -> bool:
-    """Read standard input into `output`; False where that was interrupted, as Ctrl-C does to the agent too."""
+    """Read standard input into `output`; False where an interrupt ended it, as Ctrl-C reaches the agent too."""
     if sys.stdin.isatty():
         raise InvalidInput("file", "there is no output to read", "name a file, or pipe the agent into this command")
     try:
@@ -100,7 +100,7 @@ def _collected(output: RawIterationOutput, timeout_seconds: float | None) -> boo
 
 
 def _read(path: Path) -> str | list[Any]:
-    """The text of a file; of a conversation's folder, as OpenHands keeps it, its events."""
+    """Return the text of a file; of a conversation's folder, as OpenHands keeps it, its events."""
     try:
         if path.is_dir():
             return [json.loads(one.read_text()) for one in sorted(path.glob("events/event-*.json"))]
@@ -110,12 +110,12 @@ def _read(path: Path) -> str | list[Any]:
 
 
 class PassedOnOutput(RawIterationOutput):
-    """An agent's output that goes on to standard output as it comes. Its reader may go away: collecting goes on."""
+    """An agent's output, copied to standard output as it comes. If the reader goes away, collecting goes on."""
 
     _is_read = True
 
     def feed(self, chunk: bytes | str) -> None:
-        """More of the output."""
+        """Add more of the output, and pass it on."""
         if self._is_read:
             try:
                 sys.stdout.buffer.write(chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk)
@@ -167,7 +167,7 @@ def review(
     source: LearningSource = LearningSource.HUMAN,
     note: str = "",
 ) -> Shown:
-    """List the learnings of a feature, or change one: nothing is replaced in bulk, and nothing is lost."""
+    """List the learnings of a feature, or change one. Nothing is replaced in bulk, and nothing is lost."""
     if prune and learning_id is not None:
         raise InvalidInput("prune", f"names no learning, and {learning_id} is one", "--reject puts one aside")
     if undo is not None:
@@ -213,7 +213,7 @@ def _checked(kind: type[Any], **fields: object) -> Any:
 def recall(
     memory: MemoryPort, feature: str, query: str | None = None, top_k: int = 8, task_id: int | None = None
 ) -> Shown | None:
-    """What memory holds on a question, of this feature alone, the best first."""
+    """Print the entries of this feature's memory that match a question, the best first."""
     if query is None:
         for line in memory.export(feature):
             sys.stdout.write(line + "\n")
@@ -239,9 +239,9 @@ def prompt(
     query: str = "",
     max_tokens: int | None = None,
 ) -> Shown:
-    """A block for the next iteration's prompt: its last errors first, then what was learned, as observations.
+    """Print a block for the next iteration's prompt: its last errors first, then the learnings, as observations.
 
-    What it says is written into the journal, so that an agent that only repeats it has learned nothing new.
+    The journal records the block's text, so that an agent that only repeats it has learned nothing new.
     """
     limits = {"task_id": task_id, "query": query, "max_tokens": max_tokens}
     block = memory.prompt(feature, iteration_number=iteration, session_id=session, **limits)  # type: ignore[arg-type]
@@ -250,7 +250,7 @@ def prompt(
 
 @of_memory
 def status(memory: MemoryPort) -> Shown:
-    """How memory fares: index and embedder, counts, how far the index is behind, and what is damaged."""
+    """Show the state of memory: index and embedder, counts, how far the index is behind, and any damage."""
     found = memory.status()
     rows = [(name, getattr(found, name)) for name in type(found).model_fields]
     title = f"memory of {memory.project_path} in {memory.where}"
@@ -261,7 +261,7 @@ def status(memory: MemoryPort) -> Shown:
 def rebuild(
     memory: MemoryPort, feature: str | None = None, proven: bool = False, orphans: bool = False, timeout: float = 600.0
 ) -> Shown:
-    """Bring the index up to what the journals say. With `--prove`, exit code 1 where the two differ."""
+    """Bring the index up to the journals. With `--prove`, exit code 1 where the two differ."""
     if orphans:
         memory.drop_orphans()
     runs = [one.run_id for one in memory.rebuild(feature)]

@@ -27,12 +27,12 @@ EMBEDDED = ".ralph"
 def opened(
     project: str = HERE, folder: Path | None = None, local: bool | None = None, *, as_json: bool = False
 ) -> Iterator[MemoryPort]:
-    """The memory of a project; errors become a message and an exit code.
+    """Yield the memory of a project; errors become a message and an exit code.
 
-    An instance that does not run is opened here: its journals take what is recorded, and the index follows later.
+    Where no instance runs, its memory is opened here: its journals take new records, and the index follows later.
     """
     project = _repository() if project == HERE else project
-    name = str(Path(project).resolve()) if Path(project).is_dir() else project  # as an instance knows it
+    name = str(Path(project).resolve()) if Path(project).is_dir() else project  # its name in an instance
     if folder is not None or (local if local is not None else _is_local(Path(project))):
         from sluice.memory import open_memory
 
@@ -55,14 +55,14 @@ def opened(
 
 
 def _repository() -> str:
-    """The project that one stands in: the nearest folder above with `.ralph`, else with `.git`, else this one."""
+    """Return the current project: the nearest folder above with `.ralph`, else with `.git`, else this one."""
     here = Path.cwd()
     above = (folder for name in (EMBEDDED, ".git") for folder in (here, *here.parents) if (folder / name).exists())
     return str(next(above, here))
 
 
 def _is_local(project: Path) -> bool:
-    """Whether memory is a folder of the project where nothing says so: it has a `.ralph`, or there is no instance."""
+    """Return whether memory is by default a folder of the project: it has a `.ralph`, or there is no instance."""
     is_configured = any(os.environ.get(name) for name in ("SLUICE_CONFIG", "SLUICE_DATA_DIR")) or is_standing()
     return (project / EMBEDDED).is_dir() or not is_configured
 
@@ -80,9 +80,9 @@ OPERATIONS = {
     "prove": "prove_memory",
     "drop_orphans": "drop_memory_orphans",
 }
-"""The client's operation of each verb of the port, where its name is another."""
+"""The client's operation for each verb of the port, where the names differ."""
 RENAMED = {"iteration_number": "iteration", "session_id": "session"}
-"""Parameters of the port that the client's operations call otherwise."""
+"""Parameters of the port whose names differ in the client's operations."""
 
 
 class InstanceMemory:
@@ -92,7 +92,7 @@ class InstanceMemory:
     """
 
     def __init__(self, client: SluiceClient, project: str) -> None:
-        """`client` answers with JSON objects, as `cli.connection.connected` gives one."""
+        """`client` must answer with JSON objects, as one from `cli.connection.connected` does."""
         self.project_path = project
         self.where = f"the instance at {client.base_url}"
         self.client = client
@@ -115,5 +115,5 @@ class InstanceMemory:
         return ask
 
     def export(self, feature: str) -> Iterator[str]:
-        """As `MemoryPort.export`."""
+        """Yield the entries as `MemoryPort.export` does."""
         return (line for line in self.client.memory_export(self.project_path, feature).split("\n") if line)

@@ -1,4 +1,4 @@
-"""`sluice graph tools`: asks MCP servers for their tools, and ingests what they list."""
+"""`sluice graph tools`: asks MCP servers for their lists of tools, and ingests them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CONFIGURATION_BYTES = 1_000_000
 ANSWER_SECONDS = 30.0
-"""That each server has: longer than a cold start of one that is run by a package manager."""
+"""Time for each server to answer: longer than the cold start of one that a package manager runs."""
 
 
 @on_disk
@@ -39,7 +39,7 @@ def tools(
 ) -> Shown:
     """Ask MCP servers for their tools, and read them into the corpus: one document a server, mcp/NAME.json.
 
-    A command of a configuration is run with `--run` alone. An address on this machine needs `mcp=HOST:PORT` in
+    A configuration's command runs only with `--run`. An address on this machine needs `mcp=HOST:PORT` in
     `egress.allow`. None of the tools is called.
     """
     from sluice.cli.session import begin_work

@@ -1,4 +1,4 @@
-"""`sluice doctor`: is everything there that an instance needs? One function a check: it measures and names a remedy.
+"""`sluice doctor`: checks the needs of an instance. One function a check: it measures and names a remedy.
 
 A check changes nothing that `sluice up` would not do anyway (folders, the ledger's tables, the model's graph).
 """
@@ -30,12 +30,12 @@ LEAST_PYTHON = (3, 11)
 FAIL_BELOW_BYTES = 200_000_000
 """Free disk below which a run may not end: a model's graph alone takes 90 MB."""
 WARN_BELOW_BYTES = 2_000_000_000
-"""Free disk that lasts for some hundred thousand chunks with their vectors and three generations."""
+"""Free disk that is enough for some hundred thousand chunks with their vectors and three generations."""
 CONNECT_SECONDS = 2.0
 
 
 class Found(NamedTuple):
-    """What a check found: the state, in words, and what to do about it."""
+    """Result of a check: the state, a description, and a remedy."""
 
     state: State
     detail: str
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found of one subject."""
+    """Result of the check of one subject."""
 
     name: str
     state: State
@@ -93,7 +93,7 @@ def _all_checks() -> Iterator[Check]:
 
 
 def checks_of(settings: Settings) -> Iterator[Check]:
-    """Every check of an instance, as it is done. The slow ones (model, browser) come last."""
+    """Yield the result of every check of an instance as it is done. The slow ones (model, browser) come last."""
     checks: tuple[Callable[[Settings], Found], ...] = (
         *(_data_dir, _broker, _ledger, _index, _blobs, _http_port, _search, _crawl, _otlp, _graph_server, _cypher),
         *(_user_namespaces, _embedding, _chromium),
@@ -273,14 +273,14 @@ def _graph_server(settings: Settings) -> Found:
 
 
 def _cypher(settings: Settings) -> Found:
-    """Whether a question in Cypher can be locked up here, and by what."""
+    """Check that a Cypher query can run in a locked process here, and by which layers."""
     if not (settings.graph.enabled and settings.graph.cypher):
         return ok("off")
     from sluice.graph.cypher.engine_file import FILE
     from sluice.graph.cypher.run import find_layers
 
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / FILE).touch()  # the only thing that a question may read
+        (Path(folder) / FILE).touch()  # the only file that a query may read
         try:
             found = find_layers(Path(folder))
         except (Unavailable, NotInstalled) as error:
@@ -342,5 +342,5 @@ def _chromium(settings: Settings) -> Found:
 
 
 def _place(url: str) -> str:
-    """Host and port of a URL, without the user and password that may stand before them."""
+    """Return host and port of a URL, without the user and password that may stand before them."""
     return urlsplit(url).netloc.rpartition("@")[2]

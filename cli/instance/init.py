@@ -1,4 +1,4 @@
-"""The settings: `sluice init` writes a file of them to edit, `sluice config` shows what holds."""
+"""The settings: `sluice init` writes a file of them to edit, `sluice config` shows the effective ones."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def init(path: Path | None = None, force: bool = False) -> Shown:
 
 
 def commented_settings() -> str:
-    """The `sluice.toml` of this package: every setting with its meaning, commented out."""
+    """Return the `sluice.toml` of this package: every setting with its meaning, commented out."""
     return files("sluice.cli").joinpath(CONFIG_FILE).read_text("utf-8")
 
 
 def settings_for(folder: Path) -> str:
-    """The same with the data directory of an instance in `folder`, absolute: commands find it from anywhere."""
+    """Return it with the data directory of an instance in `folder`, absolute: commands find it from anywhere."""
     placeholder = f'#data_dir = "{DATA_FOLDER}"'
     return commented_settings().replace(placeholder, f"data_dir = {json.dumps(str(folder / DATA_FOLDER))}")
 
 
 def _write(target: Path, text: str, *, replace: bool) -> None:
-    """Write the file whole or not at all, readable by its owner alone: keys may come to stand in it.
+    """Write the file whole or not at all, readable by its owner alone: users may put keys into it.
 
     Raises:
-        Conflict: there is a file and it may not be replaced.
+        Conflict: the file exists, and `replace` is not set.
     """
     descriptor, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     try:

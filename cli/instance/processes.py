@@ -1,6 +1,6 @@
-"""Running the processes: `up`, and the single ones that `up` and compose start.
+"""The commands that run processes: `up`, and the single ones that `up` and compose start.
 
-What measures is imported inside the commands, once the folder of its figures is named.
+The commands import measuring modules inside themselves, once the folder of metrics is set.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
 
 
 def _forked_programs(settings: Settings) -> Callable[..., Callable[[], object]]:
-    """Every process as a fork of this one, which imports what they share; elsewhere a fork of that is not safe."""
+    """Run every process as a fork of this one, which imports the shared modules. Only Linux forks safely."""
     from sluice.workers.supervisor.preload import preload
 
     for command in ("worker", "reconcile", "api"):
-        _program(settings, command)  # imports what it needs
+        _program(settings, command)  # imports the command's modules
     preload(settings)
     return partial(_program, settings)
 
 
 def _program(settings: Settings, command: str, stage: str = "") -> Callable[[], object]:
-    """What a process does, by the command that runs it alone."""
+    """Return the function that runs a process, for the command that starts it alone."""
     match command:
         case "worker":
             from sluice.workers.processes.worker import run_worker
@@ -98,8 +98,8 @@ def _run(settings: Settings, command: str, stage: str = "") -> None:
 def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
     """Make the data directory private and this process's metrics part of its instance's, before any metric is made.
 
-    A process that no supervisor started keeps a folder of its own, named for its machine, as process
-    ids mean nothing beyond it.
+    A process without a supervisor keeps a folder of its own, named for its machine, as process ids mean nothing
+    beyond it.
     """
     make_private(settings.data_dir)
     if of_instance or "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
@@ -108,10 +108,10 @@ def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
 
 
 def _prepare_instance(settings: Settings) -> None:
-    """Empty the folder of figures, unless a running instance still adds to it.
+    """Empty the folder of metrics, unless a running instance still adds to it.
 
     Raises:
-        Conflict: it does.
+        Conflict: an instance runs.
     """
     make_private(settings.data_dir)
     with lock_file(settings.data_dir / "up.lock", Conflict(f"another `sluice up` runs on {settings.data_dir}")):

@@ -1,4 +1,4 @@
-"""`sluice dead`: the events that could not be handled, and what operators do about them, one by one or in bulk."""
+"""`sluice dead`: the events that could not be handled, and operators' actions on them, one by one or in bulk."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REPLAYS: tuple[Column, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The options that say which dead letters are meant: those that fit all of them."""
+    """Filters of dead letters by options. A letter matches when it fits all of them."""
 
     stage: Stage | None = None
     reason: DeadLetterReason | None = None
@@ -57,7 +57,7 @@ class Selection:
     until: datetime | None = None
 
     def filters(self) -> dict[str, Any]:
-        """The filters that were given, by the names of the HTTP interface."""
+        """Return the filters that are set, by their names in the HTTP interface."""
         facts = {field.name: getattr(self, field.name) for field in fields(self)}
         return given(**{"run_id" if name == "run" else name: value for name, value in facts.items()})
 
@@ -175,10 +175,10 @@ def replays(
 
 
 def _means_one(letter_id: str | None, filters: dict[str, Any], *, everything: bool) -> bool:
-    """Whether one letter is meant and not many.
+    """Return whether the options name one letter; otherwise they select many.
 
     Raises:
-        InvalidInput: both are, or neither is.
+        InvalidInput: they do both, or neither.
     """
     if letter_id is not None and (everything or filters):
         raise wrong("letter_id", "names one letter while the options name many", "give one of the two")

@@ -1,4 +1,4 @@
-"""`sluice freshness`: what changed in a corpus since the last job, as a plan; and what to do about it."""
+"""`sluice freshness`: a corpus's changes since the last job, as a plan, and a command to run on it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def freshness(
 def _planned(
     context: Context, corpus: str, files: FreshnessFiles, prior: Path | None, current: Path | None
 ) -> dict[str, Any]:
-    """Write manifest, plan and decisions; what they are, by the names of the JSON answer."""
+    """Write manifest, plan and decisions; return the plan's facts by their names in the JSON answer."""
     held = None
     if current is None:
         write_current_manifest(context, corpus, files.current)
@@ -82,7 +82,7 @@ def _planned(
 def _carried_out(
     command: str | None, counts: Counts, files: FreshnessFiles, timeout_seconds: float, *, as_json: bool
 ) -> int | None:
-    """The exit code of the command; None where there was nothing to do, or no command."""
+    """Return the exit code of the command; None where nothing is planned, or there is no command."""
     if command is None or not counts.planned:
         return None
     output = _STDERR if as_json else None  # stdout is the one JSON value's
@@ -96,7 +96,7 @@ def _carried_out(
 
 
 def _asked_again(context: Context, corpus: str, timeout_seconds: float) -> Rechecked | None:
-    """What asking for the pages that are due has found; None where none is due."""
+    """Crawl the pages that are due again, and return the counts; None where none is due."""
     begin_work(context)
     run_id = recheck(context, corpus)
     if run_id is None:

@@ -1,4 +1,4 @@
-"""What is served of a corpus: `sluice snapshot`, `rebuild` from the journal, and `reindex` with another model."""
+"""The served generations of a corpus: `sluice snapshot`, `rebuild` from the journal, `reindex` with another model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from sluice.otel import metrics
 from sluice.workers.context import Context
 
 _PROBE = "which way does this point"
-"""Embedded once before anything is built: it shows that the model answers, and how wide its vectors are."""
+"""Embedded once before the work begins: it shows that the model answers, and the dimension of its vectors."""
 
 
 @on_disk
@@ -111,7 +111,7 @@ def _wanted(context: Context, corpus: str | None, generation: str | None) -> lis
 
 
 def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
-    """The corpus that is wanted, or every one.
+    """Return the given corpus, or every one where it is None.
 
     Raises:
         NotFound: there is no such corpus.
@@ -201,10 +201,10 @@ def reindex(
 
 
 def choose_model(model: str | None, model_version: str | None) -> str:
-    """The model that either option names.
+    """Return the model that either option names.
 
     Raises:
-        InvalidInput: none does, or they name two.
+        InvalidInput: neither names one, or they name two.
     """
     named = {name for name in (model, model_version) if name is not None}
     if len(named) > 1:
@@ -215,7 +215,7 @@ def choose_model(model: str | None, model_version: str | None) -> str:
 
 
 class _Embedding:
-    """The instance's embedder, behind its cache, of one model; and what it has cost."""
+    """The instance's embedder for one model, behind its cache, with counts of tokens, cache hits and cost."""
 
     def __init__(self, context: Context, fingerprint: str) -> None:
         self._fingerprint = fingerprint
@@ -238,10 +238,10 @@ class _Choice(NamedTuple):
 
 
 def _model(context: Context, corpus: str, model: str) -> tuple[str, int]:
-    """The fingerprint and dimension of a model that this instance embeds with: its questions must be, after the swap.
+    """Return fingerprint and dimension of a model that the settings have: they embed the questions after the swap.
 
     Raises:
-        InvalidInput: there is no such model, or the settings have none of that fingerprint.
+        InvalidInput: there is no such model, or no settings have that fingerprint.
     """
     choices = _choices(context.settings.embed, corpus)
     wanted = next((one.fingerprint for one in choices if model in one), model)
@@ -256,7 +256,7 @@ def _model(context: Context, corpus: str, model: str) -> tuple[str, int]:
 
 
 def _choices(settings: EmbedSettings, corpus: str) -> list[_Choice]:
-    """The models by name; of several endpoints, the corpus's own first."""
+    """Return the models by name; of several endpoints, the corpus's own first."""
     every = (settings.of_corpus(corpus), settings, *map(settings.changed_by, settings.corpora.values()))
     endpoints = (one.model_copy(update={"corpora": {}}) for one in every if one.provider == "openai")
     local = [_Choice(precision, fingerprint) for precision, fingerprint in FINGERPRINTS.items()]

@@ -1,4 +1,4 @@
-"""`sluice quarantine`, the chunks that the guard blocked; `sluice forget`, documents that go with every trace."""
+"""`sluice quarantine`: chunks that the guard blocked. `sluice forget`: removal of documents with every trace."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sluice.cli.output import console, marked, say
 from sluice_client import SluiceClient, models
 
 RELEASE_SECONDS = 60.0
-"""How long a release waits for its run unless it is told otherwise: one document is embedded within seconds."""
+"""Seconds that a release waits for its run by default: one document is embedded within seconds."""
 FORGET_SECONDS = 300.0
-"""How long `sluice forget` waits for its run unless it is told otherwise."""
+"""Seconds that `sluice forget` waits for its run by default."""
 DRAWN_BELOW = frozenset({"position", "findings", "text", "section_path", "actions"})
 
 
@@ -75,7 +75,7 @@ def _print_text(held: models.QuarantinedText) -> None:
 
 
 def _drawn(text: str, findings: Sequence[models.Finding]) -> Iterator[str]:
-    """The text in rich's markup, reversed between ⟦ and ⟧ where a finding is about it."""
+    """Yield the text in rich's markup, with each finding reversed between ⟦ and ⟧."""
     last = 0
     for start, end in _merged([(one.start, one.end) for one in findings if one.start < one.end]):
         yield marked(text[last:start])
@@ -85,7 +85,7 @@ def _drawn(text: str, findings: Sequence[models.Finding]) -> Iterator[str]:
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, those that meet made one."""
+    """Return the spans in order, with those that overlap or touch merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -1,4 +1,4 @@
-"""What the instance does: `sluice runs` and `trace`, `flags`, `stages`, and `hosts` that the crawl visits."""
+"""Operation of an instance: `sluice runs` and `trace`, `flags`, `stages`, and `hosts` that the crawl visits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def trace(client: SluiceClient, run_id: str) -> Shown:
 
 
 def _spans(tree: Sequence[dict[str, Any]]) -> Iterator[StoredSpan]:
-    """The spans of a tree, as they were stored."""
+    """Yield the spans of a tree, as they were stored."""
     from sluice.otel.spans import SpanLink, StoredSpan
 
     names = {field.name for field in fields(StoredSpan)}

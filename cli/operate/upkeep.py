@@ -1,4 +1,4 @@
-"""`sluice keys` and `sign`: who may use the interface, whose word counts; `migrate`, `prune`: the ledger's upkeep."""
+"""`sluice keys` and `sign`: API keys, and signatures of documents. `migrate`, `prune`: the ledger's upkeep."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _at_rest(settings: Settings) -> Iterator[None]:
     """Keep this machine's `sluice up` from running meanwhile.
 
     Raises:
-        Conflict: it does.
+        Conflict: it runs.
     """
     make_private(settings.data_dir)
     refusal = Conflict(f"`sluice up` runs on {settings.data_dir}: stop it first")
@@ -142,10 +142,10 @@ def prune(before: str, dry_run: bool = False) -> Shown:
 
 
 def age(given: str) -> timedelta:
-    """The length of time that an argument such as `30d` means.
+    """Parse an age such as `30d`.
 
     Raises:
-        InvalidInput: it means none.
+        InvalidInput: the argument is no age.
     """
     match = _AGE.fullmatch(given)
     if match is None:

@@ -1,7 +1,6 @@
-"""`sluice eval`: the and how well the corpus answers questions whose answers are known, now and before.
+"""`sluice eval`: measure how well a corpus answers questions with known answers, and compare two measurements.
 
-Everything is asked over HTTP, as an agent would, and politely: a few questions at a time, and none before the server
-says that it has room.
+The questions go over HTTP, as an agent's would: a few at a time, and none before the server has room for it.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ REPORT = Path("reports/retrieval-metrics.json")
 
 
 class _Questions(NamedTuple):
-    """What is asked of which corpus; `collection` is the folder that the corpus comes from, if it does."""
+    """The questions, and the corpus that they go to; `collection` is the folder that the corpus comes from, if any."""
 
     cases: tuple[Case, ...]
     unjudged_count: int
@@ -155,7 +154,7 @@ def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
 
 
 def _cache_hit_rate(client: SluiceClient) -> float | None:
-    """The server's, or None for a caller that may not see it."""
+    """Return the server's hit rate, or None where the caller may not see the metrics."""
     try:
         return cache_hit_rate(client.metrics())
     except Forbidden:

@@ -1,4 +1,4 @@
-"""`sluice gate`: why the gate decided as it did, its profiles and models, its steps back, and the rollout of models."""
+"""`sluice gate`: the gate's decisions explained, its profiles and models, its defences, and the rollout of models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice_client.models import Decision, DefenceView, Rollout
 
 ACTIVE = frozenset({"shadow", "canary", "promoted"})
-"""The states in which a model has a part in decisions."""
+"""The states in which a model takes part in decisions."""
 
 
 @over_http
@@ -82,7 +82,7 @@ def defences(
     profile: str | None = None,
     note: str = "",
 ) -> Shown:
-    """The gate's steps back: which stand, since when and why, what the latest window showed; and ending one."""
+    """The gate's defences: which are active, since when and why, what the latest window showed; or lift one."""
     if lift:
         found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, note=note)
     else:
@@ -115,7 +115,7 @@ def rollout(
     markdown: Path | None = None,
     note: str = "",
 ) -> Shown:
-    """Try a learned model in the gate: beside it, for a share of the runs, for all; see how it does, end its part."""
+    """Try a learned model: in shadow, for a share of the runs, or for all; report on it, or end its part."""
     action = chosen(shadow=shadow, canary=canary, promote=promote, stop=stop, rollback=rollback, report=report)
     if action == "report":
         return _report(client, version or _active(client).model_version, markdown)

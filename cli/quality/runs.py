@@ -1,4 +1,4 @@
-"""`sluice eval runs`, `replay`, `review`, `phase`: what became of the gate's runs."""
+"""`sluice eval runs`, `replay`, `review`, `phase`: the outcomes of the gate's runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def runs(
     by: Literal["plan", "profile", "model"] = "plan",
     rebuild: bool = False,
 ) -> Shown:
-    """How the runs did: satisfaction, freshness gain, cost and latency, by plan.
+    """Show the runs' outcomes: satisfaction, freshness gain, cost and latency, by plan.
 
-    Intervals are of 95 %. Without --since, of the last seven days.
+    Intervals are of 95 %. Without --since, the last seven days count.
     """
     if rebuild:
         warn(f"{client.rebuild_evaluation().runs:,} runs made again from their events")
@@ -141,7 +141,7 @@ def phase(
 ) -> Shown:
     """Check whether a phase of the rollout is over.
 
-    Leaves with 1 where it is not, or where that cannot be told.
+    Exits with 1 where it is not, or where the data do not decide it.
     """
     from sluice.workers.service.learning import phases
 

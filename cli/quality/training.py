@@ -28,7 +28,7 @@ from sluice.workers.context import Context
 
 DAY_SECONDS = 86_400.0
 FEWEST_RUNS = 50
-"""Judged runs below which they say too little of thresholds, and the collections of the training speak alone."""
+"""Judged runs below which they are too few to choose thresholds; only the training's collections count then."""
 
 
 @on_disk
@@ -45,7 +45,7 @@ def train(
     cost_miss: float = 1.0,
     out: Path | None = None,
 ) -> Shown:
-    """Fit a learned gate, measure it on what it has not seen, and write its files. It decides nothing by that.
+    """Fit a learned gate, measure it on cases that it has not seen, and write its files. Decisions stay as they are.
 
     Needs the extra `fit`. The collections are embedded on this machine: minutes the first time.
     """
@@ -85,10 +85,10 @@ def train(
 
 
 def stated_costs(outside: float, full_loop: float | None, miss: float) -> Costs:
-    """The costs of errors; a full loop for nothing costs as four searches where nothing is said of it.
+    """Return the costs of errors. Without `full_loop`, a needless full loop costs as much as four searches.
 
     Raises:
-        InvalidInput: one is not above 0.
+        InvalidInput: a cost is not above 0.
     """
     for name, cost in (("--cost-outside", outside), ("--cost-full-loop", full_loop), ("--cost-miss", miss)):
         if cost is not None and not cost > 0:
@@ -137,14 +137,14 @@ def _latest(data_dir: Path) -> str:
 
 
 def _unseen(folder: Path) -> dict[str, list[Said]]:
-    """What the training said of cases that its fit did not see, by source; nothing where the file is gone."""
+    """Return the training's predictions for cases left out of its fit, by source. Empty where the file is missing."""
     path = folder / UNSEEN
     told = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {source: [Said(*row) for row in rows] for source, rows in told.items()}
 
 
 def _runs(context: Context, model: GateModel, since_days: float) -> dict[str, list[Said]]:
-    """What the model says of recorded runs that were judged, where there are enough of them."""
+    """Return the model's predictions for judged runs. Empty where there are fewer than `FEWEST_RUNS`."""
     from sluice.workers.training.examples import examples_of_runs
     from sluice.workers.training.training import recorded_runs
 
@@ -159,7 +159,7 @@ def _runs(context: Context, model: GateModel, since_days: float) -> dict[str, li
 
 
 def vars_of(found: Confusion, costs: Costs) -> dict[str, float]:
-    """The shares of a confusion table, and its mean cost."""
+    """Return the shares of a confusion table, and its mean cost."""
     shares = {name: round(getattr(found, name), 4) for name in Confusion.__dataclass_fields__}
     return {**shares, "mean_cost": round(_cost(found, costs), 4)}
 
@@ -196,7 +196,7 @@ def _cost(found: Confusion, costs: Costs) -> float:
 
 
 def _write(present: GateModel, folder: Path, version: str, costs: Costs, proposed: Thresholds, own: Path) -> None:
-    """A new version of the model, other in its thresholds alone, with a record of where it is from."""
+    """Write a new version of the model that differs only in its thresholds, with a record of its origin."""
     fields = {**dict(present), "version": version, "costs": costs, "thresholds": proposed}
     changed = GateModel.model_validate(fields)
     path = folder / METADATA

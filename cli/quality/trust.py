@@ -1,4 +1,4 @@
-"""`sluice eval guard` and `sluice eval redteam`: whether what is served is trusted; what attacks come through."""
+"""`sluice eval guard` and `sluice eval redteam`: the trust of served sources, and attacks on an instance."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def guard(
     runs: int = 100,
     evidence: Path | None = None,
 ) -> Shown:
-    """Check source trust and poisoning of what is served, for CI.
+    """Check source trust and poisoning of served passages, for CI.
 
-    Leaves with 1 where a gate failed. Every text is inspected again by the rules of today, and trusted by the lists of
-    today. Without --questions it looks at the answers of recent runs.
+    Exits with 1 where a gate failed. Inspects every text again by the present rules, and trusts by the present lists.
+    Without --questions it looks at the answers of recent runs.
     """
     if questions is not None:
         begin_work(context)
@@ -55,7 +55,7 @@ def guard(
 
 
 def read_questions(path: Path) -> list[str]:
-    """The questions of a file, in its order; blank lines are skipped.
+    """Return the questions of a file, in its order; blank lines are skipped.
 
     Raises:
         InvalidInput: the file cannot be read, a line of JSON has no question, or there is no question.
@@ -105,10 +105,10 @@ def redteam(
     api_key: str | None = None,
     timeout: float = 900.0,
 ) -> Shown:
-    """Attack a running instance with commands to its readers' models, and print what came through.
+    """Attack a running instance with commands to its readers' models, and print which came through.
 
-    Leaves with 1 where an overt or hidden command came back unmarked. Requests that only a model of language can tell
-    from honest ones are reported, and change no exit code. What was handed in is removed afterwards.
+    Exits with 1 where an overt or hidden command came back unmarked. Requests that only a language model can tell from
+    honest ones are reported, and do not change the exit code. The attack documents are removed afterwards.
     """
     name = corpus or f"{_SCRATCH}{secrets.token_hex(4)}"
     if not name.startswith(_SCRATCH):
@@ -147,7 +147,7 @@ def _asked(
 
 
 def _remove(client: SluiceClient, corpus: str, attacks: Sequence[Attack]) -> None:
-    """Delete what was handed in, and the texts that the quarantine holds of it."""
+    """Delete the attack documents, and the texts that the quarantine holds of them."""
     for attack in attacks:
         try:
             client.delete_document(attack.id, corpus)

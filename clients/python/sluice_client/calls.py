@@ -1,7 +1,7 @@
-"""One operation of the HTTP interface, described without saying how it travels.
+"""One operation of the HTTP interface, described without its transport.
 
-A method that is decorated with `operation` returns a `Call`; on a `SluiceClient` it sends it and gives the answer, on
-an `AsyncSluiceClient` it gives an awaitable of the answer. So each operation stands once.
+A method decorated with `operation` returns a `Call`. On a `SluiceClient` it sends the call and returns the answer, on
+an `AsyncSluiceClient` it returns an awaitable of the answer. So each operation is written once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 class Call(Generic[Answer]):
     """A request and the type of its answer.
 
-    `route` holds `{}` for each of `parts`. `is_repeatable`: sent twice it means the same as sent once, so that it is
-    tried again where a connection breaks; what has an idempotency key always is. `patience_seconds` is what the answer
-    may take beyond the client's time-out. `answer` names a model, or one for each status.
+    `route` holds `{}` for each of `parts`. `is_repeatable`: sending it twice has the effect of sending it once, so it
+    is tried again when a connection breaks; a call with an idempotency key always is. `patience_seconds` is time for
+    the answer beyond the client's time-out. `answer` names a model, or one for each status.
     """
 
     method: str
@@ -44,17 +44,17 @@ class Call(Generic[Answer]):
 
     @property
     def path(self) -> str:
-        """The path, each part escaped."""
+        """The path, with each part escaped."""
         return self.route.format(*(quote(part, safe="") for part in self.parts))
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it may be sent again when it may have arrived."""
+        """Whether the call may be sent again after it may have arrived."""
         return self.is_repeatable or self.idempotency_key is not None or self.method in SAFE_TO_REPEAT
 
 
 class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
-    """Makes a method that describes a call one that sends it. The type of the answer is read from its annotation."""
+    """Turns a method that describes a call into one that sends it. Its annotation names the type of the answer."""
 
     def __init__(self, describe: Callable[Concatenate[Any, Parameters], Call[Answer]]) -> None:
         self.describe = describe
@@ -63,7 +63,7 @@ class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
         self._answer = annotated.replace("models.", "")
 
     def call(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[Answer]:
-        """The call that the method describes."""
+        """Return the call that the method describes."""
         described = self.describe(None, *args, **kwargs)
         return described if isinstance(described.answer, Mapping) else replace(described, answer=self._answer)
 
@@ -74,7 +74,7 @@ class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, client: AsyncSluiceClient, owner: type) -> Callable[Parameters, Awaitable[Answer]]: ...
     def __get__(self, client: Any, owner: type) -> Any:
-        """The method of a client; of the class the operation itself."""
+        """Return the method of a client; on the class, return the operation itself."""
         if client is None:
             return self
 
@@ -86,22 +86,22 @@ class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
 
 
 def get(route: str, *parts: str, **query: Any) -> Call[Any]:
-    """A call that reads. Parameters that are None are left out."""
+    """Return a call that reads. Parameters that are None are left out."""
     return Call("GET", route, parts, queried(query))
 
 
 def post(route: str, *parts: str, body: Any = None, is_repeatable: bool = False, **query: Any) -> Call[Any]:
-    """A call that begins or changes something, or asks with a body."""
+    """Return a call that begins or changes something, or queries with a body."""
     return Call("POST", route, parts, queried(query), body, is_repeatable)
 
 
 def starting(route: str, body: Any, idempotency_key: str | None) -> Call[Any]:
-    """A call that starts a run, once however often it is sent. Without a key it gets a fresh one."""
+    """Return a call that starts one run, however often it is sent. Without a key it gets a fresh one."""
     return Call("POST", route, body=body, idempotency_key=idempotency_key or secrets.token_hex(16))
 
 
 def queried(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Parameters as they stand in a URL: one for each member of a list, none for None."""
+    """Return parameters as pairs for a URL: one for each member of a list, none for None."""
     told: list[tuple[str, str]] = []
     for name, value in parameters.items():
         several = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
@@ -110,7 +110,7 @@ def queried(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: models and moments too."""
+    """Return a value as JSON can hold it, with models and moments converted."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):

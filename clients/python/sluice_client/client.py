@@ -1,4 +1,4 @@
-"""The two clients: one that blocks, one for asyncio. They differ in how they wait, and in nothing else.
+"""The two clients: one that blocks, one for asyncio. They differ only in the way they wait.
 
 httpx2 is imported with the first client that is made: it takes three quarters of this module's time.
 """
@@ -27,11 +27,11 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 CONNECT_SECONDS = 5.0
 ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 0.1
-"""Before the second try; twice that before the third."""
+"""Wait before the second try; it doubles before the third."""
 
 
 class _Client(Operations):
-    """What both clients share: where the server is, and what travels."""
+    """The shared part of both clients: the server's address, requests and answers."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class _Client(Operations):
         }
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:
-        """The parts of a request, as httpx2 names them."""
+        """Return the parts of a request, by httpx2's names."""
         headers = {} if call.idempotency_key is None else {"Idempotency-Key": call.idempotency_key}
         content = None
         if call.body is not None:
@@ -75,7 +75,7 @@ class _Client(Operations):
         return httpx2.Timeout(self._timeout_seconds + patience_seconds, connect=CONNECT_SECONDS)
 
     def _pause_after(self, error: httpx2.TransportError, call: Call[Any], attempt: int) -> float:
-        """How long to wait before the next try.
+        """Return the seconds to wait before the next try.
 
         Raises:
             TimedOut, Unavailable: there is no next try.
@@ -91,10 +91,10 @@ class _Client(Operations):
         raise Unavailable(f"{where}: {error}") from error
 
     def _answer(self, call: Call[Answer], response: httpx2.Response) -> Answer:
-        """The answer in a response.
+        """Return the answer in a response.
 
         Raises:
-            SluiceError: the response is an error, or does not hold what it should.
+            SluiceError: the response is an error, or its content is not of the call's type.
         """
         if not response.is_success and response.status_code not in call.also_good:
             raise _error(response)
@@ -102,10 +102,10 @@ class _Client(Operations):
         return self.parse(kind, response.content)  # type: ignore[no-any-return]
 
     def parse(self, kind: str, content: bytes) -> Any:
-        """What `content` says, as the type that `kind` names. A subclass may read it otherwise.
+        """Parse `content` as the type that `kind` names. A subclass may read it otherwise.
 
         Raises:
-            Unavailable: it is no such thing.
+            Unavailable: the content is not of that type.
         """
         if kind == "str":
             return content.decode("utf-8")
@@ -115,18 +115,18 @@ class _Client(Operations):
 
 
 class SluiceClient(_Client):
-    """One server, asked synchronously. May be shared by threads.
+    """A blocking client of one server. Threads may share it.
 
     Args:
-        base_url: where the server is; by default `SLUICE_URL`, else `http://127.0.0.1:8080`.
-        api_key: sent as a bearer token; by default `SLUICE_API_KEY`. Needed where the server asks for keys.
-        timeout_seconds: how long one response may take, beyond the deadline of a run that is waited for.
+        base_url: address of the server; by default `SLUICE_URL`, else `http://127.0.0.1:8080`.
+        api_key: sent as a bearer token; by default `SLUICE_API_KEY`. Needed where the server requires keys.
+        timeout_seconds: most time for one response, beyond the deadline of a run that the call waits for.
         verify: of an https server: False, or an `ssl.SSLContext`; by default the system's certificates.
         headers: sent with every request.
-        transport: how requests travel; the network by default.
+        transport: carries requests; the network by default.
 
-    Every call raises an error of `sluice_client.errors`. What may be sent again is tried three times when the
-    connection fails, with the same idempotency key, so that it counts once.
+    Every call raises an error of `sluice_client.errors`. A repeatable call is tried three times when the connection
+    fails, with the same idempotency key, so that it counts once.
     """
 
     def __init__(self, *args: Any, transport: httpx2.BaseTransport | None = None, **options: Any) -> None:
@@ -148,7 +148,7 @@ class SluiceClient(_Client):
         self._http.close()
 
     def send(self, call: Call[Answer]) -> Answer:
-        """Send a call, and give its answer."""
+        """Send a call, and return its answer."""
         import httpx2
 
         for attempt in range(ATTEMPTS):
@@ -161,10 +161,10 @@ class SluiceClient(_Client):
     def events(
         self, run_id: str, after: str | None = None, *, follow: bool = False, timeout_seconds: float | None = None
     ) -> Iterator[Event]:
-        """The run's events from the one after id `after` (or the first) until it is finished, as they happen.
+        """Yield the run's events from the one after id `after` (or the first) until it is finished, as they happen.
 
-        A broken stream is resumed behind the last event that came, as long as each connection brings one. With
-        `follow` it goes on behind the run's end, and ends with the connection. After `timeout_seconds` in all it is
+        A broken stream is resumed after the last event received, as long as each connection brings one. With
+        `follow` it goes on after the run's end, and ends with the connection. After `timeout_seconds` in all it raises
         `TimedOut`.
         """
         import httpx2
@@ -190,7 +190,7 @@ class SluiceClient(_Client):
 
 
 class AsyncSluiceClient(_Client):
-    """One server, asked with asyncio: every call of `SluiceClient`, to be awaited. Belongs to one event loop."""
+    """An asyncio client of one server: every call of `SluiceClient`, to be awaited. Belongs to one event loop."""
 
     def __init__(self, *args: Any, transport: httpx2.AsyncBaseTransport | None = None, **options: Any) -> None:
         import httpx2
@@ -211,8 +211,8 @@ class AsyncSluiceClient(_Client):
         await self._http.aclose()
 
     async def send(self, call: Call[Answer]) -> Answer:
-        """Send a call, and give its answer."""
-        import asyncio  # costly for those who block
+        """Send a call, and return its answer."""
+        import asyncio  # costly for users of the blocking client
 
         import httpx2
 
@@ -226,7 +226,7 @@ class AsyncSluiceClient(_Client):
     async def events(
         self, run_id: str, after: str | None = None, *, follow: bool = False, timeout_seconds: float | None = None
     ) -> AsyncIterator[Event]:
-        """As `SluiceClient.events`."""
+        """Yield the run's events as `SluiceClient.events` does."""
         import httpx2
 
         path = Call("GET", "/v1/runs/{}/events", (run_id,)).path

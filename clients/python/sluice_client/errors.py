@@ -1,11 +1,11 @@
 """The errors that a server answers with, by the code of its problem.
 
 SluiceError
-├── InvalidInput          a field of the request is wrong: `field` names it, `remedy` says what would do
-│   ├── InvalidQuestion   a question in Cypher that cannot be read
+├── InvalidInput          a field of the request is wrong: `field` names it, `remedy` suggests a valid value
+│   ├── InvalidQuestion   a Cypher query that cannot be read
 │   ├── InvalidSetting    the server cannot use a setting of its own
-│   └── MalformedEvent    what came is no event
-├── NotFound              a run, corpus, document, dead letter or generation that is not there
+│   └── MalformedEvent    the content is no event
+├── NotFound              a run, corpus, document, dead letter or generation does not exist
 ├── Conflict              the request contradicts what is recorded
 ├── Forbidden             no key, a key without the role, or a corpus that the key may not touch
 ├── PolicyRefused         the owner's rules forbid it: `field` names the rule, `remedy` what would lift it
@@ -28,13 +28,13 @@ from collections.abc import Mapping
 from typing import Any
 
 SHOWN_CHARACTERS = 200
-"""Of an error response that holds no problem, as that of a proxy."""
+"""Most characters shown of an error response that holds no problem, such as a proxy's."""
 
 
 class SluiceError(Exception):
-    """Base of every error. `status` is that of the response; None where none came.
+    """Base of every error. `status` is that of the response; None where there was no response.
 
-    `code` is the name of the class in lower case, as `not_found` for `NotFound`; the server's problems hold the same.
+    `code` is the name of the class in snake case, as `not_found` for `NotFound`; the server's problems hold the same.
     """
 
     code = "error"
@@ -63,7 +63,7 @@ class SluiceError(Exception):
 
 
 class InvalidInput(SluiceError):
-    """A value that was handed in is wrong."""
+    """A value of the request is wrong."""
 
     def __str__(self) -> str:
         remedy = f" ({self.remedy})" if self.remedy else ""
@@ -71,19 +71,19 @@ class InvalidInput(SluiceError):
 
 
 class InvalidQuestion(InvalidInput):
-    """A question in Cypher that cannot be read, or asks for more than reading."""
+    """A Cypher query cannot be read, or does more than read."""
 
 
 class InvalidSetting(InvalidInput):
-    """A setting whose value the server cannot use."""
+    """The server cannot use the value of a setting."""
 
 
 class MalformedEvent(InvalidInput):
-    """What came is no event of a known kind and version."""
+    """The content is no event of a known kind and version."""
 
 
 class NotFound(SluiceError):
-    """What was asked for is not recorded there."""
+    """The requested object is not recorded."""
 
 
 class Conflict(SluiceError):
@@ -95,7 +95,7 @@ class Forbidden(SluiceError):
 
 
 class PolicyRefused(SluiceError):
-    """A rule of the owner forbids it."""
+    """A rule of the owner forbids the request."""
 
     def __str__(self) -> str:
         lifted = f" (lifted by: {self.remedy})" if self.remedy else ""
@@ -115,7 +115,7 @@ class Unavailable(SluiceError):
 
 
 class TimedOut(Unavailable):
-    """It took longer than its limit."""
+    """The request took longer than its limit."""
 
 
 class Overloaded(Unavailable):
@@ -147,7 +147,7 @@ _BY_STATUS = {401: Forbidden, 403: Forbidden, 404: NotFound, 409: Conflict, 429:
 
 
 def error_of(method: str, path: str, status: int, content: bytes, headers: Mapping[str, str]) -> SluiceError:
-    """The error that a response stands for: by the code of its problem, else by its status."""
+    """Return the error for a response: by the code of its problem, else by its status."""
     told = headers.get("Retry-After", "")
     wait = float(told) if told.isdigit() else 1.0
     problem = _problem(content)
@@ -161,7 +161,7 @@ def error_of(method: str, path: str, status: int, content: bytes, headers: Mappi
 
 
 def _problem(content: bytes) -> dict[str, Any]:
-    """The problem that a response holds; nothing where it holds none."""
+    """Return the problem that a response holds; empty where it holds none."""
     try:
         found = json.loads(content)
     except ValueError:

@@ -1,6 +1,6 @@
-"""A run's events over server-sent events (WHATWG HTML, section 9.2), resumed where the connection broke.
+"""A run's events over server-sent events (WHATWG HTML, section 9.2), resumed after the connection broke.
 
-Nothing here reads from a connection: a client feeds what it reads, and asks whether to open another.
+Nothing here reads from a connection: a client feeds in its input, and asks whether to open another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Frames:
-    """The messages in the text of one connection. Comments, and a message cut off by the end, are dropped."""
+    """Parser of the messages in one connection's text. Drops comments, and a message cut off by the end."""
 
     _rest: str = ""
     _id: str | None = None
@@ -36,7 +36,7 @@ class Frames:
     _data: list[str] = field(default_factory=list)
 
     def feed(self, chunk: str) -> Iterator[Frame]:
-        """The messages that are complete with this text."""
+        """Yield the messages that this text completes."""
         for line in self._lines(chunk):
             if not line:
                 if self._data:
@@ -53,7 +53,7 @@ class Frames:
                 self._id = value
 
     def _lines(self, chunk: str) -> list[str]:
-        """Complete lines: they end at CR LF, LF or CR alone. Others that Unicode knows stand inside JSON texts."""
+        """Return complete lines. Only CR LF, LF or CR ends one: JSON texts may hold Unicode's other line breaks."""
         text = self._rest + chunk
         is_held = text.endswith("\r")  # it may be the first half of a CR LF
         *complete, rest = _LINE_END.split(text[:-1] if is_held else text)
@@ -62,11 +62,11 @@ class Frames:
 
 
 class Stream:
-    """Where the reading of one run's events stands.
+    """The state of reading one run's events.
 
-    Each connection names the last id received in `Last-Event-ID`. When a connection ends early and has brought
-    something, another is opened; when it has brought nothing, the stream gives up. A stream that is resumed behind the
-    last event of a finished run is empty. With `follow` it goes on behind the run's end, until a connection ends.
+    Each connection names the last id received in `Last-Event-ID`. When a connection ends early, another is opened if it
+    brought an event; otherwise the stream gives up. A stream that is resumed after the last event of a finished run is
+    empty. With `follow` it goes on after the run's end, until a connection ends.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Stream:
         self._frames = Frames()
 
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Return whether nothing more will come."""
         return self._is_over
 
     def request(self, silence_seconds: float) -> dict[str, Any]:
-        """The parts of the next connection's request. It may be silent for so long, or until the stream's time is up.
+        """Return the next connection's request. It may be silent for so long, or until the stream's time is up.
 
         Raises:
-            TimedOut: it is up.
+            TimedOut: the stream's time is up.
         """
         self._frames, self._has_brought = Frames(), False
         resumed = {} if self._last_id is None else {"Last-Event-ID": self._last_id}
@@ -103,7 +103,7 @@ class Stream:
         return left
 
     def feed(self, chunk: str) -> Iterator[str]:
-        """The events that are complete with this text, as JSON, up to and with the run's last."""
+        """Yield the events that this text completes, as JSON, up to and with the run's last."""
         self._left()
         for frame in self._frames.feed(chunk):
             self._last_id, self._has_brought = frame.id, True
@@ -114,10 +114,10 @@ class Stream:
                 return
 
     def ended(self, error: Exception | None = None) -> None:
-        """A connection ended, by an error or without one.
+        """Record the end of a connection, by an error or without one.
 
         Raises:
-            Unavailable: it brought nothing, and the run is not finished.
+            Unavailable: the connection brought no event, and the run is not finished.
         """
         if error is not None:
             self._left()

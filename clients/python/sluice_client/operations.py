@@ -1,4 +1,4 @@
-"""Every operation of the HTTP interface, each once. `SluiceClient` and `AsyncSluiceClient` have them all."""
+"""Every operation of the HTTP interface. `SluiceClient` and `AsyncSluiceClient` have them all."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from sluice_client import models
 
 DEFAULT_DEADLINE_SECONDS = 60.0
-"""How long a run that names no deadline may take, as the server's default has it."""
+"""Seconds that a run without a deadline may take, by the server's default."""
 CYPHER_SECONDS = 5.0
+"""Seconds for a Cypher query that sets no limit, by the server's default."""
 REBUILD_SECONDS = 600.0
-"""How long a question in Cypher may take that does not say, as the server's default has it."""
 PROOF_SECONDS = 600.0
-"""How long reading everything anew may take."""
+"""Seconds for reading everything anew."""
 MOST_HELD_AT_ONCE = 1_000
 
 
 class Operations:
-    """The calls. Where it says `fields`, they are those of the request's body that have no parameter here.
+    """The calls. `fields` are those of the request's body that have no parameter here.
 
-    What says "needs an operator" does so where the server asks for keys.
+    "Needs an operator" applies where the server requires keys.
     """
 
     @operation
@@ -39,7 +39,7 @@ class Operations:
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> Call[models.RunView | models.RunAccepted]:
-        """Ask. With `wait` the finished run comes back; without, or past the deadline, its acceptance.
+        """Ask. With `wait` returns the finished run; without, or past the deadline, its acceptance.
 
         `fields`: profile, session, limits, deadline_seconds, plan, seeds, top_k, max_tokens, filters, trust_threshold,
         diversity, neighbours, max_per_domain, duplicate_threshold, rerank, confidence_floor, render, screenshot,
@@ -53,22 +53,22 @@ class Operations:
     def runs(
         self, *, corpus: str | None = None, status: str | None = None, kind: str | None = None, limit: int | None = None
     ) -> Call[list[models.RunSummary]]:
-        """Recent runs, the newest first."""
+        """List recent runs, the newest first."""
         return get("/v1/runs", corpus=corpus, status=status, kind=kind, limit=limit)
 
     @operation
     def run(self, run_id: str) -> Call[models.RunView]:
-        """Everything about a run."""
+        """Return everything about a run."""
         return get("/v1/runs/{}", run_id)
 
     @operation
     def cancel(self, run_id: str) -> Call[models.RunView]:
-        """Stop what is still open of a run."""
+        """Stop the open work of a run."""
         return Call("DELETE", "/v1/runs/{}", (run_id,))
 
     @operation
     def feedback(self, /, run_id: str, **fields: Any) -> Call[dict[str, str]]:
-        """Say what became of a run's answer: chunk_ids_used, outcome, rating, signal, note, response.
+        """Give feedback on a run's answer: chunk_ids_used, outcome, rating, signal, note, response.
 
         It counts once for each run, key and signal.
         """
@@ -93,7 +93,7 @@ class Operations:
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> Call[models.RunAccepted]:
-        """Hand documents in, or URLs to crawl; the run is finished when they can be searched.
+        """Submit documents, or URLs to crawl; the run is finished when they can be searched.
 
         A document has a url, or an id or file_path; and text, html, or data (base64) with its media_type.
         `fields`: limits, render, screenshot.
@@ -104,13 +104,13 @@ class Operations:
     def document_text(
         self, document_id: str, corpus: str = "default", start_line: int = 1, end_line: int | None = None
     ) -> Call[models.DocumentText]:
-        """The extracted text of a document, lines `start_line` to `end_line` as citations number them."""
+        """Return the extracted text of a document, lines `start_line` to `end_line` as citations number them."""
         route = "/v1/documents/{}/text"
         return get(route, document_id, corpus=corpus, start_line=start_line, end_line=end_line)
 
     @operation
     def delete_document(self, document_id: str, corpus: str = "default") -> Call[models.RunAccepted]:
-        """Forget a document. It is `NotFound` where it is gone already."""
+        """Delete a document. Raises `NotFound` where it is already gone."""
         return Call("DELETE", "/v1/documents/{}", (document_id,), queried({"corpus": corpus}))
 
     @operation
@@ -123,22 +123,22 @@ class Operations:
 
     @operation
     def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> Call[models.ForgetProof]:
-        """Whether anything is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
+        """Prove that nothing is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
         return post("/v1/forgotten/prove", body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
     def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> Call[models.Meant]:
-        """How many documents `forget` would remove of those that are served. `fields` as of `forget`."""
+        """Count the served documents that `forget` would remove. `fields` as of `forget`."""
         return post("/v1/forgotten/count", body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
     def forgotten(self) -> Call[list[models.ForgottenEntry]]:
-        """What is neither crawled nor taken in, the latest first. Needs an operator."""
+        """List the entries that are neither crawled nor taken in, the latest first. Needs an operator."""
         return get("/v1/forgotten")
 
     @operation
     def keep_out(self, /, **fields: Any) -> Call[list[models.ForgottenEntry]]:
-        """Put something on the list of what is neither crawled nor taken in: corpus, kind, value, note."""
+        """Add to the list of what is neither crawled nor taken in: corpus, kind, value, note."""
         return post("/v1/forgotten", body=fields)
 
     @operation
@@ -150,7 +150,7 @@ class Operations:
     def record_iteration(
         self, /, data: str | dict[str, Any] | list[Any], project: str, feature: str, **fields: Any
     ) -> Call[models.IterationAccepted]:
-        """Remember an iteration: an agent's output, as text or as the JSON that it is. The same again adds nothing.
+        """Record an iteration: an agent's output, as text or as its JSON. The same output again adds nothing.
 
         `fields`: format, context.
         """
@@ -161,7 +161,7 @@ class Operations:
     def recall(
         self, query: str, project: str, feature: str, *, top_k: int = 8, task_id: int | None = None
     ) -> Call[models.Recall]:
-        """What memory holds on a question, of one feature, the best first."""
+        """Return the entries of one feature's memory that match a query, the best first."""
         asked = {"project": project, "feature": feature, "query": query, "top_k": top_k, "task_id": task_id}
         return get("/v1/memory/recall", **asked)
 
@@ -177,7 +177,7 @@ class Operations:
         query: str | None = None,
         max_tokens: int | None = None,
     ) -> Call[models.PromptBlock]:
-        """A block for the next iteration's prompt. What it says is recorded, against echoes."""
+        """Return a block for the next iteration's prompt. Its text is recorded, so that echoes of it do not count."""
         of = {"project": project, "feature": feature, "iteration": iteration, "session": session}
         return get("/v1/memory/prompt", **of, task_id=task_id, query=query or None, max_tokens=max_tokens)
 
@@ -185,7 +185,7 @@ class Operations:
     def add_learning(
         self, /, text: str, project: str, feature: str, *, reason: str, **fields: Any
     ) -> Call[models.LearningResult]:
-        """Add a learning; the same again counts it. `fields`: source, iteration, task_id."""
+        """Add a learning; the same one again is counted. `fields`: source, iteration, task_id."""
         return post(
             "/v1/memory/learnings",
             body={"text": text, "project": project, "feature": feature, "reason": reason, **fields},
@@ -204,60 +204,60 @@ class Operations:
     def learnings(
         self, project: str, feature: str, *, state: str | None = None, task_id: int | None = None
     ) -> Call[models.Learnings]:
-        """The learnings of a feature, with those that contradict each other."""
+        """Return the learnings of a feature, with those that contradict each other."""
         return get("/v1/memory/learnings", project=project, feature=feature, state=state, task_id=task_id)
 
     @operation
     def memory_status(self, project: str) -> Call[models.RagStatus]:
-        """How a project's memory fares: index, embedder, counts, and how far the index is behind."""
+        """Return the state of a project's memory: index, embedder, counts, and how far the index is behind."""
         return get("/v1/memory/status", project=project)
 
     @operation
     def memory_export(self, project: str, feature: str) -> Call[str]:
-        """Everything in a feature's journal: JSON, an entry a line, the oldest first."""
+        """Return everything in a feature's journal: JSON, an entry a line, the oldest first."""
         return get("/v1/memory/export", project=project, feature=feature)
 
     @operation
     def memory_features(self, project: str) -> Call[list[str]]:
-        """The features of a project that have a journal, sorted."""
+        """List the features of a project that have a journal, sorted."""
         return get("/v1/memory/features", project=project)
 
     @operation
     def undo_repetition(self, entry_id: str, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
-        """Take back that a text was counted as repeating a learning: the learning that it becomes. Needs an operator.
+        """Undo counting a text as a repetition, and return the learning that it becomes. Needs an operator.
 
-        It is `NotFound` where the entry counted nothing, or was undone before.
+        Raises `NotFound` where the entry counted nothing, or was undone before.
         """
         return post("/v1/memory/undo", project=project, feature=feature, entry_id=entry_id)
 
     @operation
     def prune_learnings(self, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
-        """Put aside the learnings that nothing came of; returns them. Needs an operator."""
+        """Put aside the learnings that were of no use; returns them. Needs an operator."""
         return post("/v1/memory/prune", project=project, feature=feature)
 
     @operation
     def rebuild_memory(self, project: str, feature: str | None = None) -> Call[list[models.RunAccepted]]:
-        """Bring the index up to what the journals say: the runs that do so. Needs an operator."""
+        """Bring the index up to the journals; returns the runs that do so. Needs an operator."""
         return post("/v1/memory/rebuild", project=project, feature=feature, is_repeatable=True)
 
     @operation
     def prove_memory(self, project: str, feature: str) -> Call[models.MemoryProof]:
-        """Whether what is held of a feature, in memory and in the index, is what its journal says."""
+        """Compare a feature's memory and index with its journal."""
         return get("/v1/memory/proof", project=project, feature=feature)
 
     @operation
     def drop_memory_orphans(self, project: str) -> Call[list[str]]:
-        """Empty the project's collections that no journal stands behind; returns their names. Needs an operator."""
+        """Empty the project's collections that have no journal; returns their names. Needs an operator."""
         return Call("DELETE", "/v1/memory/orphans", query=queried({"project": project}))
 
     @operation
     def graph_query(
         self, /, query: str, corpus: str = "default", *, timeout_seconds: float | None = None, **fields: Any
     ) -> Call[models.CypherResult]:
-        """Ask the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server.
+        """Query the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server.
 
         Raises:
-            InvalidQuestion: it cannot be read; names line and column.
+            InvalidQuestion: the query cannot be read; names line and column.
         """
         told = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
         call = post("/v1/graph/query", body={"query": query, "corpus": corpus, **told, **fields}, is_repeatable=True)
@@ -265,7 +265,7 @@ class Operations:
 
     @operation
     def graph_nearest(self, question: str, corpus: str = "default", top_k: int = 8) -> Call[models.NearestDocuments]:
-        """Documents near to a question, by the vector index of the instance's Neo4j or Memgraph."""
+        """Return documents near to a question, by the vector index of the instance's Neo4j or Memgraph."""
         return get("/v1/graph/nearest", question=question, corpus=corpus, top_k=top_k)
 
     @operation
@@ -278,7 +278,7 @@ class Operations:
         edges: Sequence[str] = (),
         limit: int = 50,
     ) -> Call[models.Neighbours]:
-        """What is next to a node: its label and key, a document's path, or the name of a symbol where that is plain."""
+        """Return the neighbours of a node: its label and key, a document's path, or a symbol's unambiguous name."""
         route = "/v1/graph/neighbours/{}"
         return get(route, node, corpus=corpus, direction=direction, edge=list(edges), limit=limit)
 
@@ -286,17 +286,17 @@ class Operations:
     def graph_linked(
         self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10
     ) -> Call[models.Linked]:
-        """The failing tests that touch a module, and the documents that are linked to them."""
+        """Return the failing tests that touch a module, and the documents that are linked to them."""
         return get("/v1/graph/linked", module=module, corpus=corpus, failing=failing, top_k=top_k)
 
     @operation
     def graph_status(self, corpus: str = "default") -> Call[models.GraphStatus]:
-        """How the graph of a corpus stands."""
+        """Return the state of a corpus's graph."""
         return get("/v1/graph/status", corpus=corpus)
 
     @operation
     def graphs(self) -> Call[list[models.GraphStatus]]:
-        """How the graph of each corpus stands, of those that the key may see."""
+        """Return the state of each corpus's graph, for the corpora that the key may see."""
         return get("/v1/graph")
 
     @operation
@@ -314,12 +314,12 @@ class Operations:
 
     @operation
     def graph_server(self) -> Call[models.GraphServerHealth]:
-        """Whether the instance's Neo4j or Memgraph answers."""
+        """Check that the instance's Neo4j or Memgraph answers."""
         return _answered(get("/health/neo4j"), also_good=(503,))
 
     @operation
     def dead_letters(self, /, **filters: Any) -> Call[list[models.DeadLetterSummary]]:
-        """Events that could not be handled, the latest first. Needs an operator, as all on dead letters does.
+        """List events that could not be handled, the latest first. All calls on dead letters need an operator.
 
         `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a position).
         """
@@ -327,17 +327,17 @@ class Operations:
 
     @operation
     def dead_letter_groups(self, /, **filters: Any) -> Call[list[models.DeadLetterGroup]]:
-        """Dead letters that failed alike, counted, with an example. `filters` as of `dead_letters`."""
+        """Count dead letters that failed alike, with an example. `filters` as of `dead_letters`."""
         return get("/v1/dead-letters/groups", **filters)
 
     @operation
     def dead_letter(self, letter_id: str) -> Call[models.DeadLetterView]:
-        """One dead letter, whole."""
+        """Return one dead letter, whole."""
         return get("/v1/dead-letters/{}", letter_id)
 
     @operation
     def edit_dead_letter(self, letter_id: str, payload: bytes, note: str = "") -> Call[models.DeadLetterView]:
-        """Put another payload, a whole event, in place of a dead letter's; the old one is kept."""
+        """Replace a dead letter's payload by another whole event; the old one is kept."""
         return Call("PUT", "/v1/dead-letters/{}/payload", (letter_id,), queried({"note": note}), payload)
 
     @operation
@@ -354,7 +354,7 @@ class Operations:
     def purge_dead_letters(
         self, filter: Mapping[str, Any], *, confirm: int | None = None, dry_run: bool = False, note: str = ""
     ) -> Call[models.Purged]:
-        """Empty many: ask with `dry_run` first, `confirm` the count that it tells."""
+        """Empty many: call with `dry_run` first, and `confirm` the count that it returns."""
         body = {"filter": filter, "confirm": confirm, "dry_run": dry_run, "note": note}
         return post("/v1/dead-letters/purge", body=body)
 
@@ -362,7 +362,7 @@ class Operations:
     def replay(
         self, /, filter: Mapping[str, Any], *, per_second: float = 10.0, dry_run: bool = False, **fields: Any
     ) -> Call[models.ReplayView | models.ReplayPlan]:
-        """Put many dead letters back to work, so many a second; with `dry_run` only say what it would do.
+        """Put many dead letters back to work, `per_second` at a time; with `dry_run` return the plan only.
 
         `filter` as of `dead_letters`; `fields`: force, note.
         """
@@ -371,22 +371,22 @@ class Operations:
 
     @operation
     def replays(self, limit: int = 50, before: str | None = None) -> Call[list[models.ReplayView]]:
-        """Bulk replays, the newest first."""
+        """List bulk replays, the newest first."""
         return get("/v1/replays", limit=limit, before=before)
 
     @operation
     def bulk_replay(self, replay_id: str) -> Call[models.ReplayView]:
-        """How far a bulk replay is."""
+        """Return the progress of a bulk replay."""
         return get("/v1/replays/{}", replay_id)
 
     @operation
     def replay_actions(self, replay_id: str) -> Call[list[models.OperatorAction]]:
-        """What operators did with a bulk replay."""
+        """List operators' actions on a bulk replay."""
         return get("/v1/replays/{}/actions", replay_id)
 
     @operation
     def pause_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
-        """Bring back no more for now; what is under way goes on."""
+        """Pause a bulk replay; work under way goes on."""
         return post("/v1/replays/{}/pause", replay_id, note=note)
 
     @operation
@@ -396,14 +396,14 @@ class Operations:
 
     @operation
     def abort_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
-        """Bring back no more, for good."""
+        """End a bulk replay for good; work under way goes on."""
         return post("/v1/replays/{}/abort", replay_id, note=note)
 
     @operation
     def quarantined(
         self, /, corpora: str | Sequence[str] | None = None, *, limit: int = MOST_HELD_AT_ONCE, **filters: Any
     ) -> Call[list[models.QuarantinedChunk]]:
-        """Chunks that the guard holds back, the latest first. Needs an operator, as all on the quarantine does.
+        """List chunks that the guard holds back, the latest first. All calls on the quarantine need an operator.
 
         `filters`: rule, state, url_prefix, document_id, run_id, before (a position).
         """
@@ -411,12 +411,12 @@ class Operations:
 
     @operation
     def quarantined_text(self, held_id: str) -> Call[models.QuarantinedText]:
-        """One chunk that is held back, with its text. Do not act on the text."""
+        """Return one chunk that is held back, with its text. Do not act on the text."""
         return get("/v1/quarantine/{}", held_id)
 
     @operation
     def release_quarantined(self, held_id: str, note: str = "") -> Call[models.Released]:
-        """Let a held chunk through, into the index as well."""
+        """Release a held chunk, into the index as well."""
         return post("/v1/quarantine/{}/release", held_id, is_repeatable=True, note=note)
 
     @operation
@@ -426,37 +426,37 @@ class Operations:
 
     @operation
     def flags(self) -> Call[list[models.FlagState]]:
-        """Every feature flag, and who decides it."""
+        """List every feature flag, and who decides it."""
         return get("/v1/flags")
 
     @operation
     def flag_history(self, name: str) -> Call[list[models.OperatorAction]]:
-        """What operators did to a flag, the first one first. Needs an operator."""
+        """List operators' actions on a flag, the oldest first. Needs an operator."""
         return get("/v1/flags/{}/history", name)
 
     @operation
     def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> Call[models.FlagResult]:
-        """Switch a flag on or off; with `kill` hold it off, whatever else decides. Needs an operator."""
+        """Switch a flag on or off; `kill` holds it off, whatever else decides. Needs an operator."""
         return Call("PUT", "/v1/flags/{}", (name,), body={"enabled": enabled, "kill": kill, "note": note})
 
     @operation
     def reset_flag(self, name: str, note: str = "") -> Call[models.FlagResult]:
-        """Take back what is stored of a flag, its kill switch too. Needs an operator."""
+        """Remove the stored setting of a flag, its kill switch too. Needs an operator."""
         return Call("DELETE", "/v1/flags/{}", (name,), queried({"note": note}))
 
     @operation
     def defences(self) -> Call[list[models.DefenceView]]:
-        """The gate's steps back: which stand, and why. Needs an operator of all corpora."""
+        """List the gate's defences: which are active, and why. Needs an operator of all corpora."""
         return get("/v1/defences")
 
     @operation
     def lift_defence(self, name: str, *, profile: str | None = None, note: str = "") -> Call[list[models.DefenceView]]:
-        """End a step back before it heals. Needs an operator of all corpora."""
+        """Lift a defence before it heals. Needs an operator of all corpora."""
         return Call("DELETE", "/v1/defences/{}", (name,), queried({"profile": profile, "note": note}))
 
     @operation
     def stages(self) -> Call[list[models.StageView]]:
-        """What waits in each stage, and which are paused. Needs an operator of all corpora."""
+        """List the stages: the work waiting in each, and which are paused. Needs an operator of all corpora."""
         return get("/v1/stages")
 
     @operation
@@ -471,27 +471,27 @@ class Operations:
 
     @operation
     def hosts(self, days: int = 1, limit: int = 100) -> Call[list[models.HostView]]:
-        """What the crawl did to each host, the most asked first. Needs an operator of all corpora."""
+        """List the crawl's requests to each host, the most requested first. Needs an operator of all corpora."""
         return get("/v1/hosts", days=days, limit=limit)
 
     @operation
     def trace(self, run_id: str) -> Call[models.RunTrace]:
-        """The steps of a run as a tree, with their times; of a trace, by its id, for operators of all corpora."""
+        """Return the steps of a run as a tree, with their times. Operators of all corpora may give a trace's id."""
         return get("/v1/runs/{}/trace", run_id)
 
     @operation
     def explanation(self, run_id: str) -> Call[models.Explanation]:
-        """The gate's decision on a run, and the same one computed again from its recorded inputs."""
+        """Return the gate's decision on a run, and the same one computed again from its recorded inputs."""
         return get("/v1/runs/{}/explanation", run_id)
 
     @operation
     def profiles(self) -> Call[list[models.GateProfile]]:
-        """The profiles of the gate, with their thresholds."""
+        """List the profiles of the gate, with their thresholds."""
         return get("/v1/profiles")
 
     @operation
     def rebuild_evaluation(self) -> Call[models.Rebuilt]:
-        """Make what is known of each run again from its events. Needs an operator of all corpora."""
+        """Derive the evaluation of each run again from its events. Needs an operator of all corpora."""
         call = post("/v1/evaluation/rebuild", is_repeatable=True)
         return _answered(call, patience_seconds=REBUILD_SECONDS)
 
@@ -499,12 +499,12 @@ class Operations:
     def evaluation(
         self, *, since: datetime | str | None = None, by: str | None = None, profile: str | None = None
     ) -> Call[models.Evaluation]:
-        """How the runs did. Needs an operator of all corpora."""
+        """Return the outcomes of the runs. Needs an operator of all corpora."""
         return get("/v1/evaluation", since=since, by=by, profile=profile)
 
     @operation
     def rollouts(self) -> Call[list[models.Rollout]]:
-        """Every model of the gate that was tried, the active one first. Needs an operator of all corpora."""
+        """List every model of the gate that was tried, the active one first. Needs an operator of all corpora."""
         return get("/v1/rollouts")
 
     @operation
@@ -514,17 +514,17 @@ class Operations:
 
     @operation
     def rollout_report(self, version: str) -> Call[models.AbReport]:
-        """The arms of a model's trial side by side. Needs an operator of all corpora."""
+        """Return the arms of a model's trial side by side. Needs an operator of all corpora."""
         return get("/v1/rollouts/{}/report", version)
 
     @operation
     def health(self) -> Call[models.Health]:
-        """How each part of the server is, well or not."""
+        """Return the state of each part of the server, healthy or not."""
         return _answered(get("/healthz"), also_good=(503,))
 
     @operation
     def metrics(self) -> Call[str]:
-        """Every figure of the server in Prometheus' text format. Needs an operator of all corpora."""
+        """Return the server's metrics in Prometheus' text format. Needs an operator of all corpora."""
         return get("/metrics")
 
 

@@ -1,4 +1,4 @@
-"""Bytes of a response as the types of `sluice_client.models`. Imported with the first answer, as pydantic is."""
+"""Parses responses into the types of `sluice_client.models`. Imported with the first answer, as pydantic is."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "list[str]": list[str
 
 
 def parse(kind: str, content: bytes) -> Any:
-    """The value.
+    """Return the value.
 
     Raises:
-        Unavailable: it is no `kind`.
+        Unavailable: the content is no `kind`.
     """
     try:
         return _adapter(kind).validate_json(content)
