@@ -1,7 +1,7 @@
-"""Files that are built once from what an installed package brings, kept beside a manifest of hashes, and verified.
+"""Files that are built once from an installed package's data, kept beside a manifest of hashes, and verified.
 
-Any number of processes may ask for them at once: one builds, the others wait for it. A file that no longer matches its
-hash is built again, as is everything when what it is built from has changed.
+Any number of processes may request them at once: one builds, the others wait for it. A file that no longer matches
+its hash is built again; all files are when their sources have changed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _MANIFEST, _LOCK = "manifest.json", "build.lock"
 
 
 def ensure_files(folder: Path, built_from: Mapping[str, object], build: Callable[[], Mapping[str, bytes]]) -> None:
-    """See that `folder` holds the files of `build`, as they were built.
+    """Ensure that `folder` holds the files of `build`, unchanged since they were built.
 
-    `built_from` stands for all that they depend on, in values of JSON. Raises OSError where they cannot be written,
-    and what `build` raises.
+    `built_from` holds all inputs that they depend on, as JSON values. Raises OSError if they cannot be written,
+    and whatever `build` raises.
     """
     if _is_intact(folder, built_from):
         return
@@ -43,7 +43,7 @@ def _is_intact(folder: Path, built_from: Mapping[str, object]) -> bool:
 
 
 def _write(folder: Path, built_from: Mapping[str, object], files: Mapping[str, bytes]) -> None:
-    """The files and, last, the manifest that vouches for them."""
+    """Write the files and, last, the manifest that vouches for them."""
     for name, content in files.items():
         replace_file(folder / name, content, 0o600)
     manifest = {**built_from, "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}}

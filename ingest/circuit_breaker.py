@@ -1,11 +1,11 @@
-"""A circuit breaker, for a search provider or for a host: what keeps failing is not asked for a while.
+"""A circuit breaker for a search provider or a host: one that keeps failing gets no requests for a while.
 
-    closed ── more than half of the last outcomes failed ──> open: not asked
-       ^                                                       │ the pause is over: one may ask, the next
-       └────────────────── a success ──────────────────────────┘ after another pause
+ closed ── more than half of the last outcomes failed ──> open: no requests
+    ^                                                       │ the pause is over: one request passes, the next
+    └────────────────── a success ──────────────────────────┘ after another pause
 
-Promises: while it is open, at most one caller per pause is let through, however many ask at once; a caller that is
-let through and never tells how it went costs one pause and nothing else. Each process looks for itself.
+Promises: while it is open, it admits at most one caller per pause, however many ask at once; an admitted caller
+that never reports an outcome costs one pause and nothing else. Each process keeps its own count.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from dataclasses import dataclass
 from sluice.contracts.errors import Unavailable
 
 MOST_HOSTS = 10_000
-"""Hosts remembered at a time; what is known of one is some 500 bytes."""
+"""Most hosts remembered at a time; one takes some 500 bytes."""
 
 
 class CircuitOpen(Unavailable):
-    """The circuit is open, so nothing was asked: this cost neither time nor money nor quota."""
+    """The circuit is open, so no request was sent: this cost neither time nor money nor quota."""
 
 
 class HostUnavailable(CircuitOpen):
-    """A host that kept failing is not asked for a while."""
+    """A host that kept failing gets no requests for a while."""
 
     code = "host_unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerRule:
-    """Open when more than half of the last `window` outcomes failed, of which there must be `least`.
+    """Opens when more than half of the last `window` outcomes failed, of which there must be at least `least`.
 
-    While it is open, one caller is let through every `pause_seconds`.
+    While it is open, it admits one caller every `pause_seconds`.
     """
 
     window: int
@@ -44,30 +44,32 @@ class BreakerRule:
 
 
 PROVIDER_PAUSE_SECONDS = 30.0
-"""How long a provider is not asked that failed more than half of its last 100 calls (at least 20), before one call
-tries it again: one minute's quota window passes in two such pauses."""
+"""Pause of a provider that failed more than half of its last 100 calls (at least 20), before one call tries it again:
+one minute's quota window passes in two such pauses.
+"""
 PROVIDER_RULE = BreakerRule(window=100, least=20, pause_seconds=PROVIDER_PAUSE_SECONDS)
-"""For a search provider, which every run asks: soon a hundred outcomes speak for it or against it."""
+"""Rule for a search provider, which every run calls: a hundred outcomes soon accumulate."""
 
 
 def host_rule(pause_seconds: float) -> BreakerRule:
-    """For a host, which a run sends a handful of requests: a hundred would be last week's, and at a limit of half a
-    minute each even twenty failures are ten minutes of a worker."""
+    """Return the rule for a host, which gets a handful of requests per run: a hundred outcomes would reach back a week,
+    and at a limit of half a minute each even twenty failures are ten minutes of a worker.
+    """
     return BreakerRule(window=20, least=10, pause_seconds=pause_seconds)
 
 
 class FailureWindow:
-    """The last outcomes of something, and whether more than half of them failed. Safe across threads."""
+    """The last outcomes of one kind of call, and whether more than half of them failed. Safe across threads."""
 
     def __init__(self, window: int, least: int, of: str = "calls") -> None:
-        """`window` outcomes are looked back at; before there are `least`, nothing is concluded. `of` names them."""
+        """Keep the last `window` outcomes; conclude nothing before there are `least`. `of` names them in messages."""
         self._of = of
         self._least = least
         self._failed: deque[bool] = deque(maxlen=window)
         self._guard = threading.Lock()
 
     def record(self, *, failed: bool) -> str | None:
-        """Note an outcome. Where more than half failed, how many did; the count then begins anew."""
+        """Record an outcome. If more than half failed, return a message with the count and start anew."""
         with self._guard:
             self._failed.append(failed)
             failures, outcomes = sum(self._failed), len(self._failed)
@@ -78,12 +80,12 @@ class FailureWindow:
 
 
 class Breaker:
-    """One circuit breaker. `clock` gives seconds that only grow. Safe across threads."""
+    """One circuit breaker. `clock` returns monotonic seconds. Safe across threads."""
 
     def __init__(
         self, rule: BreakerRule, *, clock: Callable[[], float], on_open: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_open` is called whenever it opens."""
+        """`on_open` is called whenever the breaker opens."""
         self._rule = rule
         self._clock = clock
         self._on_open = on_open
@@ -93,11 +95,11 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not asked at present, but for one try after each pause."""
+        """Whether calls are blocked, except for one try after each pause."""
         return self._open_until is not None
 
     def admit(self) -> bool:
-        """Whether the caller may ask. It then tells `record` how it went."""
+        """Return whether the caller may make its call. The caller then reports the outcome to `record`."""
         with self._guard:
             if self._open_until is None:
                 return True
@@ -107,7 +109,7 @@ class Breaker:
             return True
 
     def record(self, *, failed: bool) -> None:
-        """Take note of how asking went."""
+        """Record the outcome of a call."""
         with self._guard:
             was_open = self._open_until is not None
             opens = not was_open and self._outcomes.record(failed=failed) is not None
@@ -120,7 +122,7 @@ class Breaker:
 
 
 class HostBreakers:
-    """A breaker for each host that was asked lately. Safe across threads."""
+    """One breaker for each recently requested host. Safe across threads."""
 
     def __init__(
         self, rule: BreakerRule, *, clock: Callable[[], float], on_open: Callable[[], None] = lambda: None
@@ -132,16 +134,16 @@ class HostBreakers:
         self._guard = threading.Lock()
 
     def admit(self, host: str) -> None:
-        """Nothing where `host` may be asked.
+        """Return if `host` may be requested.
 
         Raises:
-            HostUnavailable: it kept failing, and its pause is not over.
+            HostUnavailable: the host kept failing, and its pause is not over.
         """
         if not self._of(host).admit():
             raise HostUnavailable(f"{host} failed most of the last times and is not asked for a while")
 
     def record(self, host: str, *, failed: bool) -> None:
-        """Take note of how asking `host` went."""
+        """Record the outcome of a request to `host`."""
         self._of(host).record(failed=failed)
 
     def _of(self, host: str) -> Breaker:

@@ -1,9 +1,9 @@
-"""The warm browser of a crawl worker: many threads ask, one Chromium renders.
+"""The warm browser of a crawl worker: many threads submit pages, one Chromium renders them.
 
-Playwright is bound to one event loop, so one thread of ours runs that loop and everything else hands
-it work. Promises: nothing starts before the first page is asked for; at most `browser_pages` pages at
-a time; a browser that crashed, grew old or rendered enough is replaced; a browser whose sandbox is
-not on renders nothing; after `close` no process of it is left.
+Playwright is bound to one event loop, so one thread of ours runs that loop and all other threads submit work to it.
+Promises: nothing starts before the first page is requested; at most `browser_pages` pages render at a time; a browser
+that crashed, grew old or has rendered enough is replaced; a browser whose sandbox is off renders nothing; after
+`close` no browser process is left.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 class Browser:
     """Renders pages for any number of threads. Close it when done; a closed one cannot be used again.
 
-    `check_cancelled` is called now and then while a page is waited for; what it raises ends the page. What is in the
-    folders `hidden` is out of the browser's sight, where the system allows it mounts of its own.
+    `check_cancelled` is called now and then while a page is waited for; what it raises ends the page. The browser
+    cannot see inside the folders `hidden`, where the system allows it a mount namespace.
     """
 
     def __init__(
@@ -78,22 +78,22 @@ class Browser:
         screenshot: bool = False,
         run_id: str = "",
     ) -> Rendered:
-        """The page at `url` after its scripts ran, fetched through the proxy alone.
+        """Return the page at `url` after its scripts ran. All its traffic goes through the proxy.
 
         Waits at most `limits.timeout_seconds` for its turn and takes at most as long again, and both together at most
         `limits.within_seconds`; starting a browser, when there is none, comes on top.
 
-        `pre_request` is called, on a thread of its own, before the page itself goes on to another address (a redirect,
-        a script, a form, a meta refresh); it may block, and what it raises ends the page and is raised here. It is not
-        called for `url`. With `screenshot` the page's picture comes along. Pages of one site may share cookies and
-        storage where they have the same `run_id`; without one the page shares nothing with any other.
+        `pre_request` is called, on a thread of its own, before the page itself navigates to another address (a
+        redirect, a script, a form, a meta refresh). It may block; what it raises ends the page and is raised here. It
+        is not called for `url`. With `screenshot` the result includes a picture. Pages of one site may share cookies
+        and storage if they have the same `run_id`; without one the page shares nothing with any other.
 
         Raises:
-            InvalidInput: not an http(s) address, or one that leads to a download.
-            InvalidSetting: there is no Chromium; says how to get one.
-            PolicyRefused: rule `sandbox`: Chromium's sandbox is not on; rule `network`: the browser cannot be shut in
-                as the settings demand; rule `access`: the site wants a password; rules `memory`, `nodes`, `requests`
-                and `windows`: the page wants more of it than a page may have.
+            InvalidInput: `url` is not an http(s) address, or leads to a download.
+            InvalidSetting: there is no Chromium; the error says how to get one.
+            PolicyRefused: rule `sandbox`: Chromium's sandbox is off; rule `network`: the browser cannot be isolated as
+                the settings demand; rule `access`: the site requires a password; rules `memory`, `nodes`, `requests`
+                and `windows`: the page exceeds that limit.
             BudgetExhausted: the HTML is larger than `limits.max_bytes`.
             Overloaded: no page became free in time.
             TimedOut: the page took longer than `limits.timeout_seconds`.
@@ -106,16 +106,16 @@ class Browser:
         return self.run(self._render(request), patience_seconds)
 
     def assert_sandboxed(self) -> Path:
-        """Start the browser if need be, prove that its renderers are confined, and say which binary it is.
+        """Start the browser if necessary, prove that its renderers are confined, and return the path of its binary.
 
         Raises:
             InvalidSetting: there is no Chromium.
-            PolicyRefused: rule `sandbox`; says what is missing and what lifts it.
+            PolicyRefused: rule `sandbox`; the error says what is missing and how to fix it.
         """
         return self.run(self._current(), LAUNCH_SECONDS + CLOSE_SECONDS).binary
 
     def close(self) -> None:
-        """End the browser, its processes and the thread. Pages under way fail. May be called again."""
+        """End the browser, its processes and the thread. Pages in progress fail. May be called again."""
         with self._guard:
             self._closed, loop, thread = True, self._loop, self._thread
             self._loop = self._thread = None
@@ -134,10 +134,10 @@ class Browser:
         return self._warm
 
     def run(self, work: Coroutine[Any, Any, T], patience_seconds: float) -> T:
-        """The result of `work`, done on the browser's own event loop.
+        """Run `work` on the browser's own event loop and return its result.
 
         Raises:
-            TimedOut: not done within `patience_seconds`.
+            TimedOut: `work` did not end within `patience_seconds`.
             Unavailable: the browser is closed.
         """
         future, deadline = self._submit(work), time.monotonic() + patience_seconds
@@ -177,7 +177,7 @@ class Browser:
             self._slots.release()
 
     async def _render_or_relaunch(self, request: RenderRequest) -> Rendered:
-        """Render; once more in a new browser when this one died under the page, in what is left of the time."""
+        """Render the page. If the browser dies under it, render once more in a new one, in the remaining time."""
         warm = await self._current()
         deadline = Deadline(request.limits.timeout_seconds)
         try:
@@ -203,7 +203,7 @@ class Browser:
                 await warm.end()
 
     async def _current(self) -> WarmBrowser:
-        """The warm browser, or a new one where it is spent."""
+        """Return the warm browser, or a new one if it is spent."""
         async with self._launching:
             if self._warm is not None and self._warm.is_spent(self._settings):
                 await self._retire(self._warm)
@@ -223,7 +223,7 @@ class Browser:
         return warm
 
     def _say_what_is_missing(self, warm: WarmBrowser) -> None:
-        """Once: a browser that nothing but its own switches keeps from the network is worth a line."""
+        """Warn once if only the browser's own switches keep it off the network."""
         if self._settings.browser_network == "shared" or warm.isolation.network or self._warned:
             return
         self._warned = True
@@ -247,7 +247,7 @@ class Browser:
                 await asyncio.wait_for(playwright.stop(), CLOSE_SECONDS)
 
     async def _retire(self, warm: WarmBrowser) -> None:
-        """End it now, or when its last page is done."""
+        """End the browser now, or when its last page is done."""
         warm.retired = True
         if not warm.pages_open or not warm.engine.is_connected():
             await warm.end()

@@ -1,9 +1,9 @@
-"""The Chromium on this machine: where it is, what it is forbidden, and how it is started in namespaces of its own.
+"""Finds the Chromium on this machine, restricts it by switches, and starts it in its own namespaces.
 
 `find_chromium` looks for a binary; `write_launcher` writes the small script that Playwright starts in its place. As
-root Chromium has no sandbox, so root hands it to another, unprivileged user. Nothing here ever turns the sandbox off.
+root Chromium has no sandbox, so root starts it as another, unprivileged user. Nothing here ever turns the sandbox off.
 
-`Guards` are the switches that take from pages what no crawl needs. The egress proxy and the browser's own network are
+`Guards` are the switches that disable what no crawl needs. The egress proxy and the browser's own network are
 the first line of defence; these are the second.
 """
 
@@ -31,30 +31,30 @@ PROJECT_CHROMIUM = Path(__file__).resolve().parents[2] / ".cache" / "chromium" /
 
 PATH_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNPRIVILEGED_USERS = ("sluice-browser", "nobody")
-"""Who runs the browser when we are root: a dedicated user where one exists."""
+"""The users that may run the browser when we are root, the dedicated one first."""
 
 REMEDY = "run `make setup`, install Debian's chromium and chromium-sandbox, or name a binary in crawl.chromium_path"
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """The script that starts the browser, and what it leaves in the folder."""
+    """The script that starts the browser, and the files it leaves in the folder."""
 
     script: Path
     process_id: Path
-    """Takes the number of a process that lives as long as the browser, and above it in the tree."""
+    """File that receives the id of a process that lives as long as the browser and is an ancestor of it."""
     egress_grant: Path
-    """The Unix socket on which the worker waits for what `ingest.browser.namespace` has to say."""
+    """Unix socket on which the worker waits for the report of `ingest.browser.namespace`."""
 
 
 def find_chromium(configured: Path | None, playwright_own: str) -> Path:
-    """The first Chromium that the user who will run it can execute.
+    """Return the first Chromium that the user who will run it can execute.
 
     In order: the configured one (and then no other), Playwright's own, a known name on the PATH, the
     one that `make setup` unpacked.
 
     Raises:
-        InvalidSetting: the configured one cannot be executed, or there is none at all.
+        InvalidSetting: the configured one cannot be executed, or none is found.
     """
     if configured is not None:
         if not _executable(configured):
@@ -73,7 +73,7 @@ def _candidates(playwright_own: str) -> Iterator[Path]:
 
 
 def _executable(binary: Path) -> bool:
-    """Whether the browser's user may run it; a home of root's, for instance, is closed to others."""
+    """Return whether the browser's user may run `binary`; root's home, for instance, is closed to others."""
     if not os.access(binary, os.X_OK) or binary.is_dir():
         return False
     if os.geteuid() != 0:
@@ -85,7 +85,7 @@ def _executable(binary: Path) -> bool:
 
 
 def unprivileged_user() -> pwd.struct_passwd:
-    """The user that runs the browser for root.
+    """Return the user that runs the browser for root.
 
     Raises:
         PolicyRefused: no such user exists; Chromium is never run as root, where it has no sandbox.
@@ -101,9 +101,9 @@ def unprivileged_user() -> pwd.struct_passwd:
 
 
 def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequence[Path] = ()) -> Launcher:
-    """The script, in the private `folder`, that starts `binary`; with `network`, in a network of its own if it can.
+    """Write the script that starts `binary` into the private `folder`; with `network`, in its own network if possible.
 
-    What is in the folders `hidden` it does not see, where mounts of its own can be had.
+    The browser cannot see inside the folders `hidden`, where a mount namespace can be created.
 
     Raises:
         PolicyRefused: rule `sandbox`: we are root and there is no other user to run the browser.
@@ -126,26 +126,26 @@ def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequenc
 
 @cache
 def switches(kind: str) -> tuple[str, ...]:
-    """Those of one table of `switches.toml`: `guards`, `lean` or `weakening`."""
+    """Return one table of `switches.toml`: `guards`, `lean` or `weakening`."""
     return tuple(tomllib.loads(Path(__file__).with_name("switches.toml").read_text("utf-8"))[kind])
 
 
 class Guards:
-    """What holds a page back within the browser. There is no way to switch a part of it off: a proof that the egress
-    proxy and the browser's network hold without it overrides this class.
+    """The restrictions on pages within the browser. No setting switches a part of it off: tests that prove that the
+    egress proxy and the browser's network hold without it override this class.
     """
 
     service_workers: Literal["block", "allow"] = "block"
     judges_navigations = True
-    """Whether further addresses of a page are judged before it goes there."""
+    """Whether each further address of a page is judged before the page navigates to it."""
 
     def switches(self, *, proxy: str, script_memory_bytes: int) -> tuple[str, ...]:
-        """The browser's switches. `proxy` is the only address, or pattern of addresses, that it may look up."""
+        """Return the browser's switches. `proxy` is the only address, or address pattern, that it may look up."""
         guards = (switch.replace("{proxy}", proxy) for switch in switches("guards"))
         return (*guards, *lean_switches(script_memory_bytes))
 
 
 def lean_switches(script_memory_bytes: int) -> tuple[str, ...]:
-    """The switches that save processes and memory, and guard nothing."""
+    """Return the switches that save processes and memory but guard nothing."""
     megabytes = str(max(64, script_memory_bytes // 1_048_576))
     return tuple(switch.replace("{megabytes}", megabytes) for switch in switches("lean"))

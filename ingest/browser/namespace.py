@@ -1,16 +1,16 @@
-"""A browser's own small world: a network that leads to one listener, processes that end together.
+"""The browser's namespaces: a network that leads to one listener only, and processes that end together.
 
-Run as a program, before the browser and in place of it; beside the standard library it takes `disk.jail` alone. It
-enters new namespaces (namespaces(7)), hands the listener through which alone the browser reaches anything out to the
-worker, gives up every privilege and becomes the browser. Promises:
+Run as a program, in place of the browser and before it; beside the standard library it imports only `disk.jail`.
+It enters new namespaces (namespaces(7)), hands the worker the listener that is the browser's only way out, gives
+up every privilege and becomes the browser. Promises:
 
-1. In a network of its own the browser finds the loopback device with our listener, and a cable that ends in the same
-   room, so that pages take the machine for connected. No packet leaves but by the listener.
-2. Processes of their own have an init that ends with the program, and the program ends with its parent: a
+1. In its own network the browser finds the loopback device with our listener, and a virtual cable with both ends in
+   that network, so that pages believe the machine is connected. Packets leave only through the listener.
+2. In its own process namespace an init ends with the program, and the program ends with its parent: a
    worker that is killed leaves no browser behind.
-3. Folders that are none of its business are empty there, but for what the browser itself consists of and works in.
-4. What cannot be had is told the worker by name, with the reason; whether the browser may run then is its decision.
-5. The browser, its init and this program run as the unprivileged user that was named, and cannot become another.
+3. Folders that the browser does not need appear empty, except for the browser's own files and working folders.
+4. The worker is told by name what could not be set up, with the reason, and decides whether the browser may run.
+5. The browser, its init and this program run as the unprivileged user of the plan, and cannot become another.
 """
 
 from __future__ import annotations
@@ -46,40 +46,39 @@ from sluice.disk.jail import (
 )
 
 LISTENER_PORT = 8080
-"""Where the browser finds the relay, at any address of 127.0.0.0/8 in its network. Nothing else listens there."""
+"""Port of the relay, at any address of 127.0.0.0/8 in the browser's network. Nothing else listens there."""
 
 _EMPTY_FOLDER = b"mode=0755,size=1m"
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sys", "/usr/bin", "/usr/lib", "/usr/share")
-"""Without these no program runs: neither they, nor what is in them, nor what they are in is ever hidden."""
+"""No program runs without these: neither they, their contents nor their parent folders are ever hidden."""
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _DEBUGGING_PIPE = (3, 4)
-"""The descriptors over which the browser is driven; who keeps them open keeps the browser from seeing their end."""
+"""Descriptors that drive the browser; a process that keeps them open keeps the browser from seeing their end."""
 PREFERENCES = {"net": {"network_prediction_options": 2}}
-"""Of the profile: no page is loaded ahead by another one's speculation rules, as robots.txt is not asked about it.
-There is no switch for that."""
+"""Profile preferences, which have no switch: no page is prefetched by speculation rules, which skip robots.txt."""
 _MERGED_SWITCHES = ("--disable-features", "--enable-features", "--disable-blink-features")
-"""Of several the browser heeds the last; here they are put together."""
+"""Switches with lists. Chromium heeds only the last of several, so they are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the worker asks for."""
+    """The isolation that the worker requests."""
 
     egress_grant: str
-    """The path of the Unix socket on which the worker waits for the listener."""
+    """Path of the Unix socket on which the worker waits for the listener."""
     process_id: str
-    """The file that takes the process id of this program, which lives as long as the browser."""
+    """File that receives the process id of this program, which lives as long as the browser."""
     network: bool
     hidden: tuple[str, ...] = ()
-    """Folders that the browser shall find empty."""
+    """Folders that appear empty to the browser."""
     uid: int | None = None
-    """Whom to become; None stays who it is."""
+    """User id to switch to; None keeps the current user."""
     gid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What of it the system gave. Each of `missing` is `name: reason`."""
+    """The namespaces that the system granted. Each of `missing` is `name: reason`."""
 
     network: bool
     processes: bool
@@ -88,7 +87,7 @@ class Isolation:
 
     @classmethod
     def read(cls, written: str | bytes) -> Isolation:
-        """As it was told as JSON."""
+        """Decode the JSON that the launcher sent."""
         found = json.loads(written)
         return cls(found["network"], found["processes"], found["mounts"], tuple(found["missing"]))
 
@@ -113,7 +112,7 @@ def main(*arguments: str) -> int:
 
 
 def find_isolation(plan: Plan) -> Isolation:
-    """What works here, found out in a child: a half-entered namespace cannot be left again."""
+    """Try the namespaces in a child process, since a half-entered namespace cannot be left again."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -128,7 +127,7 @@ def find_isolation(plan: Plan) -> Isolation:
 
 
 def _enter(plan: Plan) -> Isolation:
-    """Enter all that can be had."""
+    """Enter every namespace that the system grants."""
     missing: list[str] = []
 
     def works(name: str, step: Callable[[], None]) -> bool:
@@ -156,7 +155,7 @@ def _own_network() -> None:
 
 
 def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
-    """Fork, do `child_work` in the child, and end as the child ends."""
+    """Fork, do `child_work` in the child, and end with its exit code."""
     child = os.fork()
     if child == 0:
         os._exit(child_work())
@@ -167,7 +166,7 @@ def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
 
 
 def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
-    """The first process of its namespace: start the browser, reap what ends, end all when the browser ends."""
+    """Run as init of the namespace: start the browser, reap processes, end all when the browser ends."""
     die_with_parent()
     if isolation.mounts:
         isolation = replace(isolation, missing=(*isolation.missing, *_own_folders(plan, isolation, command)))
@@ -185,7 +184,7 @@ def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
 
 
 def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[str]:
-    """Put out of sight what is none of the browser's business; returns what could not be."""
+    """Hide the folders of the plan that the browser does not need; return the failures."""
     try:
         mount(None, "/", PRIVATE | RECURSIVE)  # or the outer namespace would see it too
     except OSError as error:
@@ -208,7 +207,7 @@ def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[s
 
 
 def _hide(folder: str, needed: list[str]) -> None:
-    """Lay an empty folder over `folder`, through which only what is `needed` in it can be seen."""
+    """Mount an empty folder over `folder`, with only the `needed` folders visible in it."""
     held = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in needed]
     mount("none", folder, NO_SETUID_DEVICES_PROGRAMS, "tmpfs", _EMPTY_FOLDER)
     for path, descriptor in held:
@@ -232,7 +231,7 @@ def _listen() -> socket.socket:
 
 
 def _report(plan: Plan, isolation: Isolation, listener: socket.socket | None) -> None:
-    """Tell the worker what there is, and hand it the listener."""
+    """Send the isolation report and the listener to the worker."""
     with socket.socket(socket.AF_UNIX) as worker:
         worker.connect(plan.egress_grant)
         descriptors = [listener.fileno()] if listener is not None else []
@@ -242,14 +241,14 @@ def _report(plan: Plan, isolation: Isolation, listener: socket.socket | None) ->
 
 
 def _become(plan: Plan) -> None:
-    """The user of the plan, for good."""
+    """Become the user of the plan, irrevocably."""
     if plan.uid is not None and plan.gid is not None:
         become(plan.uid, plan.gid)
         forbid_new_privileges()
 
 
 def _write_preferences(command: list[str]) -> None:
-    """What Chromium has no switch for, in its profile, before it starts."""
+    """Write the preferences that have no switch into the profile, before Chromium starts."""
     profile = _profile(command)
     if profile is not None:
         folder = os.path.join(profile, "Default")
@@ -278,7 +277,7 @@ def _run(command: list[str]) -> None:
 
 
 def merged_switches(switches: list[str]) -> list[str]:
-    """The switches, those with lists put together."""
+    """Return the switches, with those that take lists merged into one each."""
     kept: list[str] = []
     lists: dict[str, list[str]] = {}
     for switch in switches:
@@ -313,7 +312,7 @@ def _raise_device(name: str) -> None:
 
 
 def _connect_cable() -> None:
-    """Two Ethernet devices, joined, both in this network (rtnetlink(7), veth(4)): the browser counts as connected."""
+    """Create two joined Ethernet devices in this network (rtnetlink(7), veth(4)): the browser counts as connected."""
     peer = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, b"eth1\0")
     kind = _attribute(1, b"veth\0") + _attribute(2, _attribute(1, peer))
     body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, b"eth0\0") + _attribute(18, kind)

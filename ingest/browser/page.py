@@ -9,26 +9,26 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """What one page may take."""
+    """The limits of one page."""
 
     timeout_seconds: float
     """From its turn to its HTML; waiting for a turn may take as long again."""
     max_bytes: int
-    """Of its HTML, in UTF-8."""
+    """Largest HTML, in UTF-8."""
     within_seconds: float = math.inf
     """Waiting and rendering together."""
     max_nodes: int = 200_000
-    """Elements of its tree."""
+    """Most elements in its tree."""
     max_requests: int = 300
-    """Requests that it may make, its own included."""
+    """Most requests it may make, its own included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """A page after its scripts ran.
 
-    `final_url`, `status` and `headers` (as in `Fetched`) are those of the response that its document came from; what
-    scripts show as its address is not told.
+    `final_url`, `status` and `headers` (as in `Fetched`) are those of the response that its document came from, not the
+    address that its scripts put into the address bar.
     """
 
     html: str
@@ -36,22 +36,22 @@ class Rendered:
     status: int
     headers: dict[str, str]
     requests: int = 1
-    """How many requests the page made, its own included."""
+    """Requests that the page made, its own included."""
     screenshot: bytes | None = None
-    """A PNG of the page, where one was asked for and could be had."""
+    """A PNG of the page, if the request asks for one and it could be drawn."""
 
 
 PreRequestHook = Callable[[str], None]
-"""Asked before a further address is navigated to; it may block, and what it raises ends the page."""
+"""Called before the page navigates to a further address; it may block, and what it raises ends the page."""
 
 
 def nothing(url: str) -> None:
-    """Let the page go wherever it goes."""
+    """Allow every navigation."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
-    """What to render and the limits that hold for it."""
+    """A page to render, and its limits."""
 
     url: str
     proxy_url: str
@@ -60,8 +60,8 @@ class RenderRequest:
     pre_request: PreRequestHook = nothing
     screenshot: bool = False
     run_id: str = ""
-    """The run that asks; only pages of one run, and of one site, may come after one another in a context."""
+    """The run that requests the page; only pages of one run and one site may share a context."""
 
     def within(self, seconds: float) -> RenderRequest:
-        """The same with a time limit of `seconds`."""
+        """Return the same request with a time limit of `seconds`."""
         return replace(self, limits=replace(self.limits, timeout_seconds=seconds))

@@ -1,12 +1,12 @@
 """Reads a page in the browser: its HTML as shown, the response that it came from, its picture.
 
-Scripts of ours run inside a strange page in an isolated world, where the page's own scripts have changed nothing.
+Our scripts run inside a strange page in an isolated world, where the page's own scripts have changed nothing.
 
-By its response a page is known, whatever its scripts show as its address: a script may put any address of its origin
-into the address bar (`history.replaceState`), navigate to one that answers without a document (status 204, a download),
-or fill the page from a `blob:` address. None of this changes which response the document that is shown came from, and
-that is what `DocumentResponses` tells: Chromium gives each document that it loads an identifier, which the response
-bears too.
+A page is identified by its response, whatever its scripts show as its address: a script may put any address of its
+origin into the address bar (`history.replaceState`), navigate to one that answers without a document (status 204, a
+download), or fill the page from a `blob:` address. None of this changes which response the shown document came from.
+`DocumentResponses` finds that response: Chromium gives each document that it loads an identifier, which the
+response carries too.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WORLD = "sluice"
 
 
 class IsolatedWorld:
-    """The main frame of the page behind a DevTools session."""
+    """The isolated world in the page's main frame, reached over a DevTools session."""
 
     def __init__(self, devtools: CDPSession, frame_id: str) -> None:
         self._devtools = devtools
         self._frame_id = frame_id
 
     async def evaluate(self, script: str) -> Any:
-        """What `script` gives; None when a navigation took the frame away meanwhile.
+        """Evaluate `script` and return its value; None if a navigation took the frame away meanwhile.
 
         Raises:
             PlaywrightError: the page or the browser is gone.
@@ -51,12 +51,12 @@ class IsolatedWorld:
 
 
 MAX_DOCUMENTS = 50
-"""Documents of one page that are remembered, the last ones; a page that navigates more often is not at rest."""
+"""Most documents of one page that are remembered, the latest ones; a page that navigates more often is not at rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentResponse:
-    """The response that a document was made from. `headers` are in lower case, one line for each that was sent."""
+    """The response that a document was made from. `headers` have names in lower case, one line per header sent."""
 
     url: str
     status: int
@@ -64,7 +64,7 @@ class DocumentResponse:
 
 
 class DocumentResponses:
-    """Remembers the responses to one page's own navigations. Made and started before the page goes anywhere."""
+    """Remembers the responses to one page's own navigations. Create and start it before the page navigates."""
 
     def __init__(self, devtools: CDPSession, frame_id: str) -> None:
         self._devtools = devtools
@@ -73,20 +73,20 @@ class DocumentResponses:
         devtools.on("Network.responseReceived", self._received)
 
     async def start(self) -> None:
-        """Have the browser tell of responses; it keeps no bodies for us."""
+        """Have the browser report responses; it buffers no bodies for us."""
         await self._devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
 
     def stop(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         self._devtools.remove_listener("Network.responseReceived", self._received)
 
     async def current_loader(self) -> str:
-        """The identifier of the document that is shown now; another document, even of the same address, has another."""
+        """Return the identifier of the document shown now; every document has another, even at the same address."""
         tree = await self._devtools.send("Page.getFrameTree")
         return str(tree["frameTree"]["frame"]["loaderId"])
 
     def of_loader(self, loader: str) -> DocumentResponse | None:
-        """The response that the document `loader` came from; None where no site sent it (`blob:`, an error page)."""
+        """Return the response that the document `loader` came from; None if no site sent it (`blob:`, error page)."""
         return self._by_loader.get(loader)
 
     def _received(self, event: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ class DocumentResponses:
 
 
 def _in_lower_case(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers by their names in lower case; lines of one name stay apart, whatever case each was written in."""
+    """Key the headers by lower-case name; lines of one name stay apart, whatever their case."""
     found: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
@@ -114,7 +114,7 @@ SCRIPTS = files("sluice.ingest.browser").joinpath("scripts")
 
 
 def page_as_shown(limit: int) -> str:
-    """The script whose value is the page as it is shown, of `limit` characters at most."""
+    """Return the script that yields the page as shown, at most `limit` characters."""
     return SCRIPTS.joinpath("page_as_shown.js").read_text("utf-8").replace("LIMIT", str(limit))
 
 
@@ -124,10 +124,10 @@ MAX_HEIGHT_PIXELS = 8_000
 
 
 async def take_screenshot(page: Page, *, within_seconds: float) -> bytes | None:
-    """A PNG of the page from its top, at most `MAX_HEIGHT_PIXELS` high.
+    """Return a PNG of the page from its top, at most `MAX_HEIGHT_PIXELS` high.
 
-    Of what fits the window alone where the whole is larger than `MAX_SCREENSHOT_BYTES`; None where that is too large
-    as well, or the browser could not draw it in `within_seconds`: a picture is never worth the page.
+    Shows only the window if the whole is larger than `MAX_SCREENSHOT_BYTES`. Returns None if that is too large as well,
+    or the browser could not draw it in `within_seconds`: a missing picture never fails the page.
     """
     milliseconds = max(1.0, within_seconds * 1_000 / 2)
     window = page.viewport_size or {"width": 1_280, "height": 720}

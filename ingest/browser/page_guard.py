@@ -1,9 +1,9 @@
-"""A guard over one page: it ends what asks for too much, and asks before the page goes elsewhere.
+"""A guard over one page: it ends pages that exceed a limit, and calls a hook before the page navigates elsewhere.
 
-Counted are the requests of the page and its frames, and the windows that it opens. Before the page itself goes on to
-another address, by redirect, script, form or refresh, `pre_request` is asked, in a thread of its own, since it may have
-to wait for the turn of a host; the page waits meanwhile. Frames within the page go where they like: they are parts of
-it, and the egress proxy counts them to its account.
+It counts the requests of the page and its frames, and the windows that it opens. Before the page itself navigates to
+another address, by redirect, script, form or refresh, the guard calls `pre_request` in a thread of its own, since it
+may have to wait for the turn of a host; the page waits meanwhile. Frames within the page navigate freely: they are
+parts of it, and the egress proxy counts them to its account.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from sluice.ingest.browser.processes import BrowserWatch, not_sandboxed
 from sluice.ingest.browser.tabs import Tab
 
 CONTENT_KINDS = frozenset({"document", "script", "xhr", "fetch", "stylesheet"})
-"""Requests that text may depend on; images, media and fonts are not waited for."""
+"""Kinds of request that the text may depend on; images, media and fonts are not waited for."""
 MAX_WINDOWS = 5
 """Windows that a page may try to open before it is ended; an honest one opens none by itself."""
 
 
 class PageGuard:
-    """Made before the page goes anywhere. `broken` ends with the error for which the page must end."""
+    """Guards one page; create it before the page navigates. `broken` ends with the page's fatal error."""
 
     def __init__(
         self, tab: Tab, *, url: str, max_requests: int, watch: BrowserWatch, pre_request: Callable[[str], None]
     ) -> None:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.requests = 0
-        """Of all kinds, those of frames included."""
+        """Requests of all kinds, those of frames included."""
         self.made = 0
-        """Of those that the text may depend on."""
+        """Requests that the text may depend on."""
         self._tab = tab
         self._page = tab.page
         self._url = url
@@ -52,21 +52,21 @@ class PageGuard:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no request is under way that the text may depend on."""
+        """Whether no request that the text may depend on is in progress."""
         return not self._open
 
     async def ask_before_navigations(self) -> None:
-        """Let `pre_request` judge every further address of the page."""
+        """Have `pre_request` judge every further address of the page."""
         documents = {"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}
         await self._tab.devtools.send("Fetch.enable", {"patterns": [documents]})
 
     def end(self, error: SluiceError) -> None:
-        """End the page for `error`; the first one counts."""
+        """End the page with `error`; only the first error counts."""
         if not self.broken.done():
             self.broken.set_exception(error)
 
     def close(self) -> None:
-        """Let go of the page and of what is under way."""
+        """Remove the listeners and cancel the tasks in progress."""
         for source, event, listener in self._listeners():
             source.remove_listener(event, listener)
         for task in self._tasks:
@@ -74,7 +74,7 @@ class PageGuard:
         if not self.broken.cancel():
             self.broken.exception()  # looked at, so that asyncio does not warn of it
 
-    # What the browser tells.
+    # Browser events.
 
     def _listeners(self) -> tuple[tuple[Any, str, Callable[[Any], None]], ...]:
         page, context, devtools = self._tab.page, self._tab.context, self._tab.devtools
@@ -127,7 +127,7 @@ class PageGuard:
         self.end(self.why_it_died() or Unavailable(f"{self._url}: the page crashed"))
 
     def why_it_died(self) -> SluiceError | None:
-        """Why our watch ended the page or the browser; None where it did not."""
+        """Return the reason for which our watch ended the page or the browser; None if it did not."""
         if self._watch.weakness is not None:
             return not_sandboxed(self._watch.weakness)
         if (excess := self._watch.recent_excess()) is None:
@@ -136,7 +136,7 @@ class PageGuard:
         reason = f"{self._url}: the browser took {took} MiB with it; {limit} MiB are allowed"
         return PolicyRefused("memory", reason, "crawl.browser_memory_bytes")
 
-    # What takes a while.
+    # Asynchronous work.
 
     def _do(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

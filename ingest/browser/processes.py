@@ -1,13 +1,13 @@
-"""The browser's processes: which there are, whether each renderer is confined, and what all of them take.
+"""The browser's processes: finds them, proves that each renderer is confined, and limits their memory.
 
-`require_sandbox` judges every renderer by what the kernel says of it; `adequate` reads the page on which Chromium
-judges itself. A browser must pass both before it shows a page.
+`require_sandbox` judges every renderer by the kernel's report; `adequate` reads the page on which Chromium judges
+itself. A browser must pass both before it shows a page.
 
-`BrowserWatch` looks at the processes while pages are open, the more often the closer they come to the limit. Above it
-the largest process that runs pages is killed, which ends its page and leaves the others alone; where the browser itself
-is the largest it goes as a whole. A renderer that comes without its sandbox ends the browser. Counted is the memory
-that cannot be given back by itself: private pages and shared memory (`RssAnon` and `RssShmem` of `/proc/PID/status`,
-which every user may read). Pages of the program on disk are left out: they are there once for all.
+`BrowserWatch` checks the processes while pages are open, the more often the closer they come to the limit. Above it
+the largest process that runs pages is killed, which ends its page and leaves the others alone; if the browser process
+is the largest, the whole browser is killed. A renderer without its sandbox ends the browser. The watch counts the
+memory that cannot be reclaimed: private pages and shared memory (`RssAnon` and `RssShmem` of `/proc/PID/status`, which
+every user may read). Pages of the program on disk are left out: all processes share them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pathlib import Path
 from sluice.contracts.errors import PolicyRefused
 
 END_SECONDS = 5.0
-"""How long a killed process may take to be gone."""
+"""Longest wait for a killed process to end."""
 
 
 def family(pid: int) -> list[int]:
-    """`pid`, every process that descends from it, and those that left it but still work on its profile."""
+    """Return `pid`, all its descendants, and detached processes that still use its profile."""
     found = descendants(pid)
     profile = _profile(found)
     # Crash handlers detach themselves from their browser; their crash database gives them away.
@@ -38,7 +38,7 @@ def family(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """`pid` and every process that descends from it, parents first; found without looking at anybody else."""
+    """Return `pid` and all its descendants, parents first, without scanning other processes."""
     found = [pid]
     for member in found:  # grows while it is walked
         found.extend(_children(member))
@@ -46,7 +46,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """The children of all its threads (proc(5), `/proc/PID/task/TID/children`)."""
+    """Return the children of all threads of `pid` (proc(5), `/proc/PID/task/TID/children`)."""
     found: list[int] = []
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -64,7 +64,7 @@ def _profile(pids: list[int]) -> str:
 
 
 def status(pid: int) -> dict[str, str]:
-    """The fields of `/proc/PID/status` (proc(5)); none where the process has ended."""
+    """Return the fields of `/proc/PID/status` (proc(5)); empty if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -73,7 +73,7 @@ def status(pid: int) -> dict[str, str]:
 
 
 def command_line(pid: int) -> str:
-    """The words that started it, parted by blanks; empty where the process has ended."""
+    """Return the process's arguments, separated by blanks; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -81,7 +81,7 @@ def command_line(pid: int) -> str:
 
 
 def process_handles(pid: int) -> list[int]:
-    """File descriptors that stand for `pid` and all its descendants, whatever their numbers are used for later."""
+    """Return file descriptors for `pid` and all its descendants, which stay valid if process ids are reused."""
     handles = []
     for member in family(pid):
         with suppress(ProcessLookupError):
@@ -90,7 +90,7 @@ def process_handles(pid: int) -> list[int]:
 
 
 def end_processes(handles: list[int]) -> None:
-    """Kill what still runs, and return when it is gone. The handles are used up."""
+    """Kill the processes that still run, and wait until they are gone. Closes the handles."""
     for handle in handles:
         with suppress(ProcessLookupError, PermissionError):  # the setuid helper is root's; it ends by itself
             signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -104,10 +104,10 @@ SECCOMP_FILTER = "2"
 
 REPORT_URL = "chrome://sandbox"
 ADEQUATE = "You are adequately sandboxed."
-"""What Chromium's report says when its sandbox is on."""
+"""The sentence of Chromium's report when its sandbox is on."""
 
 START_SECONDS = 10.0
-"""How long a renderer may take from its first moment to its system call filter, which it loads before any page."""
+"""Longest time from a renderer's start to its system call filter, which it loads before any page."""
 LOOK_SECONDS = 0.05
 
 SANDBOX_REMEDY = (
@@ -117,12 +117,12 @@ SANDBOX_REMEDY = (
 
 
 def require_sandbox(pid: int, *, patience_seconds: float = START_SECONDS) -> None:
-    """Refuse the browser below `pid` unless every renderer is confined: not root, a namespace of its own, seccomp.
+    """Refuse the browser below `pid` unless every renderer is confined: not root, its own namespace, seccomp.
 
-    Waits for renderers that are only starting.
+    Waits for renderers that are still starting.
 
     Raises:
-        PolicyRefused: rule `sandbox`; says which renderer lacks what.
+        PolicyRefused: rule `sandbox`; the error says which renderer lacks what.
     """
     until = time.monotonic() + patience_seconds
     while weaknesses := _weaknesses_of_all(pid):
@@ -132,27 +132,27 @@ def require_sandbox(pid: int, *, patience_seconds: float = START_SECONDS) -> Non
 
 
 def not_sandboxed(weakness: str) -> PolicyRefused:
-    """The refusal of a browser for `weakness`."""
+    """Return the refusal of a browser for `weakness`."""
     return PolicyRefused("sandbox", f"Chromium's sandbox is not on: {weakness}", SANDBOX_REMEDY)
 
 
 def adequate(report: str) -> bool:
-    """Whether the text of `REPORT_URL` says that the sandbox is on."""
+    """Return whether the text of `REPORT_URL` says that the sandbox is on."""
     return ADEQUATE in report
 
 
 def namespace_depth(pid: int) -> int:
-    """How many process namespaces deep a process lives; 0 where it has ended."""
+    """Return how many process namespaces deep a process lives; 0 if it has ended."""
     return len(status(pid).get("NSpid", "").split())
 
 
 def is_renderer(command: str) -> bool:
-    """Whether the command line is that of a process that runs pages."""
+    """Return whether the command line belongs to a process that runs pages."""
     return "--type=renderer" in command
 
 
 def browser_process(pid: int) -> int:
-    """The browser itself among the processes that `pid` started: the one that is driven, and has no type."""
+    """Return the main browser process among those that `pid` started: it has the debugging pipe and no type."""
     for member in family(pid):
         command = command_line(member)
         if "--remote-debugging-pipe" in command and "--type=" not in command and "browser.namespace" not in command:
@@ -182,19 +182,18 @@ def _weaknesses(renderer: int, browser_depth: int) -> Iterator[str]:
 
 
 MOST_PAUSE_SECONDS, LEAST_PAUSE_SECONDS = 0.1, 0.01
-"""Between two looks, at most and at least."""
+"""Longest and shortest pause between two looks."""
 FILLED_BYTES_PER_SECOND = 4_000_000_000
-"""How fast several threads fill memory on two cores; one fills a quarter of it. The next look comes before what is left
-could be full."""
+"""Speed at which several threads fill memory on two cores (one: a quarter). The next look comes before it is full."""
 SCAN_SECONDS = 1.0
-"""Between two searches for everybody; meanwhile only the zygote is asked whom it bore."""
+"""Pause between two full scans; in between only the zygote's children are listed."""
 RECENT_SECONDS = 5.0
-"""How long after the kill a page that dies may lay it to that."""
+"""Time after a kill in which a page's death is attributed to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The browser took too much."""
+    """One excess of the browser over its memory limit."""
 
     at: float
     """By `time.monotonic`."""
@@ -208,11 +207,11 @@ class BrowserWatch:
     def __init__(self, pid: int, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.excess: Excess | None = None
-        """The last time it took too much."""
+        """The latest excess."""
         self.weakness: str | None = None
-        """What a renderer lacked; the browser was ended for it."""
+        """The confinement that a renderer lacked, for which the browser was ended."""
         self.most_bytes = 0
-        """The most that was seen."""
+        """The highest total seen, in bytes."""
         self._pid = pid
         self._browser = browser_process(pid)
         self._commands: dict[int, str] = {}
@@ -225,7 +224,7 @@ class BrowserWatch:
         self._thread = threading.Thread(target=self._run, name="browser-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -238,7 +237,7 @@ class BrowserWatch:
 
     @contextmanager
     def page(self) -> Iterator[None]:
-        """A page is open while the block runs."""
+        """Count a page as open while the block runs."""
         with self._guard:
             self._open += 1
             self._guard.notify()
@@ -249,7 +248,7 @@ class BrowserWatch:
                 self._open -= 1
 
     def recent_excess(self) -> Excess | None:
-        """What a page that died just now may have died of."""
+        """Return the excess that may have killed a page just now."""
         excess = self.excess
         return excess if excess is not None and time.monotonic() - excess.at < RECENT_SECONDS else None
 
@@ -262,7 +261,7 @@ class BrowserWatch:
             time.sleep(pause_seconds(self.limit_bytes - self._look()))
 
     def _look(self) -> int:
-        """Bytes that all take together; the largest is ended where that is too much."""
+        """Return the bytes that all processes take together; above the limit, end the largest."""
         self._find_members()
         took = {pid: memory for pid in list(self._commands) if (memory := self._judge(pid)) is not None}
         self._commands = {pid: command for pid, command in self._commands.items() if pid in took}
@@ -281,12 +280,12 @@ class BrowserWatch:
             zygotes = [pid for pid, command in self._commands.items() if "--type=zygote" in command]
             found = [pid for parent in zygotes for pid in descendants(parent)]
         for pid in found:
-            # The zygote's children bear its name until they know what they are to be.
+            # The zygote's children bear its name until they know their role.
             if "--type=zygote" in self._commands.get(pid, "--type=zygote"):
                 self._commands[pid] = command_line(pid)
 
     def _judge(self, pid: int) -> int | None:
-        """Bytes that the process takes; None where it has ended."""
+        """Return the bytes that the process takes; None if it has ended."""
         state = status(pid)
         if not state or state.get("State", "").startswith("Z"):
             return None
@@ -315,5 +314,5 @@ class BrowserWatch:
 
 
 def pause_seconds(left_bytes: int) -> float:
-    """How long to wait for the next look when so much is left of the limit."""
+    """Return the pause before the next look when `left_bytes` of the limit remain."""
     return min(MOST_PAUSE_SECONDS, max(LEAST_PAUSE_SECONDS, left_bytes / FILLED_BYTES_PER_SECOND))

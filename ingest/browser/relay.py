@@ -1,9 +1,9 @@
-"""From the browser's own network to the egress proxy: a listener in there, and a relay out here.
+"""The relay from the browser's own network to the egress proxy: a listener in there, a relay out here.
 
-Each tab has an address of its own to send to (127.0.0.2, 127.0.0.3 …, all of them the listener's). By it the relay
-knows whose traffic a connection carries, and presents the credentials of the tab's page to the proxy: the browser
-learns none, and need not be asked for a password on every connection. What comes by an address when no page is carried
-by it is closed at once.
+Each tab sends to an address of its own (127.0.0.2, 127.0.0.3 …, all of them the listener's). By the address the relay
+knows which page a connection belongs to, and presents that page's credentials to the proxy: the browser learns none,
+and need not answer a password prompt on every connection. A connection to an address that carries no page is closed
+at once.
 
 The egress proxy carries one plain request or one tunnel per connection, so that the first head is the only one.
 """
@@ -19,10 +19,10 @@ from sluice.contracts.errors import Overloaded
 from sluice.ingest.url import ProxyAddress
 
 DIAL_SECONDS = 10.0
-"""How long the proxy may take to accept; it listens on this machine."""
+"""Longest time for the proxy to accept; it listens on this machine."""
 MAX_FIRST_LINE_BYTES = READ_BYTES = 65_536
 LAST_ADDRESS = 254
-"""Of 127.0.0.0/24: pages that one browser can tell apart at a time."""
+"""Last address of 127.0.0.0/24, which limits the pages that one browser can tell apart at a time."""
 
 
 class EgressGrant:
@@ -35,14 +35,14 @@ class EgressGrant:
         self._server: asyncio.Server | None = None
         self._last = 1
         self._carried: dict[asyncio.Task[None] | None, str] = {}
-        """The address that each connection came by, by the task that carries it."""
+        """Address that each connection came by, keyed by the task that carries it."""
 
     async def start(self) -> None:
-        """Take connections."""
+        """Start accepting connections."""
         self._server = await asyncio.start_server(self._carry, sock=self._listener, limit=MAX_FIRST_LINE_BYTES)
 
     def reserve(self) -> str:
-        """An address that no other tab gets until `release`. It leads nowhere yet.
+        """Return an address that no other tab gets until `release`. It leads nowhere yet.
 
         Raises:
             Overloaded: every address is in use.
@@ -52,20 +52,20 @@ class EgressGrant:
         return address
 
     def release(self, address: str) -> None:
-        """Give a reserved address back."""
+        """Release a reserved address."""
         del self._pages[address]
 
     def is_open(self, address: str) -> bool:
-        """Whether a page at that address is led to a proxy at the moment."""
+        """Return whether the address currently leads to a proxy."""
         return self._pages.get(address) is not None
 
     def url(self, address: str) -> str:
-        """What the browser calls the address, `http://host:port` in its network."""
+        """Return the address as the browser uses it, `http://host:port` in its network."""
         return f"http://{address}:{self._port}"
 
     @contextmanager
     def carried(self, address: str, proxy_url: str) -> Iterator[None]:
-        """The reserved `address` leads to the proxy until the block ends; then all its connections are cut.
+        """Lead the reserved `address` to the proxy until the block ends; then cut all its connections.
 
         Raises:
             InvalidInput: `proxy_url` is not the address of a proxy.
@@ -91,7 +91,7 @@ class EgressGrant:
                 task.cancel()
 
     async def _carry(self, from_browser: asyncio.StreamReader, to_browser: asyncio.StreamWriter) -> None:
-        """Carry one connection of the browser's, with the credentials of the page whose address it came by."""
+        """Carry one connection of the browser, with the credentials of the page whose address it came by."""
         address = to_browser.get_extra_info("sockname")[0]
         self._carried[asyncio.current_task()] = address
         ends = [to_browser]
@@ -123,7 +123,7 @@ class EgressGrant:
 
 
 async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    """Send on what comes, no faster than the other end takes it; at its end the other direction goes on."""
+    """Forward bytes, no faster than the sink takes them; at the end of the source the other direction goes on."""
     while content := await source.read(READ_BYTES):
         sink.write(content)
         await sink.drain()

@@ -1,20 +1,20 @@
 """One page in a real browser: navigate, wait until it has settled, take its HTML.
 
-Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing left to any
-other run or site (`ingest.browser.tabs`). A page is known by the address of the response that its document came from
-(`ingest.browser.page_content`), never by what its scripts show as its address. A page that must end early ends with an
-error that names why. What runs inside the page runs in an isolated world, where the page's own scripts have changed
+Promises: it never exceeds the time, HTML size, elements or requests allowed, and leaves nothing to any other run or
+site (`ingest.browser.tabs`). A page is identified by the address of the response that its document came from
+(`ingest.browser.page_content`), never by the address that its scripts show. A page that must end early ends with an
+error that names the reason. Our scripts run in an isolated world, where the page's own scripts have changed
 nothing.
 
-A page is waited for until it no longer changes: until two looks are equal, never for a fixed time. A look counts the
+The wait ends when the page no longer changes: when two looks are equal, never after a fixed time. A look counts the
 elements and the text of the tree. A page has settled once it is parsed, two looks in a row agree, and no request that
-its text may depend on is under way or was made between them. A page with little text is looked at for longer: it may be
-a shell whose script only begins. A page that has text and polls for ever is not waited for, and one that never rests is
-taken as it stands at the ceiling.
+its text may depend on is in progress or was made between them. A page with little text is watched for longer: it may
+be a shell whose script only begins. A page that has text and polls for ever is not waited for, and one that never
+rests is taken as it stands at the ceiling.
 
-A consent wall keeps a page from being drawn and loaded, so one try is made at dismissing it: only where something that
-looks like one lies over the page, only by a button that is known or says so, refusing before accepting, and never by a
-form: nothing is sent that a reader would have to answer for.
+A consent wall keeps a page from being drawn and loaded, so one attempt is made to dismiss it: only if something that
+looks like one lies over the page, only by a button that is known or says so, refusing before accepting, and never by
+a form: nothing is sent that a reader would have to answer for.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from sluice.ingest.browser.tabs import Tab
 __all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
 
 SECOND_CEILING_SECONDS = 2.0
-"""How long a page may take to settle after a consent wall was dismissed: its text is there already."""
+"""Longest time for a page to settle after a consent wall was dismissed: its text is there already."""
 
 READ_ATTEMPTS = 3
-"""Readings of a page, each of which a navigation may spoil."""
+"""Attempts to read a page, each of which a navigation may spoil."""
 
 _MALFORMED = re.compile(
     r"ERR_(INVALID_HTTP_RESPONSE|INVALID_CHUNKED_ENCODING|RESPONSE_HEADERS_(MULTIPLE_\w+|TOO_BIG)|CONTENT_DECODING_FAILED)"
 )
-"""What Chromium calls a response that is no HTTP, or could be read in two ways (net/base/net_error_list.h)."""
+"""Chromium's error names for a response that is not HTTP, or is ambiguous (net/base/net_error_list.h)."""
 
 
 async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards) -> Rendered:
-    """The page of `request` in a tab of its run and site.
+    """Render the page of `request` in a tab of its run and site.
 
     Raises:
         InvalidInput: the address leads to a download and not to a page.
-        PolicyRefused: rule `access`: the site wants a password; rule `malformed_response`: what it sends is no HTTP;
-            rule `redirects`: it redirects without end; rules `memory`, `nodes`, `requests`, `windows`: it wants more
-            than a page may have; rule `sandbox`: a renderer came without one.
+        PolicyRefused: rule `access`: the site requires a password; rule `malformed_response`: the response is not HTTP;
+            rule `redirects`: the site redirects without end; rules `memory`, `nodes`, `requests`, `windows`: the page
+            exceeds that limit; rule `sandbox`: a renderer came without one.
         BudgetExhausted: the HTML is larger than `max_bytes`.
         TimedOut: the page took longer than `timeout_seconds`.
         Unavailable: the site or the way to it failed, or the browser did.
@@ -82,7 +82,7 @@ async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards)
 
 
 async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: Guards) -> Rendered:
-    """The visit, or the error for which the guard ends it, whichever comes first."""
+    """Visit the page; raise the guard's error if that comes first."""
     guard = PageGuard(
         tab,
         url=request.url,
@@ -131,9 +131,9 @@ async def _attempt(
 
 
 def _trusted_headers(document: DocumentResponse) -> dict[str, str]:
-    """The headers of `document`, the proxy's marks only where no site can have set them.
+    """Return the headers of `document`, with the proxy's marks only where no site can have set them.
 
-    It strips them from what it carries in the clear, and cannot look into a tunnel.
+    The proxy strips such headers from what it carries in the clear, but cannot look into a tunnel.
     """
     if urlsplit(document.url).scheme == "http":
         return document.headers
@@ -143,9 +143,9 @@ def _trusted_headers(document: DocumentResponse) -> dict[str, str]:
 async def _read(
     world: IsolatedWorld, documents: DocumentResponses, request: RenderRequest
 ) -> tuple[DocumentResponse, str]:
-    """The document that is shown, as the response that it came from, and its HTML.
+    """Return the response that the shown document came from, and its HTML.
 
-    A page may navigate while it is read: what was read is taken only where the document before and after is the same.
+    A page may navigate while it is read: the HTML counts only if the document is the same before and after.
     """
     for _ in range(READ_ATTEMPTS):
         loader = await documents.current_loader()
@@ -160,10 +160,10 @@ async def _read(
 
 
 async def _read_html(world: IsolatedWorld, request: RenderRequest) -> str | None:
-    """The HTML that is shown; None where the page went away meanwhile.
+    """Return the HTML that is shown; None if the page went away meanwhile.
 
     Raises:
-        PolicyRefused: rule `nodes`. BudgetExhausted: it is larger than `max_bytes`.
+        PolicyRefused: rule `nodes`. BudgetExhausted: the HTML is larger than `max_bytes`.
     """
     await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
@@ -189,15 +189,15 @@ def _named(error: PlaywrightError, url: str) -> SluiceError:
 
 
 LOOK_SECONDS = 0.1
-"""Between two looks. A framework's re-renders follow one another within a few frames (16 ms)."""
+"""Pause between two looks. A framework's re-renders follow one another within a few frames (16 ms)."""
 THIN_CHARACTERS = 200
-"""Fewer are a shell, or a page that has hardly anything to say."""
+"""A page with fewer is a shell, or has hardly any content."""
 THIN_SECONDS = 0.6
-"""How long a thin page must be still; timers that fill one are set to half a second at most."""
+"""Time that a thin page must be still; timers that fill one are set to half a second at most."""
 POLL_SECONDS = 2.0
-"""How long a page that has text must be still to be taken although a request of its is under way."""
+"""Time that a page with text must be still before it is taken although one of its requests is in progress."""
 CEILING_SECONDS = 5.0
-"""How long a page may take to settle: its tickers and polls may go on for ever."""
+"""Longest time for a page to settle: its tickers and polls may go on for ever."""
 
 _LOOK = """
 (() => {{
@@ -210,7 +210,7 @@ _LOOK = """
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look saw."""
+    """One observation of the page."""
 
     parsed: bool
     nodes: int
@@ -241,7 +241,7 @@ async def settle(world: IsolatedWorld, guard: PageGuard, max_nodes: int, ceiling
 
 
 async def require_small(world: IsolatedWorld, max_nodes: int) -> None:
-    """Refuse a tree of more than `max_nodes` elements, before anything is built of it.
+    """Refuse a tree of more than `max_nodes` elements before its HTML is built.
 
     Raises:
         PolicyRefused: rule `nodes`.
@@ -264,7 +264,7 @@ async def _watch(look: Callable[[], Awaitable[Look | None]], guard: PageGuard) -
 
 
 def _stillness_seconds(look: Look, guard: PageGuard) -> float:
-    """How long the page must have been as it is."""
+    """Return how long the page must have been unchanged."""
     if guard.is_quiet:
         return THIN_SECONDS if look.is_thin else 0.0
     return CEILING_SECONDS if look.is_thin else POLL_SECONDS
@@ -285,5 +285,5 @@ def _require_few(nodes: int, max_nodes: int) -> None:
 
 
 async def dismiss_consent(world: IsolatedWorld) -> bool:
-    """Press the button of a consent wall that lies over the page; whether there was one."""
+    """Press the button of a consent wall that lies over the page; return whether there was one."""
     return await world.evaluate(SCRIPTS.joinpath("dismiss_consent.js").read_text("utf-8")) is True

@@ -34,15 +34,15 @@ from sluice.ingest.browser.tabs import Tabs
 from sluice.ingest.settings import CrawlSettings
 
 LAUNCH_SECONDS = 30.0
-"""How long Chromium may take to come up; a cold start on a busy small machine takes a few seconds."""
+"""Longest time for Chromium to start; a cold start on a busy small machine takes a few seconds."""
 CLOSE_SECONDS = 10.0
-"""How long Chromium may take to go; after that its processes are killed."""
+"""Longest time for Chromium to close; after that its processes are killed."""
 INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR")
-"""All that the browser learns of our environment: no key of ours reaches a process that runs the code of web pages."""
+"""The only environment variables the browser gets: no key of ours reaches a process that runs the code of web pages."""
 NO_PROXY_LISTENS = "http://127.0.0.1:1"
-"""Where the browser itself sends what no page asked for: nowhere."""
+"""Proxy for traffic of the browser that no page requested: nothing listens there."""
 PROXY_ADDRESS, WAY_OUT_ADDRESSES = "127.0.0.1", "127.0.0.*"
-"""What the browser may look up: the proxy on this machine, or the addresses of the relay in its own network."""
+"""Addresses the browser may look up: the proxy on this machine, or those of the relay in its own network."""
 MAX_REPORT_BYTES = 65_536
 
 NETWORK_REMEDY = (
@@ -51,11 +51,11 @@ NETWORK_REMEDY = (
     'or set crawl.browser_network = "preferred"'
 )
 _RECYCLE_SECONDS = 900.0
-"""Age at which a warm browser makes way for a new one, whatever it has done."""
+"""Age at which a warm browser is replaced, whatever it has done."""
 
 
 class WarmBrowser:
-    """A Chromium and what it has done. Made by `launch`, and of no use after `end`."""
+    """A Chromium and its counters. Made by `launch`, and of no use after `end`."""
 
     def __init__(
         self,
@@ -70,23 +70,23 @@ class WarmBrowser:
         self.engine = engine
         self.binary = binary
         self.pid = browser_process(launcher_pid)
-        """The browser process itself."""
+        """The main browser process."""
         self.launcher_pid = launcher_pid
-        """The process that started it, above all others of this browser."""
+        """The process that started it, ancestor of all processes of this browser."""
         self.isolation = isolation
         self.watch = BrowserWatch(launcher_pid, settings.browser_memory_bytes)
         self.tabs = Tabs(engine, egress_grant, most=settings.browser_pages, stuck=self._retire)
         self.pages_served = 0
         self.pages_open = 0
         self.retired = False
-        """Serves the pages it has open, and no more."""
+        """Whether it serves only the pages that are already open."""
         self.ended = False
         self._folder = folder
         self._egress_grant = egress_grant
         self._started_at = time.monotonic()
 
     def is_spent(self, settings: CrawlSettings) -> bool:
-        """Whether the next page should find another browser: this one died, is sick, old, or has done enough."""
+        """Whether the next page needs another browser: this one died, is sick, old, or has served enough pages."""
         return (
             self.retired
             or not self.engine.is_connected()
@@ -95,9 +95,9 @@ class WarmBrowser:
         )
 
     async def responds(self) -> bool:
-        """Whether it still opens a page and closes it: one that hung must not have hung the browser.
+        """Return whether it still opens and closes a page: a page that hung may have hung the browser.
 
-        A context alone would tell nothing of the processes that pages need.
+        A context alone would prove nothing about the processes that pages need.
         """
         try:
             context = await asyncio.wait_for(self.engine.new_context(), CLOSE_SECONDS)
@@ -108,7 +108,7 @@ class WarmBrowser:
         return True
 
     async def end(self) -> None:
-        """Close it, kill what does not go, and return when no process of it is left. May be called again."""
+        """Close it, kill processes that remain, and return when none is left. May be called again."""
         if self.ended:
             return
         self.ended = True
@@ -129,13 +129,13 @@ class WarmBrowser:
 async def launch(
     playwright: Playwright, settings: CrawlSettings, guards: Guards, hidden: Sequence[Path]
 ) -> WarmBrowser:
-    """A new Chromium whose renderers are proven to be confined, in a network of its own as the settings say.
+    """Start a Chromium whose renderers are proven to be confined, in its own network if the settings say so.
 
-    It does not see what is in the folders `hidden`, where mounts of its own can be had.
+    The browser cannot see inside the folders `hidden`, where a mount namespace can be created.
 
     Raises:
-        InvalidSetting: there is no Chromium; says how to get one.
-        PolicyRefused: rule `sandbox`: it is not on; rule `network`: there is no network of its own, and must be.
+        InvalidSetting: there is no Chromium; the error says how to get one.
+        PolicyRefused: rule `sandbox`: it is off; rule `network`: the settings require its own network and it has none.
         Unavailable: it did not start.
     """
     binary = find_chromium(settings.chromium_path, playwright.chromium.executable_path)
@@ -205,7 +205,7 @@ def _listening(path: Path) -> Iterator[socket.socket]:
 
 
 async def _isolation(door: socket.socket) -> tuple[Isolation, socket.socket | None]:
-    """What the launcher says it has, and the listener within the browser's network."""
+    """Return the launcher's isolation report, and the listener within the browser's network."""
     launcher, _ = await asyncio.get_running_loop().sock_accept(door)
     with launcher:
         launcher.settimeout(CLOSE_SECONDS)

@@ -1,9 +1,9 @@
 """The tabs of a browser: a fresh context for each run and site, kept a short while for the next page of both.
 
-A new context and its processes cost several times what a page of text costs, and a run reads a site page by page.
-Promises: no two runs and no two origins ever meet in a context; a page without a run has one of its own; between two
-pages the tab is empty and its relay is closed; a page that was ended, opened windows or went to another origin takes
-its context with it; so does one that does not let go of the tab. Open and kept tabs together are never more than the
+A new context and its processes cost several times as much as a page of text, and a run reads a site page by page.
+Promises: no two runs and no two origins ever share a context; a page without a run gets its own; between two
+pages the tab is empty and its relay is closed; the context is dropped after a page that was ended, opened windows,
+went to another origin or does not let go of the tab. Open and kept tabs together never exceed the
 pages that the browser may show at a time.
 """
 
@@ -24,27 +24,27 @@ from sluice.ingest.browser.relay import EgressGrant
 from sluice.ingest.url import ProxyAddress, origin_of
 
 CLOSE_SECONDS = 5.0
-"""How long a healthy browser may take to drop a context; it needs milliseconds."""
+"""Longest time for a healthy browser to drop a context; it needs milliseconds."""
 LEAVE_SECONDS = 1.0
-"""How long a page may take to let go of its tab; an honest one needs milliseconds."""
+"""Longest time for a page to let go of its tab; an honest one needs milliseconds."""
 KEPT_SECONDS = 10.0
-"""How long an empty tab waits for the next page of its run and site: several turns of a host at the usual rate."""
+"""Time that an empty tab waits for the next page of its run and site: several turns of a host at the usual rate."""
 
 _EMPTY = "about:blank"
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose tab it is."""
+    """The run, origin and user agent that a tab belongs to."""
 
     run_id: str
     origin: str
-    """Scheme, host and port; narrower than a site, so that neighbours below one domain do not meet either."""
+    """Scheme, host and port; narrower than a site, so that neighbours below one domain do not share a tab either."""
     user_agent: str
 
     @classmethod
     def of(cls, request: RenderRequest) -> Owner:
-        """Who asks for the page."""
+        """Return the owner of the tab for `request`."""
         return cls(request.run_id, origin_of(request.url), request.user_agent)
 
 
@@ -58,9 +58,9 @@ class Tab:
     devtools: CDPSession
     frame_id: str
     address: str | None
-    """Of the relay; None where the browser shares our network and its context knows the proxy itself."""
+    """Relay address; None if the browser shares our network and its context knows the proxy itself."""
     spoiled: bool = False
-    """Not for another page."""
+    """Whether the tab must not serve another page."""
     expiry: asyncio.TimerHandle | None = field(default=None, repr=False)
 
 
@@ -80,10 +80,10 @@ class Tabs:
 
     @asynccontextmanager
     async def tab(self, request: RenderRequest, guards: Guards) -> AsyncIterator[Tab]:
-        """A tab for the page of `request`, which leads to its proxy until the block ends.
+        """Yield a tab for the page of `request`, which leads to its proxy until the block ends.
 
         Raises:
-            InvalidInput: there is no host or port in the address of the proxy.
+            InvalidInput: the proxy's address lacks a host or port.
             Overloaded: more pages are open than the relay can tell apart.
             PlaywrightError: the browser is gone.
         """
@@ -107,7 +107,7 @@ class Tabs:
         return tuple(self._kept.values())
 
     def stop(self) -> None:
-        """Keep none any longer; the browser, which ends now, takes them with it."""
+        """Forget the kept tabs; the browser, which ends now, takes them with it."""
         for tab in self._kept.values():
             _stop_waiting(tab)
         self._kept.clear()
@@ -165,7 +165,7 @@ class Tabs:
     # Given back.
 
     async def _left(self, tab: Tab, request: RenderRequest) -> bool:
-        """Whether the tab may be kept: its page was well-behaved, and has let go of it."""
+        """Empty the tab and return whether it may be kept: its page behaved well and has let go of it."""
         if tab.spoiled or not request.run_id or tab.address is None or origin_of(tab.page.url) != tab.owner.origin:
             return False
         try:
@@ -201,7 +201,7 @@ class Tabs:
         self._release(tab.address)
 
     async def _close(self, context: BrowserContext) -> None:
-        """Close it. A page that loops is closed from outside its process; only a sick browser takes long over it."""
+        """Close the context. A looping page is closed from outside its process; only a sick browser is slow."""
         try:
             await asyncio.wait_for(context.close(), CLOSE_SECONDS)
         except (PlaywrightError, TimeoutError):
@@ -213,10 +213,10 @@ class Tabs:
 
 
 def proxy_settings(proxy_url: str) -> ProxySettings:
-    """`http://user:password@host:port` as the browser wants it; `<-loopback>` sends loopback to it as well.
+    """Return `http://user:password@host:port` as browser settings; `<-loopback>` proxies loopback as well.
 
     Raises:
-        InvalidInput: there is no host or port in it.
+        InvalidInput: the address lacks a host or port.
     """
     proxy = ProxyAddress.at(proxy_url)
     host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host

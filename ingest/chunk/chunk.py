@@ -2,8 +2,8 @@
 
 Promises: the same document gives the same chunks with the same ids; every word of the text is in a
 chunk; no chunk is empty; a chunk and its breadcrumb fit the embedding model's window together; lines
-are 1-based and inclusive in the text that was chunked, for source code in the file itself. Of a document of more than
-`max_document_tokens` only the beginning is read, and `Tokenized` says how much was not.
+are 1-based and inclusive in the chunked text (for source code, in the file itself). Of a document of more than
+`max_document_tokens` only the beginning is chunked; `Tokenized` gives the number of characters left out.
 
 A text is encoded once for all counting, and the ids of its chunks come from that encoding. What fits is never
 split, so the splitters, which encode again, only see what is too large.
@@ -42,19 +42,19 @@ from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.settings import ChunkSettings
 
 _CHARS_PER_TOKEN = 16
-"""No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""
+"""Most characters of a chunk per token of the limit: a line of base64 can be a single unknown token."""
 MAX_FACT_CHARACTERS = 500
-"""Of a licence or a site's name: what is longer is text and no name, and would come out with every result."""
+"""Longest licence or site name; anything longer is text, not a name, and would be returned with every result."""
 
 Ids: TypeAlias = "array[int] | None"
-"""Of one text, special tokens left out; None where they are only to be had by tokenising it."""
+"""Token ids of one text, without special tokens; None if only tokenising the text can give them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """A chunked document, and for each of its chunks the token ids of what is embedded for it.
+    """A chunked document, with the token ids of each chunk's embedding text.
 
-    `characters_left_out` of its text are beyond the most tokens of a document and in no chunk.
+    `characters_left_out` counts the characters beyond the token limit of a document, which are in no chunk.
     """
 
     document: ChunkedDocument
@@ -65,14 +65,14 @@ class Tokenized:
 def chunk_document(
     document: Document, extracted: Extracted, settings: ChunkSettings, tokenizer: Tokenizer
 ) -> ChunkedDocument:
-    """Split the text `extracted` from `document`. No text: no chunks."""
+    """Split the text `extracted` from `document`. An empty text gives no chunks."""
     return chunk_and_tokenize(document, extracted, settings, tokenizer).document
 
 
 def chunk_and_tokenize(
     document: Document, extracted: Extracted, settings: ChunkSettings, tokenizer: Tokenizer
 ) -> Tokenized:
-    """As `chunk_document`, with ids that are exactly those of `tokenizer` for `document.embedding_texts()`."""
+    """Like `chunk_document`, with ids that equal those of `tokenizer` for `document.embedding_texts()`."""
     title = document.title or extracted.title
     breadcrumbs = Breadcrumbs(title, settings, tokenizer)
     language = extracted.code_language or extracted.language or natural_language(extracted.text)
@@ -99,7 +99,7 @@ def chunk_and_tokenize(
 
 
 def _embedding_ids(chunks: Sequence[tuple[Chunk, Ids]], title: str | None, tokenizer: Tokenizer) -> tuple[Ids, ...]:
-    """The ids of heading and text together: those of one before those of the other, as a line break parts words."""
+    """Return each chunk's heading ids followed by its text ids, since a line break separates words."""
     of_headings = {"": array("I")}
     found: list[Ids] = []
     for chunk, ids in chunks:
@@ -111,12 +111,12 @@ def _embedding_ids(chunks: Sequence[tuple[Chunk, Ids]], title: str | None, token
 
 
 def normalised(text: str) -> str:
-    """NFC with runs of white space collapsed: what two spellings of the same passage have in common."""
+    """Return `text` in NFC with runs of white space collapsed, so that two spellings of a passage compare equal."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def chunk_id_for(source: str, normalised_text: str, occurrence: int) -> str:
-    """32 hex characters of SHA-256 over the source, the passage and how often it came before in the document."""
+    """Return 32 hex characters of SHA-256 over the source, the passage and its earlier occurrences in the document."""
     key = f"{source}\0{normalised_text}\0{occurrence}"
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -129,7 +129,7 @@ def _chunks(
     breadcrumbs: Breadcrumbs,
     spans: TokenSpans,
 ) -> list[tuple[Chunk, Ids]]:
-    """Chunks with the ids of their text alone."""
+    """Return the chunks, each with the ids of its text alone."""
     text = extracted.text
     lines = line_starts(text)
     places = Places(extracted)
@@ -161,7 +161,7 @@ def _chunks(
 
 
 def _content(passage: Passage, text: str, spans: TokenSpans) -> tuple[str, int, Ids]:
-    """The passage's text, its tokens and their ids: those of the repeated rows before those of its own."""
+    """Return the passage's text, token count and ids: those of the repeated rows before its own."""
     start, end = passage.start, passage.end
     own, tokens, ids = text[start:end], spans.count(start, end), spans.ids(start, end)
     if passage.head is None:
@@ -190,17 +190,17 @@ def _splitters(tokenizer: Tokenizer) -> Splitters:
 
 
 def _metadata(given: dict[str, Scalar], extracted: Extracted) -> dict[str, Scalar]:
-    """What was handed in with the document, and under `licence` and `site_name` what the document says of itself.
+    """Return the metadata submitted with the document, plus the document's own `licence` and `site_name`.
 
-    There, and not among the provenance, as it is by metadata that a query is narrowed. Linked data is not kept: what
-    of it is of use to a reader (title, author, date, licence) was taken out of it, and the raw page has the rest.
+    They are metadata, not provenance, because queries filter by metadata. Linked data is not kept: its
+    useful facts (title, author, date, licence) were extracted from it, and the raw page has the rest.
     """
     said = {"licence": extracted.licence, "site_name": extracted.site_name}
     return {name: fact[:MAX_FACT_CHARACTERS] for name, fact in said.items() if fact} | given
 
 
 def _provenance(provenance: Provenance, extracted: Extracted) -> Provenance:
-    """What the document says of itself fills what its source did not say."""
+    """Fill missing provenance with the facts that the document states about itself."""
     facts: dict[str, object] = {"author": extracted.author}
     if is_publication_date(extracted.published_at, provenance.fetched_at):
         facts["published_at"] = extracted.published_at

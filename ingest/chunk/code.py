@@ -1,12 +1,12 @@
-"""Source code to passages: by symbol where the language has a grammar, by lines where it has none.
+"""Splits source code into passages: by symbol if the language has a grammar, else by lines.
 
 Every line of the file is in exactly one passage, unchanged. A class whose whole body is small is one
-passage; otherwise its methods stand alone as `Class.method`, and what is left of it (its first lines,
-its attributes) goes by its own name. Small neighbours share a passage, large symbols are split at
-the statements, members and arguments that the grammar sees. What does not parse is split by lines, and so is what lies
-beyond the part of the file that is parsed.
+passage; otherwise its methods stand alone as `Class.method`, and the rest of it (its first lines,
+its attributes) is named after the class. Small neighbours share a passage; large symbols are split at
+the statements, members and arguments of the grammar. Code that does not parse is split by lines, and so is the
+part of the file beyond the parsed part.
 
-`symbols.toml` says which nodes of a grammar define a symbol. Decorators, attributes and the comment right
+`symbols.toml` lists the nodes of a grammar that define a symbol. Decorators, attributes and the comment right
 above a definition belong to it.
 """
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 _SCRAP_TOKENS = 24
-"""Lines of no symbol of their own (a class's first line, a closing brace) that are too few to stand alone."""
+"""Most tokens of lines without a symbol of their own (a class's first line, a closing brace) that never stand alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Lines `first` to `last` (0-based, inclusive), and the symbols whose lines they are."""
+    """Lines `first` to `last` (0-based, inclusive), and the symbols that own them."""
 
     first: int
     last: int
@@ -51,7 +51,7 @@ class _Block:
 
 
 class Code:
-    """One source file to be split, with what is needed for it."""
+    """One source file to be split, with its syntax tree and token counts."""
 
     def __init__(self, source: str, language: str, spans: TokenSpans, breadcrumbs: Breadcrumbs):
         self._source = source
@@ -61,7 +61,7 @@ class Code:
         self._tree = parse(language, source.encode("utf-8", "replace")) if has_grammar(language) else None
 
     def passages(self, pack_tokens: int) -> Iterator[Passage]:
-        """Passages in order of their lines. Neighbours of together at most `pack_tokens` share one."""
+        """Yield passages in line order. Neighbours that together have at most `pack_tokens` share one."""
         symbols = symbols_of(self._tree.root_node) if self._tree else []
         for block in self._packed(self._blocks(symbols), pack_tokens):
             yield from self._split(block, self._breadcrumbs.symbol(_symbol_path(block)))
@@ -111,7 +111,7 @@ class Code:
             yield Passage(part_start, part_end, (), symbol_path)
 
     def _parts(self, block: _Block, capacity: int) -> Iterator[tuple[int, int]]:
-        """The block cut where its statements begin; by lines where that is too much."""
+        """Cut the block at the starts of statements, or by lines where a statement is too large."""
         rows = {block.first}
         if self._tree:
             fits = lambda first, last: self._tokens(first, last) <= capacity  # noqa: E731
@@ -121,7 +121,7 @@ class Code:
             yield from self._fitting(left, right, capacity)
 
     def _fitting(self, start: int, end: int, capacity: int) -> Iterator[tuple[int, int]]:
-        """As many whole lines at a time as fit; a single line that does not fit is cut."""
+        """Yield as many whole lines at a time as fit; cut a single line that does not fit."""
         left = start
         while left < end:
             right = left
@@ -145,7 +145,7 @@ class Code:
 
 
 def line_starts(text: str) -> array[int]:
-    """The offset at which each line of `text` begins; lines end with `\\n` alone."""
+    """Return the offset at which each line of `text` begins; only `\\n` ends a line."""
     starts = array("I", [0])
     position = text.find("\n")
     while position >= 0:
@@ -155,7 +155,7 @@ def line_starts(text: str) -> array[int]:
 
 
 def _symbol_path(block: _Block) -> str | None:
-    """The symbols of a block: a class that is whole in it stands for its methods, a scrap for nothing."""
+    """Return the names of a block's symbols: a class wholly in it replaces its methods; a scrap adds none."""
     owners = list(dict.fromkeys(owner for owner in block.owners if owner is not None))
     whole = [o for o in owners if o.holds_others and block.first <= o.first and o.last <= block.last]
     leaves = [owner for owner in owners if not owner.holds_others]
@@ -172,7 +172,7 @@ _DEEPEST_NESTING = 12
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Lines `first` to `last` (0-based, inclusive) define `path`, as `Class.method`."""
+    """A definition of `path`, such as `Class.method`, on lines `first` to `last` (0-based, inclusive)."""
 
     first: int
     last: int
@@ -181,7 +181,7 @@ class Symbol:
 
 
 def symbols_of(root: Node) -> list[Symbol]:
-    """Every symbol of a source in order of its first line, a class before its methods."""
+    """Return every symbol of a source in order of its first line, a class before its methods."""
     return list(_walk(root, "", 0))
 
 
@@ -215,7 +215,7 @@ def _last_row(node: Node) -> int:
 
 
 def _defined(node: Node) -> Node | None:
-    """The defining node in `node`, out of its decorators, exports and assignments."""
+    """Return the defining node in `node`, unwrapped from decorators, exports and assignments."""
     for _ in range(4):
         if node.type in _TYPES.words("definitions") or node.type in _TYPES.words("containers"):
             return node
@@ -255,7 +255,7 @@ def _name(node: Node) -> str:
 
 
 def _declared(node: Node) -> str:
-    """The name within a C declarator: out of its pointers, references and parameters."""
+    """Return the name within a C declarator, without pointers, references and parameters."""
     for _ in range(8):
         inner = node.child_by_field_name("declarator")
         if inner is None:
@@ -267,7 +267,7 @@ def _declared(node: Node) -> str:
 
 
 def _plain(name: str) -> str:
-    """`Foo<T>` as `Foo`, `a::b` as `a.b`, `module.exports.x` as `x`, without pointers and quotes."""
+    """Return `Foo<T>` as `Foo`, `a::b` as `a.b`, `module.exports.x` as `x`, without pointers and quotes."""
     for _ in range(3):
         name = _TYPE_ARGUMENTS.sub("", name)
     bare = name.partition("[")[0].partition("(")[0].strip("*& \t\"'#").replace("::", ".")
@@ -279,14 +279,14 @@ def _text(node: Node | None) -> str:
 
 
 _MOST_DEPTH = 200
-"""Deeper down no line of code begins what a person wrote as a part of its own."""
+"""Deepest nesting at which code is cut; below it, no line begins a part that a person wrote as a unit."""
 
 
 def cut_rows(node: Node, first: int, last: int, is_small: Callable[[int, int], bool], depth: int = 0) -> Iterator[int]:
-    """Rows from `first` to `last` at which a part of the code in them begins, in order; some come twice.
+    """Yield, in order, the rows from `first` to `last` at which a part of the code begins; some come twice.
 
-    `is_small(first, last)` says whether the rows between two, both included, fit. Neighbours that fit together are one
-    part; what does not fit by itself is split at its own parts, down to single rows.
+    `is_small(first, last)` tells whether the rows between two, both included, fit. Neighbours that fit together are one
+    part; a part that does not fit is split at its own parts, down to single rows.
     """
     children = node.children
     begin: int | None = None

@@ -1,7 +1,7 @@
 """Detects the natural language of a text: deterministic, from a prefix, by py3langid.
 
-The library keeps 70 MB of tables in memory, and takes half a second to unpack them. `map_model` has them in files, of
-which processes share what they use.
+The library keeps 70 MB of tables in memory, and takes half a second to unpack them. `map_model` maps them from files,
+so that processes share the pages they use.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _FEWEST_LETTERS = 24
 _WORDS = re.compile(r"[^\W\d_]+")
 _WEIGHTS, _TRANSITIONS, _REST = "weights.npy", "transitions.npy", "rest.npz"
 _LAYOUT = 1
-"""Raise it when other files are written, and every machine writes them again."""
+"""Version of the file format; raise it when the files change, and every machine writes them again."""
 
 
 def map_model(model_dir: Path) -> None:
-    """Use the model from files below `model_dir` from now on, in this process and those that it forks.
+    """Map the model from files below `model_dir`, for this process and those that it forks.
 
-    They are written where need be. Raises OSError where they cannot be.
+    Writes the files if necessary. Raises OSError if they cannot be written.
     """
     folder = model_dir / "py3langid"
     ensure_files(folder, {"py3langid": version("py3langid"), "layout": _LAYOUT}, _unpacked)
@@ -45,7 +45,7 @@ def map_model(model_dir: Path) -> None:
 
 
 def natural_language(text: str) -> str | None:
-    """The ISO 639-1 code, or None when there are too few letters to tell."""
+    """Return the ISO 639-1 code, or None if there are too few letters to tell."""
     prefix = text[:_PREFIX_CHARS]
     if sum(map(len, _WORDS.findall(prefix))) < _FEWEST_LETTERS:
         return None
@@ -54,7 +54,7 @@ def natural_language(text: str) -> str | None:
 
 
 def _unpacked() -> Mapping[str, bytes]:
-    """The library's model as files: two large tables, and the rest."""
+    """Return the library's model as files: two large tables, and the rest."""
     model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     rest = io.BytesIO()
     np.savez(rest, priors=model.nb_pc, languages=model.nb_classes, features=model.tk_output, rows=model.tk_row)

@@ -1,12 +1,12 @@
-"""A passage: a range of a text that will be a chunk, before it has an identity; what stands above it, and where it is.
+"""A passage: a range of a text that will become a chunk; its breadcrumb and its place in the document.
 
 The breadcrumb is the line above a chunk when it is embedded, title > headings > symbol, kept short enough to leave
-room. A model reads `window_tokens` and no more. The title may take a third of them, the headings a quarter, the
-symbol a sixth; what is left is the capacity of the chunk below. Longer titles and headings are cut at a token, and the
-outermost headings go first.
+room. A model reads only `window_tokens`. The title may take a third of them, the headings a quarter, the
+symbol a sixth; the rest is the capacity of the chunk below. Longer titles and headings are cut at a token, and the
+outermost headings are dropped first.
 
-`Places` tells where a passage is found by who opens the document: the fragment of its heading, the page of a PDF; and
-its links.
+`Places` tells a reader where to find a passage: the fragment of its heading, the page of a PDF. It also returns
+the passage's links.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluice.ingest.settings import ChunkSettings
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """`text[start:end]` in its section or symbol, with `text[head[0]:head[1]]` repeated above it."""
+    """The range `text[start:end]` in its section or symbol, with `text[head[0]:head[1]]` repeated above it."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class Passage:
 
 
 def trimmed(passages: Iterable[Passage], text: str, *, keep_indent: bool) -> Iterator[Passage]:
-    """Passages without white space around them; with `keep_indent`, a first line keeps its indentation."""
+    """Strip white space around passages; with `keep_indent`, a first line keeps its indentation."""
     for passage in passages:
         part = text[passage.start : passage.end]
         start = passage.start + len(part) - len(part.lstrip())
@@ -48,7 +48,7 @@ def trimmed(passages: Iterable[Passage], text: str, *, keep_indent: bool) -> Ite
 
 
 def bounded(passages: Iterable[Passage], text: str, most_chars: int) -> Iterator[Passage]:
-    """Passages of at most `most_chars`: a run without word boundaries is one token, however long it is."""
+    """Cut passages to at most `most_chars`: a run without word boundaries is one token, however long it is."""
     for passage in passages:
         start = passage.start
         while passage.end - start > most_chars:
@@ -60,13 +60,13 @@ def bounded(passages: Iterable[Passage], text: str, most_chars: int) -> Iterator
 
 
 MOST_LINKS = 100
-"""Of one passage, the first: it has a few hundred words."""
+"""Most links of one passage, the first ones; a passage has a few hundred words."""
 MOST_URL_CHARACTERS, _MOST_WORDS = 2_000, 100
 _PAGE_BREAK = "\f"
 
 
 class Places:
-    """The places of one text."""
+    """Anchors, pages and links of one text."""
 
     def __init__(self, extracted: Extracted) -> None:
         self._anchors = extracted.anchors
@@ -78,7 +78,7 @@ class Places:
         self._link_starts = [link.start for link in self._links]
 
     def links(self, passage: Passage, lines: Sequence[int]) -> tuple[PageLink, ...]:
-        """The links that begin in it. `lines` are where the lines of the text begin."""
+        """Return the links that begin in `passage`. `lines` are the start offsets of the text's lines."""
         first = bisect_left(self._link_starts, passage.start)
         last = bisect_left(self._link_starts, passage.end)
         return tuple(
@@ -87,7 +87,7 @@ class Places:
         )
 
     def anchor(self, passage: Passage) -> str | None:
-        """The fragment of the last heading at or before its beginning, else of the first one in it."""
+        """Return the fragment of the last heading at or before the passage's start, else of the first one in it."""
         after = bisect_right(self._starts, passage.start)
         if after:
             return self._anchors[after - 1].fragment
@@ -95,7 +95,7 @@ class Places:
         return self._anchors[0].fragment if is_inside else None
 
     def page(self, passage: Passage) -> int | None:
-        """The number of the page that it begins on, from 1; None for what has no pages. Passages come in order."""
+        """Return the 1-based page on which the passage begins; None for unpaged text. Call in passage order."""
         if not self._is_paged:
             return None
         self._breaks += self._text.count(_PAGE_BREAK, self._counted_to, passage.start)
@@ -105,7 +105,7 @@ class Places:
 
 _ELLIPSIS = "…"
 _SHORT_CHARS = 24
-"""Text this short needs no counting: it cannot have more tokens than characters."""
+"""Longest text that is never counted: it cannot have more tokens than characters."""
 
 
 class Breadcrumbs:
@@ -119,7 +119,7 @@ class Breadcrumbs:
         self.title = self._cut(title, settings.window_tokens // 3) if title else None
 
     def path(self, headings: tuple[str, ...]) -> tuple[str, ...]:
-        """`headings` as far as they fit, the innermost kept."""
+        """Return as many of `headings` as fit, innermost first to be kept."""
         if headings not in self._paths:
             budget = self._settings.window_tokens // 4
             kept: list[str] = []
@@ -133,11 +133,11 @@ class Breadcrumbs:
         return self._paths[headings]
 
     def symbol(self, symbol: str | None) -> str | None:
-        """`symbol`, cut if it is very long."""
+        """Return `symbol`, cut if it is very long."""
         return self._cut(symbol, self._settings.window_tokens // 6) if symbol else None
 
     def capacity(self, headings: tuple[str, ...] = (), symbol: str | None = None) -> int:
-        """The most tokens that a chunk under these headings may have."""
+        """Return the most tokens that a chunk under these headings may have."""
         key = (headings, symbol)
         if key not in self._capacities:
             parts = dict.fromkeys(part for part in (self.title, *self.path(headings), self.symbol(symbol)) if part)

@@ -1,13 +1,12 @@
-"""Prose to passages: whole sections where they fit, several small ones together, large ones split.
+"""Splits prose into passages: whole sections where they fit, several small ones together, large ones split.
 
 Neighbouring sections share a passage while it fits and while they are siblings or descendants of the
-first; its path is what they have in common. A heading always stays with the beginning of its body.
+first; its path is their common prefix. A heading always stays with the beginning of its body.
+Longer sections are cut at their best boundaries: structured Markdown by a library's splitter, built once per
+capacity; plain text at a blank line, sentence, line or word, on the token offsets of the encoding that already
+exists, which is twenty times faster than encoding again for every boundary that is tried.
 
-What is too long is cut at its best boundaries: structured Markdown by the splitter of a library, built once per
-capacity; plain text at a blank line, sentence, line or word, on the token offsets of the one encoding that it already
-has, which is twenty times faster than encoding again for every boundary that is tried.
-
-Of a table that is split each part after the first begins with the header rows: a row says little without the names of
+When a table is split, each part after the first begins with the header rows: a row says little without the names of
 its columns. The header is repeated in the chunk's text alone; its lines are those of the rows.
 
 Markdown is read line by line as CommonMark reads it: ATX (`## Title`) and setext (underlined)
@@ -30,13 +29,13 @@ from sluice.ingest.embed.tokens import TokenSpans
 from sluice.ingest.extract.extracted import Form
 
 _DEEP = re.compile(r"^[ \t>]{64}", re.MULTILINE)
-"""Nesting beyond what a writer makes: the Markdown splitter's time grows with the square of the depth and worse."""
+"""Nesting deeper than writers use: the Markdown splitter's time grows at least with the square of the depth."""
 _STRUCTURE = re.compile(r"^[ \t]*(?:```|~~~|\||>(?!>)|[-*+][ \t]|\d+[.)][ \t])", re.MULTILINE)
-"""Code, tables, quotes and lists: what the Markdown splitter keeps together better than a cut by sentences."""
+"""Code, tables, quotes and lists: the Markdown splitter keeps them together better than cutting by sentences."""
 
 
 class Prose:
-    """One text to be split, with what is needed for it."""
+    """One text to be split, with its token counts and breadcrumbs."""
 
     def __init__(self, text: str, form: Form, spans: TokenSpans, breadcrumbs: Breadcrumbs, splitters: Splitters):
         self._text = text
@@ -47,7 +46,7 @@ class Prose:
         self._tokens_to_split = MOST_TOKENS
 
     def passages(self, sections: Iterable[Section]) -> Iterator[Passage]:
-        """Passages of `sections` in order; each fits under its breadcrumb."""
+        """Yield the passages of `sections` in order; each fits under its breadcrumb."""
         group: Section | None = None
         first_depth = 0
         for section in sections:
@@ -109,12 +108,14 @@ def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 
 _DELIMITER_ROW = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\r?$")
 _LARGEST_SHARE = 2
-"""A header that takes more than one in so many tokens of a chunk is not repeated: the rows would be in too many."""
+"""A header that takes more than one in this many tokens of a chunk is not repeated: it would leave too few for rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`text[head:body]` are the header row and the delimiter row (GFM, section 4.10), `text[body:end]` the others."""
+    """A table: `text[head:body]` is the header and delimiter rows (GFM, section 4.10), `text[body:end]` the other
+    rows.
+    """
 
     head: int
     body: int
@@ -122,7 +123,7 @@ class Table:
 
 
 def tables_in(text: str, start: int, end: int) -> list[Table]:
-    """The tables in `text[start:end]`, none of them in a fenced block of code; a table ends at a blank line."""
+    """Return the tables in `text[start:end]` outside fenced code blocks; a table ends at a blank line."""
     found: list[Table] = []
     fences = Fences()
     previous, previous_start = "", start
@@ -148,9 +149,9 @@ def tables_in(text: str, start: int, end: int) -> list[Table]:
 def with_table_heads(
     parts: Iterable[Passage], tables: list[Table], text: str, spans: TokenSpans, capacity: int
 ) -> Iterator[Passage]:
-    """The parts of a text in order; where one begins with a row of a table, rows are dealt out anew below its header.
+    """Yield the parts in order; if one begins with a table row, regroup the rows below a repeated header.
 
-    No passage has more than `capacity` tokens, its header counted.
+    No passage has more than `capacity` tokens, its header included.
     """
     starts = [table.body for table in tables]
     waiting: Passage | None = None
@@ -181,7 +182,7 @@ def _is_repeated(table: Table, spans: TokenSpans, capacity: int) -> bool:
 
 
 def _dealt(part: Passage, table: Table, text: str, spans: TokenSpans, capacity: int) -> Iterator[Passage]:
-    """As many rows of `part` at a time as fit below the header; what follows the table goes with its last rows."""
+    """Yield as many rows of `part` at a time as fit below the header; text after the table joins its last rows."""
     head = (table.head, text.rfind("\n", table.head, table.body))
     room = capacity - spans.count(*head)
     start = part.start
@@ -202,7 +203,7 @@ def _dealt(part: Passage, table: Table, text: str, spans: TokenSpans, capacity: 
 
 
 def _borders(text: str, start: int, end: int) -> Iterator[int]:
-    """The ends of the rows from `start` on; `end` is the last."""
+    """Yield the end offsets of the rows from `start` on; `end` is the last."""
     while start < end:
         newline = text.find("\n", start, end)
         start = end if newline < 0 else newline + 1
@@ -216,10 +217,10 @@ _LAST_SPACE = re.compile(r"\s(?=\S*\Z)")
 def cut_text(
     text: str, start: int, end: int, capacity_tokens: int, spans: TokenSpans, keep: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """(start, end) of parts of `text[start:end]`, each of at most `capacity_tokens` and as long as that allows.
+    """Yield (start, end) of parts of `text[start:end]`, each of at most `capacity_tokens` and as long as possible.
 
-    Parts do not overlap. No cut falls before `keep` (the beginning of a body, which its heading stays with) where that
-    can be had.
+    Parts do not overlap. If possible, no cut falls before `keep`, the beginning of a body that stays with its
+    heading.
     """
     while spans.count(start, end) > capacity_tokens:
         limit = spans.after(start, capacity_tokens)
@@ -232,7 +233,7 @@ def cut_text(
 
 
 def joined(parts: Iterator[tuple[int, int]], capacity_tokens: int, spans: TokenSpans) -> Iterator[tuple[int, int]]:
-    """Neighbouring parts together while they fit: splitters leave a `while True:` or a list's dash by itself."""
+    """Join neighbouring parts while they fit: splitters leave a `while True:` or a list's dash by itself."""
     left = right = -1
     for start, end in parts:
         if left >= 0 and spans.count(left, end) <= capacity_tokens:
@@ -246,7 +247,7 @@ def joined(parts: Iterator[tuple[int, int]], capacity_tokens: int, spans: TokenS
 
 
 def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
-    """Where to cut before `limit`: the last of the best kind of boundary in the second half of the window."""
+    """Return the cut before `limit`: the last boundary of the best kind in the second half of the window."""
     half = min(max(start + (limit - start) // 2, keep), limit)
     blank = text.rfind("\n\n", half, limit)
     if blank >= 0:
@@ -262,8 +263,9 @@ def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
 
 
 MOST_TOKENS = 100_000
-"""Of one document: two seconds of splitting, as it takes 15 to 25 µs for each token where a cut by lines or sentences
-takes 2. Longer documents mostly consist of sections that fit and are never split; what they have beyond this is cut."""
+"""Most tokens of one document that the splitter handles: two seconds, at 15 to 25 µs per token against 2 µs for cuts
+by lines or sentences. Longer documents mostly have sections that fit; the rest of their large sections is cut.
+"""
 _STEP_TOKENS = 20
 _SMALLEST_TOKENS = 20
 
@@ -276,7 +278,7 @@ class Splitters:
         self._built: dict[int, Callable[[str], list[tuple[int, str]]]] = {}
 
     def split(self, text: str, capacity_tokens: int) -> list[tuple[int, int]]:
-        """(start, end) of each part in `text`, trimmed of white space, none above the capacity."""
+        """Return (start, end) of each part of `text`, stripped of white space, none above the capacity."""
         capacity = capacity_tokens - capacity_tokens % _STEP_TOKENS if capacity_tokens < 1_000 else capacity_tokens
         capacity = max(_SMALLEST_TOKENS, capacity)
         if capacity not in self._built:
@@ -297,7 +299,7 @@ _PAGE_BREAK = "\f"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`text[start:end]` under the headings `path`, outermost first. Its own headings end at `body`.
+    """The range `text[start:end]` under the headings `path`, outermost first. Its own headings end at `body`.
 
     `joins`: whether a chunk may hold this section together with its neighbours.
     """
@@ -310,7 +312,7 @@ class Section:
 
 
 def sections_of(text: str, form: Form) -> Iterator[Section]:
-    """Sections that cover `text` without gap or overlap, each made when it is asked for."""
+    """Return sections that cover `text` without gap or overlap, generated lazily."""
     if form == "pages":
         return _pages(text)
     if form == "markdown":
@@ -327,7 +329,7 @@ def _pages(text: str) -> Iterator[Section]:
 
 
 def _markdown_sections(text: str) -> Iterator[Section]:
-    """A heading that is directly followed by a deeper one opens one section with it: no heading stands alone."""
+    """Yield sections; a heading directly followed by a deeper one shares its section, so no heading stands alone."""
     stack: list[tuple[int, str]] = []
     start = body = 0
     for heading_start, heading_end, level, title in _headings(text):
@@ -347,7 +349,7 @@ def _path(stack: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
-    """(start, end, level, title) of every heading."""
+    """Yield (start, end, level, title) of every heading."""
     fences = Fences()
     offset = 0
     before, previous, previous_start = "", "", 0
@@ -366,13 +368,13 @@ def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
 
 
 class Fences:
-    """Tells the lines of fenced code blocks, when it is asked for each line of a text in turn."""
+    """Recognises the lines of fenced code blocks; call `hold` for each line of a text in turn."""
 
     def __init__(self) -> None:
         self._open = ""
 
     def hold(self, line: str) -> bool:
-        """Whether the next line is within a fenced block, or one of its fences."""
+        """Return whether the next line is within a fenced block, or one of its fences."""
         if self._open:
             if _closes(line, self._open):
                 self._open = ""
@@ -383,7 +385,7 @@ class Fences:
 
 
 def _parts(text: str, separator: str) -> Iterator[str]:
-    """As `text.split(separator)`, one at a time: a million lines at once are 60 MB."""
+    """Yield the items of `text.split(separator)` one at a time: a million lines at once are 60 MB."""
     start = 0
     while (end := text.find(separator, start)) >= 0:
         yield text[start:end]
@@ -392,7 +394,7 @@ def _parts(text: str, separator: str) -> Iterator[str]:
 
 
 def _inline(opening: re.Match[str]) -> bool:
-    """Whether what looks like a fence is code within a line: a backtick fence has none in its info."""
+    """Return whether an apparent fence is inline code: a backtick fence has no backtick in its info string."""
     return opening[1][0] == "`" and "`" in opening[2]
 
 

@@ -1,4 +1,4 @@
-"""Token ids on their way from the chunker to the embedder: what the first counted, the second need not count again."""
+"""Carries token ids from the chunker to the embedder, so that the embedder need not tokenise again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNKNOWN = -1
 
 
 def chunk_batch(documents: Sequence[Tokenized], tokenizer_sha256: str) -> ChunkBatch:
-    """The documents of one event with their ids, as the embedder will read them."""
+    """Return the documents of one event with their token ids, as the embedder reads them."""
     rows = [_carried(ids) for document in documents for ids in document.ids]
     tokens = TokenIds(
         tokenizer_sha256=tokenizer_sha256,
@@ -29,7 +29,7 @@ def chunk_batch(documents: Sequence[Tokenized], tokenizer_sha256: str) -> ChunkB
 
 
 def tokenized_texts(chunked: Tokenized, tokenizer_sha256: str) -> list[str]:
-    """What is embedded for each chunk of one document, with its ids where they are known."""
+    """Return the embedding text of each chunk of one document, with its ids where they are known."""
     return [
         text if ids is None else TokenizedText.of(text, ids, tokenizer_sha256)
         for text, ids in zip(chunked.document.embedding_texts(), chunked.ids, strict=True)
@@ -37,9 +37,9 @@ def tokenized_texts(chunked: Tokenized, tokenizer_sha256: str) -> list[str]:
 
 
 def embedding_texts(batch: ChunkBatch) -> list[str]:
-    """What is embedded for each chunk of `batch`, with its ids where they came along.
+    """Return the embedding text of each chunk of `batch`, with its ids where the batch has them.
 
-    Raises Corrupted where the batch's ids are not those of as many texts.
+    Raises Corrupted if the batch's ids do not match the number of texts.
     """
     texts = [text for document in batch.documents for text in document.embedding_texts()]
     if batch.tokens is None:
@@ -48,9 +48,9 @@ def embedding_texts(batch: ChunkBatch) -> list[str]:
 
 
 def select_chunks(batch: ChunkBatch, is_kept: Callable[[Chunk], bool]) -> ChunkBatch:
-    """The batch with those chunks alone, their token ids with them; a document of which none is kept is left out.
+    """Return the batch with only the kept chunks and their token ids; drops documents without a kept chunk.
 
-    Raises Corrupted where the batch's ids are not those of as many texts.
+    Raises Corrupted if the batch's ids do not match the number of texts.
     """
     kept = [is_kept(chunk) for document in batch.documents for chunk in document.chunks]
     if all(kept):
@@ -89,7 +89,7 @@ def _with_ids(texts: Sequence[str], tokens: TokenIds) -> Iterable[str]:
 
 
 def _carried(ids: Sequence[int] | None) -> Sequence[int] | None:
-    """None for a vocabulary that two bytes cannot name."""
+    """Return None for ids that do not fit two bytes."""
     return None if ids is None or max(ids, default=0) > _LARGEST_ID else ids
 
 

@@ -1,1 +1,1 @@
-"""One page on its way through a crawl, where its links lead, and what is remembered of it."""
+"""Crawls one page, follows its links, and remembers its state."""

@@ -1,11 +1,11 @@
 """The results of a crawl: a page, an unchanged page, or a page that must leave the index.
 
-A page is withdrawn where it asks for that itself, or where its site says that it is gone. Promises: only two addresses
-are spoken of, the one that was asked for and the one whose response said so. What a page says of other addresses counts
-for none of them: not the address that its scripts show, and not the one that it names as canonical. A script may also
-lead the browser elsewhere; then the second address counts only within the origin that was asked. What is no answer
-about the page withdraws nothing: a robots.txt that forbids to look, a status of 500 or more, a site that does not
-answer, one that asks for a password.
+A page is withdrawn if it requests that itself, or if its site says that it is gone. Promises: a withdrawal covers only
+two addresses, the requested one and the one whose response said so. What a page claims about other addresses is
+ignored: the address that its scripts show, and the one that it names as canonical. A script may also
+lead the browser elsewhere; then the second address counts only within the requested origin. A result that is no answer
+about the page withdraws nothing: a robots.txt that forbids the visit, a status of 500 or more, a site that does not
+answer, one that requires a password.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageLink, PageUn
 from sluice.ingest.url import origin_of
 
 Note = Callable[[str, str], None]
-"""Told of each decision about a page: what it is about, and how it went."""
+"""Called with each decision about a page: its subject, and the outcome."""
 
 
 def silent(about: str, what: str) -> None:
-    """Ignores every decision."""
+    """Ignore every decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrawledPage:
-    """A page and everything a `PageCrawled` says about it but the blobs."""
+    """A page with every field of a `PageCrawled` but the blobs."""
 
     body: bytes
     url: str
@@ -44,25 +44,25 @@ class CrawledPage:
     directed: CrawlDirected
     rendered: bool = False
     render_reason: str | None = None
-    """Why a browser was used, or (not `rendered`) why one would have been needed."""
+    """The reason for using a browser, or (not `rendered`) the reason one would have been needed."""
     etag: str | None = None
     last_modified: str | None = None
     canonical_url: str | None = None
-    """What the page declares to be its address: recorded as a fact, while its document is that of `final_url`."""
+    """The address that the page declares for itself: recorded as a fact, while its document is that of `final_url`."""
     noarchive: bool = False
     nosnippet: bool = False
     max_snippet: int | None = None
     screenshot: bytes | None = None
-    """A PNG, where one was asked for."""
+    """A PNG, if the directive requests one."""
     page_links: tuple[PageLink, ...] = ()
-    """All that the page has, in its order."""
+    """All links of the page, in its order."""
     links: tuple[str, ...] = ()
-    """Where to go on from here, the best first."""
+    """Links to follow from here, the best first."""
 
     def as_event(
         self, blob: BlobRef, screenshot: BlobRef | None = None, *, unarchived_by: str | None = None
     ) -> PageCrawled:
-        """The event of this page, its body kept as `blob`; where `unarchived_by` is given, only for a while."""
+        """Return the event of this page, its body kept as `blob`; temporarily if `unarchived_by` is given."""
         shared = (PageCrawled.model_fields.keys() & self.__slots__) - {"screenshot"}
         return PageCrawled(
             **{name: getattr(self, name) for name in shared},
@@ -77,7 +77,7 @@ class CrawledPage:
 
 @dataclass(frozen=True, slots=True)
 class UnchangedPage:
-    """A page that is as it was when it was read last."""
+    """A page that has not changed since it was last read."""
 
     url: str
     final_url: str
@@ -86,10 +86,10 @@ class UnchangedPage:
     elapsed_ms: float
     directed: CrawlDirected
     links: tuple[str, ...] = ()
-    """As those of a `CrawledPage`."""
+    """Links to follow, as in a `CrawledPage`."""
 
     def as_event(self) -> PageUnchanged:
-        """The event of this page."""
+        """Return the event of this page."""
         return PageUnchanged(
             url=self.url,
             final_url=self.final_url,
@@ -101,25 +101,25 @@ class UnchangedPage:
 
 
 GONE: dict[int, WithdrawnBy] = {404: "not_found", 410: "gone"}
-"""The statuses that say so of a page (RFC 9110, 15.5.5 and 15.5.11)."""
+"""Statuses by which a site says that a page is gone (RFC 9110, 15.5.5 and 15.5.11)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Why a page may not be in the index, and the addresses that this was said of."""
+    """The reason why a page may not be in the index, and the addresses that it applies to."""
 
     by: WithdrawnBy
     addresses: tuple[str, ...]
 
     @property
     def document_ids(self) -> tuple[str, ...]:
-        """Of the documents that were made of the page at those addresses, and of what searches showed of it."""
+        """Ids of the documents made from the page at those addresses, and of its search snippets."""
         pages = map(document_id_for, self.addresses)
         return (*pages, *map(snippet_id_for, self.addresses))
 
 
 class NoIndex(PolicyRefused):
-    """Rule `noindex`: the page asks not to be indexed. `withdrawal` says which."""
+    """Rule `noindex`: the page requests not to be indexed. `withdrawal` names its addresses."""
 
     def __init__(self, url: str, final_url: str, *, rendered: bool = False) -> None:
         super().__init__("noindex", f"{final_url} asks not to be indexed", "the site's owner")
@@ -127,7 +127,7 @@ class NoIndex(PolicyRefused):
 
 
 class PageGone(NotFound):
-    """The site answers 404 or 410. `withdrawal` says for which page."""
+    """The site answers 404 or 410. `withdrawal` names the page's addresses."""
 
     def __init__(self, url: str, final_url: str, status: int, *, rendered: bool = False) -> None:
         super().__init__(f"{final_url} answers {status}")
@@ -135,7 +135,7 @@ class PageGone(NotFound):
 
 
 def withdrawal_in(error: BaseException) -> Withdrawal | None:
-    """What the error says of a page that may no longer be in the index, where it is such an error."""
+    """Return the withdrawal that the error carries, if it has one."""
     return error.withdrawal if isinstance(error, (NoIndex, PageGone)) else None
 
 

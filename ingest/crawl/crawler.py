@@ -1,13 +1,13 @@
 """Crawl one page politely: HTTP first, the browser when the page needs it.
 
-Life of a page: normalise its address → open an egress grant of its own → is the circuit of its host closed?
-→ ask robots.txt → wait for the host's turn → fetch, asking whether it changed where it was read before → judge
-status, media type and robots directives → render where there is evidence for it (or the directive says so) → rank
+Life of a page: normalise its address → open an egress grant of its own → check the circuit of its host
+→ check robots.txt → wait for the host's turn → fetch, conditionally if it was read before → judge
+status, media type and robots directives → render if there is evidence for it (or the directive says so) → rank
 its links. Every address on the way, redirects and further navigations included, is judged by robots.txt and waits its
 turn; one deadline covers all of it. `ingest.crawl.page_crawl` carries it out.
 
-`directions_from` turns links into further directives whose allowances never add up to more than was given,
-so a ceiling on pages, bytes or time holds without a counter that workers would have to share.
+`directions_from` turns links into further directives whose allowances never add up to more than the given one,
+so a ceiling on pages, bytes or time holds without a counter shared between workers.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ __all__ = ["CrawlContext", "CrawledPage", "Crawler", "UnchangedPage", "direction
 
 
 TUNNEL_SHARE = 2
-"""Of the bytes that a page may have, what its egress grant lets through: bodies are metered as they are read, and
-beside them go heads, handshakes and what a browser asks for at the same time."""
+"""Factor from a page's byte allowance to what its egress grant admits: bodies are metered as they are read, and
+heads, handshakes and a browser's parallel requests come on top.
+"""
 TUNNEL_BYTES = 1_000_000
 """Added to that, so that the smallest page gets through."""
 
 
 class Crawler:
-    """Crawls one page at a time for each of any number of threads."""
+    """Crawls one page at a time per thread, in any number of threads."""
 
     def __init__(self, context: CrawlContext) -> None:
         self._context = context
@@ -50,20 +51,20 @@ class Crawler:
         run_id: str = "",
         note: Note = silent,
     ) -> CrawledPage | UnchangedPage:
-        """The page that `directed` names, for `corpus`.
+        """Crawl the page that `directed` names, for `corpus`.
 
-        `meter` counts what it takes of the allowance and what was refused on the way, also where it fails. `note` is
-        told of each decision.
+        `meter` counts the consumed allowance and the refusals on the way, also on failure. `note` is
+        called with each decision.
 
         Raises:
-            InvalidInput: its address cannot be used.
+            InvalidInput: the page's address cannot be used.
             PolicyRefused: rules `crawl` (switched off), `robots`, `egress`, `redirects`, `bytes`, `encoding`,
-                `malformed_response`, `media_type`, `noindex`, `access` (the site asks for a password), `render` (there
+                `malformed_response`, `media_type`, `noindex`, `access` (the site requires a password), `render` (there
                 is no browser), and those of the browser: see `ingest.browser.browser.Browser.render`.
             NotFound: the site has no such page.
-            BudgetExhausted: nothing of the allowance is left, or the page is larger or slower than that.
-            HostUnavailable: the host kept failing and is not asked for a while.
-            Overloaded: the site or its rate says later. TimedOut, Unavailable: the site failed.
+            BudgetExhausted: the allowance is used up, or the page is larger or slower than the rest of it.
+            HostUnavailable: the host kept failing and gets no requests for a while.
+            Overloaded: the site or its rate limit says later. TimedOut, Unavailable: the site failed.
             TimedOut also: the deadline passed, whatever the page waited for.
         """
         settings = self._context.settings
@@ -92,7 +93,7 @@ class Crawler:
 
 
 def robots_fetch(fetcher: Fetcher, rate_limit: HostRateLimit) -> RobotsFetch:
-    """How a crawler gets a robots.txt: by the egress grant of the page that asks, at the host's rate."""
+    """Return a function that fetches a robots.txt through the current page's egress grant, at the host's rate."""
 
     def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
         def wait(address: str) -> None:
@@ -110,12 +111,12 @@ def robots_fetch(fetcher: Fetcher, rate_limit: HostRateLimit) -> RobotsFetch:
 def directions_from(
     links: tuple[str, ...], directed: CrawlDirected, spent: Spend, *, page_url: str | None = None
 ) -> tuple[CrawlDirected, ...]:
-    """Directives for the pages behind `links`, one level deeper, in order; each knows the way that led to it.
+    """Return directives for the pages behind `links`, one level deeper, in order; each records the way that led to it.
 
-    `page_url` is where the page was found in the end, which may be another address than the one that was directed.
+    `page_url` is the page's final address, which may differ from the directed one.
 
-    What the page behind `directed` has `spent` is taken from its allowance; what is left is divided, the first links
-    getting what does not divide evenly. Where the children may lead nowhere further each gets one page.
+    What the page behind `directed` has `spent` is subtracted from its allowance; the rest is divided, the first links
+    getting the remainder. At the last level each child gets one page.
     """
     left = directed.allowance.less(spent)
     fitting = left.pages_that_fit()

@@ -1,15 +1,15 @@
 """Orders a page's links: those of its own site that share words with the question first; avoids traps.
 
-The order, one after the other: the same site before others; the more of the question's words stand in a link's text
-or path, the earlier; what a sitemap calls important, then what it calls new; fewer path segments before more; else as
-the page has them. Promises: nothing is invented and nothing stands twice; what leads to no end is told apart, with
-why; hosts of other sites get a few links each, whatever the page repeats.
+The order, by these criteria in turn: the same site before others; more of the question's words in a link's text
+or path; a higher priority, then a later date, in a sitemap; fewer path segments before more; else the order of the
+page. Promises: no link is invented and none stands twice; traps are reported separately, with the
+reason; hosts of other sites get a few links each, whatever the page repeats.
 
-What leads on without end (calendars, counters, sessions, sortings, paths that grow) `why_trap` judges by an address's
-form, and by the addresses that led to it where a form alone proves nothing: a calendar's first page may be worth
-reading, the page that it turns to is not. It is made for few false alarms; what it misses is bounded by the allowances
-of a run, which hold in any case. The bounds on depth and repetition are those of the Internet Archive's crawler
-(Heritrix: `TooManyPathSegments`, 20, and `PathologicalPath`, more than two equal segments in a row).
+`why_trap` recognises endless addresses (calendars, counters, sessions, sortings, paths that grow) by their
+form, and by the addresses that led there if a form alone proves nothing: a calendar's first page may be worth
+reading, the page that it turns to is not. It is tuned for few false alarms; what it misses is bounded by the
+allowances of a run, which hold in any case. The bounds on depth and repetition are those of the Internet Archive's
+crawler (Heritrix: `TooManyPathSegments`, 20, and `PathologicalPath`, more than two equal segments in a row).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from sluice.ingest.url import host_of, site_of
 from sluice.text.pattern_file import PatternFile
 
 MOST_PER_OTHER_HOST = 3
-"""Links to one host of another site that are followed from one page."""
+"""Most links to one host of another site that are followed from one page."""
 USUAL_PRIORITY = 0.5
-"""Of a page whose sitemap names none, and of one in no sitemap (sitemaps.org, protocol)."""
+"""Priority of a page whose sitemap names none, and of one in no sitemap (sitemaps.org, protocol)."""
 
 _TRAPS = PatternFile(Path(__file__).with_name("traps.toml"))
 _WORD = re.compile(r"\w+")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
-"""Scripts that put no spaces between words: pairs of characters stand for words there."""
+"""Scripts without spaces between words: pairs of characters stand for words there."""
 _SHORTEST_WORD = 2
 
 
@@ -48,7 +48,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Where to go from a page: addresses in the order of their worth, and what was left out."""
+    """Addresses to follow from a page, the best first, and the links left out."""
 
     urls: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -63,9 +63,9 @@ def ranked(
     came_by: tuple[str, ...] = (),
     most_per_other_host: int = MOST_PER_OTHER_HOST,
 ) -> Frontier:
-    """The links of the page at `page_url` in the order in which to follow them.
+    """Rank the links of the page at `page_url` in the order in which to follow them.
 
-    `query` is what was asked, where something was. `known` holds what the site's sitemaps say, by canonical address.
+    `query` is the search query, if there is one. `known` holds the sitemap entries of the site, by canonical address.
     `came_by` are the addresses that led to the page, the first one first.
     """
     texts: dict[str, str] = {}
@@ -83,7 +83,7 @@ def ranked(
 def _worth(
     url: str, text: str, site: str, asked: frozenset[str], told: SitemapUrl | None
 ) -> tuple[bool, int, float, float, int]:
-    """The lower the earlier."""
+    """Return the sort key of a link; lower comes first."""
     parts = urlsplit(url)
     path = unquote(parts.path)
     hits = len(asked & _words(f"{text} {path}")) if asked else 0
@@ -104,7 +104,7 @@ def _few_of_others(order: Iterable[str], site: str, most: int) -> Iterable[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of `text` by which a link and a question are compared: lower case, the plural as the singular."""
+    """Return the words by which a link and a query are compared: lower case, plurals as singulars."""
     found: set[str] = set()
     for word in _WORD.findall(text.casefold().replace("_", " ")):
         if _SPACELESS.search(word):
@@ -119,23 +119,23 @@ def _singular(word: str) -> str:
 
 
 MAX_SEGMENTS = 20
-"""Of a path; source trees of Java reach 17."""
+"""Most segments of a path; source trees of Java reach 17."""
 MAX_IN_A_ROW = 2
-"""Times that one segment, or the same few, may follow upon themselves."""
+"""Most repetitions of one segment, or the same few, in a row."""
 MAX_CYCLE = 4
-"""Segments that together may make a repetition: links relative to the wrong folder add two or three at a time."""
+"""Longest repeating group of segments: links relative to the wrong folder add two or three at a time."""
 MAX_ALIKE = 4
-"""Times that one segment, numbers excepted, may stand anywhere in a path."""
+"""Most occurrences of one segment, numbers excepted, anywhere in a path."""
 MAX_PARAMETERS = 12
-"""Of a query; forms of searches have ten."""
+"""Most parameters of a query; search forms have ten."""
 MAX_SAME_PARAMETER = 6
-"""Times that one name may stand in a query: filters of shops repeat theirs."""
+"""Most occurrences of one name in a query: filters of shops repeat theirs."""
 MAX_FACETS = 3
-"""Filters at once: each is a way to part one list, and their combinations are as many as their product."""
+"""Most filters at once: each divides one list, and their combinations multiply."""
 MAX_IN_A_CHAIN = 2
-"""Addresses of one way that may differ by random characters alone: a page and the next. A third goes on for ever."""
+"""Most addresses of one way that differ only by random characters: a page and the next. A third is endless."""
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2100
-"""Calendars beyond these are only turned by machines."""
+"""Only machines turn calendars beyond these years."""
 
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?!\d)")
 _SEPARATORS = re.compile(r"([/?&=;])")
@@ -143,12 +143,11 @@ _DIGITS = re.compile(r"\d+")
 
 
 def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
-    """The name of the trap that the canonical address `url` looks like, or None.
-
-    `depth`: a path too long. `repetition`: parts of a path over and over. `session`: an address made for one visitor.
-    `parameters`: a query too long to mean a page. `permutation`: a list once more, in another order or selection.
-    `calendar`: another page of a calendar that led here. `chain`: a third address upon two that differ from it by
-    random characters alone, whatever they are called. `came_by` are the addresses that led here, the first one first.
+    """Return the name of the trap that the canonical address `url` looks like, or None.  `depth`: the path is too long.
+    `repetition`: parts of the path recur. `session`: the address was made for one visitor. `parameters`: the query is
+    too long to name a page. `permutation`: the same list in another order or selection. `calendar`: another page of a
+    calendar that led here. `chain`: a third address after two that differ from it only by random characters. `came_by`
+    are the addresses that led here, the first one first.
     """
     parts = urlsplit(url)
     segments = [segment for segment in parts.path.split("/") if segment]
@@ -184,7 +183,7 @@ def _repeats(segments: list[str]) -> bool:
 
 
 def _cycles(segments: list[str], length: int) -> bool:
-    """Whether `length` segments follow upon themselves more than `MAX_IN_A_ROW` times; numbers alone may."""
+    """Return whether `length` segments repeat more than `MAX_IN_A_ROW` times in a row; numbers alone may."""
     alike = 0
     for at in range(length, len(segments)):
         alike = alike + 1 if segments[at] == segments[at - length] else 0
@@ -207,7 +206,7 @@ def _is_explosion(pairs: list[tuple[str, str]]) -> bool:
 
 
 def _leads_back(value: str) -> bool:
-    """Whether an address to return to holds one to return to: log-in pages that link to themselves grow so."""
+    """Return whether a return address contains another one: log-in pages that link to themselves grow so."""
     return any(name in _TRAPS.words("return_names") for name, _ in _pairs(urlsplit(value).query))
 
 
@@ -223,7 +222,7 @@ def _is_permutation(query: str, pairs: list[tuple[str, str]], path: str, came_by
 
 
 def _is_calendar(url: str, path: str, pairs: list[tuple[str, str]], came_by: tuple[str, ...]) -> bool:
-    """Whether it is a date's page of something that has one for each, and is beyond all dates or led to by another."""
+    """Return whether the page belongs to a calendar and is beyond all dates or reached from another of its pages."""
     dates = [value for name, value in pairs if _TRAPS["date_name"].fullmatch(name) and _DIGITS.search(value)]
     years = [year for value in dates for year in _YEAR.findall(value)]
     if _TRAPS["calendar_word"].search(path):
@@ -239,7 +238,7 @@ def _is_calendar(url: str, path: str, pairs: list[tuple[str, str]], came_by: tup
 
 
 def _is_chain(url: str, came_by: tuple[str, ...]) -> bool:
-    """Whether each page of a kind leads to another of ever-new characters, as sessions without a name do."""
+    """Return whether the way leads from page to page by ever-new random parts, like unnamed sessions."""
     if len(came_by) < MAX_IN_A_CHAIN:
         return False
     form = _without_random(url)
@@ -248,10 +247,10 @@ def _is_chain(url: str, came_by: tuple[str, ...]) -> bool:
 
 
 def _without_random(url: str) -> str:
-    """An address with its random parts taken out: those between slashes, and values of a query."""
+    """Return the address with its random path segments and query values replaced by `*`."""
     return "".join("*" if _TRAPS["random"].fullmatch(part) else part for part in _SEPARATORS.split(url))
 
 
 def _shape(url: str) -> str:
-    """An address with numbers and months taken out: what the pages of a calendar have in common."""
+    """Return the address with numbers and months replaced by 0, so that all pages of a calendar are equal."""
     return _DIGITS.sub("0", _TRAPS["months"].sub("0", url))

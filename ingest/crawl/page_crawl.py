@@ -1,7 +1,7 @@
 """The crawl of one page, step by step: see `ingest.crawl.crawler` for the order.
 
-A page is fetched over HTTP or shown by the browser, each within what is left of its allowance. Decided is which of
-them is asked, whether the page changed, and where it leads.
+A page is fetched over HTTP or rendered by the browser, each within the remaining allowance. This module decides which
+of them is used, whether the page changed, and where it leads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HTML_TYPES = frozenset({HTML, "application/xhtml+xml"})
 
 
 def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
-    """What came of the page, counted by host. Raises as `Crawler.crawl` does."""
+    """Crawl the page and count the result by host. Raises as `Crawler.crawl` does."""
     context = visit.context
     try:
         page = _crawl(visit, _known(visit))
@@ -57,7 +57,7 @@ def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
 
 
 def _known(visit: PageVisit) -> RememberedPage | None:
-    """What the corpus holds of the page: it is then asked for again only if it changed."""
+    """Return the corpus's record of the page, so that it is fetched again only if it changed."""
     memory = visit.context.known_pages
     return memory.recall(visit.corpus, visit.url) if memory is not None else None
 
@@ -98,7 +98,7 @@ def _not_modified(visit: PageVisit, answer: NotModified, known: RememberedPage |
 
 
 def _finished(visit: PageVisit, read: ReadPage, known: RememberedPage | None) -> CrawledPage | UnchangedPage:
-    """The page with its links; or that it is as it was."""
+    """Return the page with its links, or as unchanged."""
     page = read.page
     links = _links_to_follow(visit, read.links, page.final_url)
     if known is not None and _is_as_it_was(read, known):
@@ -119,7 +119,7 @@ def _finished(visit: PageVisit, read: ReadPage, known: RememberedPage | None) ->
 
 
 def _is_as_it_was(read: ReadPage, known: RememberedPage) -> bool:
-    """Whether what the index holds of it stands: the same body in the same place, under the same conditions."""
+    """Return whether the indexed content still holds: the same body at the same address, under the same conditions."""
     return (
         known.final_url == read.page.final_url
         and known.nosnippet == read.directives.nosnippet
@@ -128,7 +128,7 @@ def _is_as_it_was(read: ReadPage, known: RememberedPage) -> bool:
 
 
 def _links_to_follow(visit: PageVisit, links: tuple[PageLink, ...], page_url: str) -> tuple[str, ...]:
-    """Where to go on from here, the best first; nowhere where the directive leads no further."""
+    """Return the links to follow, the best first; none if the directive leads no further."""
     directed = visit.directed
     if directed.depth >= directed.max_depth or directed.page_allowance < 2:
         visit.note("links", f"{len(links)} found, none followed: the directive ends here")
@@ -149,9 +149,9 @@ def _links_to_follow(visit: PageVisit, links: tuple[PageLink, ...], page_url: st
 
 
 def _unchanged_by_sitemap(visit: PageVisit, known: RememberedPage) -> UnchangedPage | None:
-    """That the page is as it was, where the site's sitemap dates its last change a day and more before it was seen.
+    """Return the page as unchanged if its sitemap dates its last change at least a day before it was last read.
 
-    Many sitemaps have no time of day.
+    The day allows for the many sitemaps that have no time of day.
     """
     listed = _sitemap_urls(visit, visit.url).get(visit.url)
     if listed is None or listed.last_modified is None or listed.last_modified > known.fetched_at - timedelta(days=1):
@@ -162,7 +162,7 @@ def _unchanged_by_sitemap(visit: PageVisit, known: RememberedPage) -> UnchangedP
 
 
 def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
-    """What the site's sitemaps say, where a run begins: further in they were read already."""
+    """Return the site's sitemap entries at depth 0; deeper pages had them read already."""
     if visit.directed.depth > 0 or visit.meter.is_used_up:
         return {}
     attempt = visit.attempt()
@@ -175,10 +175,10 @@ def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
 
 
 def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetched | NotModified:
-    """What the site answers, whatever its status; where the page is `known`, also that it was not modified.
+    """Return the site's answer, whatever its status; if the page is `known`, possibly that it was not modified.
 
     Raises:
-        BudgetExhausted: the page is larger or slower than what is left.
+        BudgetExhausted: the page is larger or slower than the remaining allowance.
         PolicyRefused, Overloaded, TimedOut, Unavailable, InvalidInput: as `Fetcher.fetch`.
     """
     settings, meter = visit.context.settings, visit.meter
@@ -225,11 +225,11 @@ def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetc
 
 
 def read_answer(visit: PageVisit, answer: Fetched) -> ReadPage:
-    """The page that the site answers with.
+    """Return the page that the site answers with.
 
     Raises:
         PageGone, NoIndex: it may not stay in the index.
-        PolicyRefused: rule `media_type`: nothing here can read it. Also what its status means.
+        PolicyRefused: rule `media_type`: nothing here can read it. Also the error that its status stands for.
     """
     visit.require_page(answer.final_url, answer.status, answer.headers.get("retry-after"))
     media_type = judge_media_type(answer)
@@ -251,7 +251,7 @@ def read_answer(visit: PageVisit, answer: Fetched) -> ReadPage:
 
 
 def _too_large(visit: PageVisit, error: PolicyRefused, url: str, max_bytes: int) -> PolicyRefused | BudgetExhausted:
-    """A page too large for what its run has left is a matter of budget, not of policy."""
+    """Turn `bytes` refusals into BudgetExhausted if the run's remaining allowance was the limit."""
     if error.rule != "bytes":
         return error
     visit.meter.bytes += max_bytes
@@ -261,7 +261,7 @@ def _too_large(visit: PageVisit, error: PolicyRefused, url: str, max_bytes: int)
 
 
 def reason_to_render_at_once(visit: PageVisit) -> str | None:
-    """Why the page should go to the browser without being fetched first; None where it is fetched."""
+    """Return the reason to render the page without fetching it first; None to fetch it."""
     context, directed = visit.context, visit.directed
     if directed.render == "always":
         return "the directive asks for it"
@@ -273,14 +273,11 @@ def reason_to_render_at_once(visit: PageVisit) -> str | None:
 
 
 def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts | None = None) -> ReadPage:
-    """The page at `url` as the browser shows it. `shell` is what it was without one, where it was fetched first.
-
-    Raises:
-        InvalidInput: the address leads to a download.
-        PolicyRefused: rule `render`: there is no browser; rules `egress` and `malformed_response`, as the proxy says;
-            rule `robots`, of where the browser ended; and as `Browser.render`.
-        PageGone, NoIndex: it may not stay in the index. Also what its status means.
-        BudgetExhausted: the page is slower than what is left.
+    """Render the page at `url` in the browser. `shell` is its state without one, if it was fetched first.  Raises:
+    InvalidInput: the address leads to a download. PolicyRefused: rule `render`: there is no browser; rules `egress` and
+    `malformed_response`, as the proxy reports; rule `robots`, for the browser's final address; and as `Browser.render`.
+    PageGone, NoIndex: it may not stay in the index. Also the error that its status stands for. BudgetExhausted: the
+    page is slower than the remaining allowance.
     """
     if visit.context.browser is None:
         raise PolicyRefused(
@@ -321,7 +318,7 @@ def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts
 
 
 def _rendered(visit: PageVisit, browser: Browser, url: str) -> Rendered:
-    """The page in the browser, within what is left. A browser's own trouble says nothing about the host."""
+    """Render the page within the remaining allowance. The browser's own failures do not count against the host."""
     settings, meter = visit.context.settings, visit.meter
     most_seconds = meter.seconds_left(settings.page_timeout_seconds)
     most_bytes = meter.bytes_left(settings.max_page_bytes)
@@ -358,7 +355,7 @@ def _rendered(visit: PageVisit, browser: Browser, url: str) -> Rendered:
 
 
 def _raise_proxy_answer(headers: Mapping[str, str], url: str) -> None:
-    """What the egress proxy answered in the place of the site, by its marks."""
+    """Raise the error that the egress proxy answered in place of the site, marked by its headers."""
     if rule := headers.get("x-sluice-refused"):
         raise PolicyRefused("egress", f"{rule}: {url}", EGRESS_REMEDY)
     if (failed := headers.get("x-sluice-failed", "")).startswith(MALFORMED_RESPONSE):
