@@ -1,8 +1,8 @@
 """A circuit breaker for a search provider or a host: one that keeps failing gets no requests for a while.
 
- closed ── more than half of the last outcomes failed ──> open: no requests
-    ^                                                       │ the pause is over: one request passes, the next
-    └────────────────── a success ──────────────────────────┘ after another pause
+    closed ── more than half of the last outcomes failed ──> open: no requests
+       ^                                                       │ the pause is over: one request passes, the next
+       └────────────────── a success ──────────────────────────┘ after another pause
 
 Promises: while it is open, it admits at most one caller per pause, however many ask at once; an admitted caller
 that never reports an outcome costs one pause and nothing else. Each process keeps its own count.
@@ -44,16 +44,16 @@ class BreakerRule:
 
 
 PROVIDER_PAUSE_SECONDS = 30.0
-"""Pause of a provider that failed more than half of its last 100 calls (at least 20), before one call tries it again:
-one minute's quota window passes in two such pauses.
+"""Pause of a provider that failed more than half of its last 100 calls (at least 20) before one call tries it again:
+one minute's quota window passes in two pauses.
 """
 PROVIDER_RULE = BreakerRule(window=100, least=20, pause_seconds=PROVIDER_PAUSE_SECONDS)
 """Rule for a search provider, which every run calls: a hundred outcomes soon accumulate."""
 
 
 def host_rule(pause_seconds: float) -> BreakerRule:
-    """Return the rule for a host, which gets a handful of requests per run: a hundred outcomes would reach back a week,
-    and at a limit of half a minute each even twenty failures are ten minutes of a worker.
+    """Return the rule for a host. A run sends it a handful of requests: a hundred outcomes would reach back a week,
+    and even twenty failures, at half a minute each, are ten minutes of a worker.
     """
     return BreakerRule(window=20, least=10, pause_seconds=pause_seconds)
 

@@ -15,7 +15,7 @@ from sluice.contracts.errors import TimedOut
 
 
 class Deadline:
-    """So many seconds from now; by default there is no end to them."""
+    """A point in time `seconds` from now; by default there is none."""
 
     def __init__(self, seconds: float = math.inf) -> None:
         self.seconds = seconds
@@ -23,14 +23,14 @@ class Deadline:
 
     @property
     def has_passed(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the time is up."""
         return time.monotonic() >= self._ends_at
 
     def left_seconds(self, most: float = threading.TIMEOUT_MAX) -> float:
-        """How long may still be waited, at most `most` seconds.
+        """Return how long the caller may still wait, at most `most` seconds.
 
         Raises:
-            TimedOut: it has passed.
+            TimedOut: the deadline has passed.
         """
         left = self._ends_at - time.monotonic()
         if left <= 0:
@@ -39,10 +39,10 @@ class Deadline:
 
 
 CancelCheck = Callable[[], None]
-"""Returns while the calling thread's work may go on; raises once it may not."""
+"""Returns while the calling thread may go on with its work; raises once it may not."""
 
 LOOK_SECONDS = 0.25
 
 
 def never_cancelled() -> None:
-    """The check of work that cannot be cancelled."""
+    """Never cancel: the check for work that cannot be cancelled."""

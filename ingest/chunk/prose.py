@@ -113,9 +113,7 @@ _LARGEST_SHARE = 2
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: `text[head:body]` is the header and delimiter rows (GFM, section 4.10), `text[body:end]` the other
-    rows.
-    """
+    """A table: `text[head:body]` is the header and delimiter rows (GFM, section 4.10), `text[body:end]` the rest."""
 
     head: int
     body: int
@@ -263,8 +261,8 @@ def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
 
 
 MOST_TOKENS = 100_000
-"""Most tokens of one document that the splitter handles: two seconds, at 15 to 25 µs per token against 2 µs for cuts
-by lines or sentences. Longer documents mostly have sections that fit; the rest of their large sections is cut.
+"""Most tokens of one document that the splitter handles: two seconds, at 15 to 25 µs each, where cuts by lines or
+sentences take 2. Longer documents mostly have sections that fit; large sections beyond this are cut.
 """
 _STEP_TOKENS = 20
 _SMALLEST_TOKENS = 20

@@ -1,9 +1,9 @@
-"""Scans an HTML page for a crawler: its links, its prohibitions, and whether it needs a browser.
+"""Scans an HTML page for a crawler: its links, its robots directives, and whether it needs a browser.
 
-One parse serves all three, and takes time in proportion to the page (`ingest.extract.html.nodes`). A link's address is
-given once, absolute and in its canonical form, with what a reader sees of it; one that no reader could follow (hidden,
-marked `nofollow`, not of the web) is none. What the directives of `<meta name="robots">` mean says
-`ingest.politeness.robots_rules`.
+One parse serves all three, and takes time in proportion to the page (`ingest.extract.html.nodes`). Each link address
+is listed once, absolute and in canonical form, with the text that a reader sees. Links that no reader could follow
+(hidden, marked `nofollow`, not web addresses) are left out. `ingest.politeness.robots_rules` interprets the
+directives of `<meta name="robots">`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from sluice.ingest.url import canonical_of, normalise_url, site_of
 SHELL_TEXT_CHARACTERS = 200
 """A page with scripts and less visible text than this is a shell that a script fills."""
 NOTICE_CHARACTERS = 10_000
-"""Text for browsers without scripts that is looked at; a notice is a sentence or two."""
+"""Most text for browsers without scripts that is scanned; a notice is a sentence or two."""
 ROOT_IDS = frozenset({"root", "app", "__next", "__nuxt", "___gatsby", "svelte", "main-app", "react-root", "ember-app"})
 """The ids under which the common frameworks build their page."""
 MAX_ROOTS = 10
-"""Elements with such an id that are looked at; a page has one."""
+"""Most elements with such an id that are checked; a page has one."""
 COUNTED_CHARACTERS = 2_000
-"""Up to which a page's text is counted; more does not change what is thought of it."""
+"""Bound on counting a page's text; more text does not change the verdict."""
 MUCH_LONGER = 2
-"""Times the text that a page showed without a browser, from which on one was of use."""
+"""A browser helped if it showed at least this many times the text shown without one."""
 
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|requires?|needs?|turn on|activate|without)\s+(\w+\s+){0,3}javascript|javascript\s+(\w+\s+){0,3}"
@@ -40,29 +40,29 @@ _ASKS_FOR_SCRIPTS = re.compile(
     re.IGNORECASE,
 )
 _UNSEEN = frozenset({"script", "style", "noscript", "template", "title", "svg"})
-"""The head itself is looked into: without a `<body>` the parser puts a `<main>` there."""
+"""Elements without visible text. `head` is searched: without a `<body>` the parser puts a `<main>` there."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a page says. `anchors` are its links, those of the same site first, whatever it asks of robots."""
+    """Facts of one page. `anchors` are its links, those of the same site first, whatever its robots directives."""
 
     anchors: tuple[PageLink, ...] = ()
     meta_robots: tuple[tuple[str, str], ...] = ()
     """Name, in lower case, and content of its `<meta>` elements for robots: see `ingest.politeness.robots_rules`."""
     canonical_url: str | None = None
-    """The address under which it wants to be known, within its own registered domain: see `ingest.url.canonical_of`.
+    """The address that it declares, within its own registered domain: see `ingest.url.canonical_of`.
 
     A hint: the page's document is that of the address that answered.
     """
     browser_reason: str | None = None
-    """The evidence that it shows its content only in a browser."""
+    """Evidence that the page shows its content only in a browser."""
     text_characters: int = 0
-    """Of text outside scripts and the like, counted up to `COUNTED_CHARACTERS`."""
+    """Characters of text outside scripts and the like, counted up to `COUNTED_CHARACTERS`."""
 
 
 def read_page(html: str, url: str, token: str) -> PageFacts:
-    """The facts of the page `html` at `url`, for the robot with the product token `token`."""
+    """Read the facts of the page `html` at `url`, for the robot with the product token `token`."""
     nodes = read_nodes(html)
     text_characters = _visible_characters(nodes)
     return PageFacts(
@@ -75,12 +75,12 @@ def read_page(html: str, url: str, token: str) -> PageFacts:
 
 
 def browser_helped(before: PageFacts, after: PageFacts) -> bool:
-    """Whether a browser showed much more text (`after`) than the page had without one (`before`)."""
+    """Return whether a browser showed much more text (`after`) than the page had without one (`before`)."""
     return after.text_characters >= max(SHELL_TEXT_CHARACTERS, MUCH_LONGER * before.text_characters)
 
 
 def _attributes(nodes: Nodes, tag: str) -> Iterator[Mapping[str, str]]:
-    """The attributes of each element `tag`, in the order of the page."""
+    """Return the attributes of each element `tag`, in the order of the page."""
     return (attributes for attributes, name in zip(nodes.attributes, nodes.tags, strict=True) if name == tag)
 
 
@@ -92,7 +92,7 @@ def _meta_robots(nodes: Nodes, token: str) -> Iterator[tuple[str, str]]:
 
 
 def _declared_canonical(nodes: Nodes) -> str | None:
-    """The address of the first `<link rel=canonical>` (RFC 6596)."""
+    """Return the address of the first `<link rel=canonical>` (RFC 6596)."""
     links = (link for link in _attributes(nodes, "link") if "canonical" in link.get("rel", "").lower().split())
     return next((link.get("href") for link in links), None)
 
@@ -113,7 +113,7 @@ def _browser_reason(nodes: Nodes, text_characters: int) -> str | None:
 
 
 def _notices(nodes: Nodes) -> str:
-    """The beginning of what the page says where no script runs."""
+    """Return the beginning of the page's text for browsers without scripts."""
     found, characters, inside_to = list[str](), 0, 0
     for node, tag in enumerate(nodes.tags):
         if tag == "noscript":
@@ -125,7 +125,7 @@ def _notices(nodes: Nodes) -> str:
 
 
 def _is_program(script: Mapping[str, str]) -> bool:
-    """Data islands (JSON-LD, import maps) fill no page."""
+    """Return whether the script runs. Data islands (JSON-LD, import maps) fill no page."""
     kind = script.get("type", "").strip().lower()
     return kind in {"", "module"} or "javascript" in kind
 
@@ -137,7 +137,7 @@ def _has_empty_root(nodes: Nodes) -> bool:
 
 
 def _visible_characters(nodes: Nodes) -> int:
-    """Characters of text outside scripts and the like; stops counting once there are enough."""
+    """Return the characters of text outside scripts and the like; stops counting at `COUNTED_CHARACTERS`."""
     count = 0
     for piece in _visible_pieces(nodes):
         count += len(piece)
@@ -147,7 +147,7 @@ def _visible_characters(nodes: Nodes) -> int:
 
 
 def _visible_pieces(nodes: Nodes) -> Iterator[str]:
-    """Texts in the order of the page, without those of scripts and the like."""
+    """Yield texts in the order of the page, without those of scripts and the like."""
     skipped_to = 0
     for node, tag in enumerate(nodes.tags):
         if node >= skipped_to and tag in _UNSEEN:
@@ -157,24 +157,24 @@ def _visible_pieces(nodes: Nodes) -> Iterator[str]:
 
 
 MAX_LINKS = 2_000
-"""Links read from one page; a page with more is an index that no allowance covers."""
+"""Most links read from one page; a page with more is an index that no allowance covers."""
 MAX_TEXT_CHARACTERS = 200
-"""Of one link's text; a title is shorter."""
+"""Longest text of one link; a title is shorter."""
 MAX_TEXT_PIECES, MAX_TEXT_ENTRIES = 20, 200
-"""Pieces of which a link's text is put together (icons and emphasis within it), and entries in which they stand."""
+"""Most pieces joined into a link's text (icons and emphasis within it), and most entries searched for them."""
 MAX_STYLE_CHARACTERS = 1_000
-"""Of a style attribute that is judged; a longer one draws something."""
+"""Longest style attribute that is judged; a longer one draws something."""
 
 _REFRESH = re.compile(
     r"\s*+\d++(?:\.\d*+)?\s*+[;,]?\s*+(?:url\s*+=\s*+)?(?P<quote>['\"]?)(?P<url>[^\n]*?)(?P=quote)", re.IGNORECASE
 )
-"""Possessive, since backtracking over a page's own white space is how a page would hang us; wants no space after it."""
+"""Possessive, so that a page's own white space cannot hang us by backtracking; no space after the delay is required."""
 
 
 def _links(nodes: Nodes, url: str) -> tuple[PageLink, ...]:
-    """The links of the page at `url`, those of the same site first; at most `MAX_LINKS` are looked at.
+    """Return the links of the page at `url`, those of the same site first; reads at most `MAX_LINKS`.
 
-    Where several lead to one address, the first that has a text tells it.
+    If several links share an address, the first non-empty text counts.
     """
     base, found = _base(nodes, url), dict[str, str]()
     for reference, text in islice(_references(nodes), MAX_LINKS):
@@ -187,7 +187,7 @@ def _links(nodes: Nodes, url: str) -> tuple[PageLink, ...]:
 
 
 def _refreshes(nodes: Nodes) -> Iterator[str]:
-    """Where each `<meta http-equiv=refresh>` leads, now or later; those that only reload are none."""
+    """Yield the target of each `<meta http-equiv=refresh>`, immediate or delayed, except plain reloads."""
     for meta in _attributes(nodes, "meta"):
         if meta.get("http-equiv", "").strip().lower() == "refresh":
             match = _REFRESH.fullmatch(meta.get("content", "").rstrip())
@@ -196,7 +196,7 @@ def _refreshes(nodes: Nodes) -> Iterator[str]:
 
 
 def _references(nodes: Nodes) -> Iterator[tuple[str, str]]:
-    """Addresses as the page writes them, each with its text."""
+    """Yield addresses as the page writes them, each with its text."""
     yield from ((target, "") for target in _refreshes(nodes))
     for node in _anchors_in_sight(nodes):
         anchor = nodes.attributes[node]
@@ -206,7 +206,7 @@ def _references(nodes: Nodes) -> Iterator[tuple[str, str]]:
 
 
 def _anchors_in_sight(nodes: Nodes) -> Iterator[int]:
-    """Links that are not within something hidden. What a style sheet hides is for a browser to say."""
+    """Yield links outside hidden elements. Hiding by style sheets is left to a browser."""
     skipped_to = 0
     for node, (tag, attributes) in enumerate(zip(nodes.tags, nodes.attributes, strict=True)):
         if node >= skipped_to and attributes:
@@ -217,7 +217,7 @@ def _anchors_in_sight(nodes: Nodes) -> Iterator[int]:
 
 
 def _is_hidden(attributes: Mapping[str, str]) -> bool:
-    """Whether the attributes take an element out of sight; `hidden=until-found` is shown when it is looked for."""
+    """Return whether the attributes hide an element; `hidden=until-found` does not hide it."""
     hidden = attributes.get("hidden")
     return (hidden is not None and hidden.strip().lower() != "until-found") or _hides(
         attributes.get("style", "")[:MAX_STYLE_CHARACTERS]
@@ -226,7 +226,7 @@ def _is_hidden(attributes: Mapping[str, str]) -> bool:
 
 @kept_if_short(1_000)
 def _hides(style: str) -> bool:
-    """As `hides`: a page uses few styles, many times each."""
+    """Cached `hides`: a page uses few styles, many times each."""
     return bool(style) and hides(style)
 
 

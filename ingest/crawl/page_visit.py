@@ -1,7 +1,7 @@
-"""One page's crawl, seen by each of its steps: what was directed, what is left of it, and how sites are treated.
+"""The state shared by the steps of one page's crawl: its directive, its remaining allowance, and the politeness rules.
 
-Promises: no address is asked for that robots.txt forbids, nor before its host's turn; what a host answers sets the
-pace of the next requests to it; what is spent is counted also where the page fails, as a page that is refused half-way
+Promises: no address is requested that robots.txt forbids, nor before its host's turn; a host's answers set the
+pace of the next requests to it; spending is counted even if the page fails, since a page that is refused half-way
 was fetched.
 """
 
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class BudgetMeter:
-    """Bytes brought in and milliseconds that sites took so far; `pages` are those that were had in the end."""
+    """Bytes received and milliseconds taken by sites so far; `pages` counts pages completed."""
 
     allowance: Allowance
     pages: int = 0
     bytes: int = 0
     milliseconds: float = 0.0
     egress: EgressReport | None = None
-    """What went through the proxy for it and what was refused there, once the crawl has ended."""
+    """Traffic and refusals at the proxy for this page, once the crawl has ended."""
 
     @property
     def spend(self) -> Spend:
-        """As the ledger books it."""
+        """The spending as the ledger books it."""
         return Spend(pages=self.pages, bytes=self.bytes, milliseconds=self.milliseconds)
 
     @property
@@ -58,10 +58,10 @@ class BudgetMeter:
         return left.bytes == 0 or (left.milliseconds is not None and left.milliseconds < 1)
 
     def bytes_left(self, most: int) -> int:
-        """How many bytes may still come in, at most `most`.
+        """Return how many bytes may still come in, at most `most`.
 
         Raises:
-            BudgetExhausted: none.
+            BudgetExhausted: no byte is left.
         """
         left = self.allowance.less(self.spend).bytes
         if left == 0:
@@ -69,10 +69,10 @@ class BudgetMeter:
         return most if left is None else min(most, left)
 
     def seconds_left(self, most: float) -> float:
-        """How long sites may still take, at most `most` seconds.
+        """Return how long sites may still take, at most `most` seconds.
 
         Raises:
-            BudgetExhausted: not a millisecond.
+            BudgetExhausted: less than a millisecond is left.
         """
         left = self.allowance.less(self.spend).milliseconds
         if left is None:
@@ -82,15 +82,15 @@ class BudgetMeter:
         return min(most, left / 1_000)
 
     def took(self, seconds: float, *, at_most: float) -> None:
-        """Count a site's time. What goes beyond its time limit is our own machinery's."""
+        """Add a site's time, capped at its time limit; the excess is our own overhead."""
         self.milliseconds += min(max(0.0, seconds), at_most) * 1_000
 
 
 class KnownPages(Protocol):
-    """What was read of each page before."""
+    """Records of pages read before."""
 
     def recall(self, corpus: str, url: str) -> RememberedPage | None:
-        """The page at `url`, where the index holds what was read of it.
+        """Return the record of the page at `url`, if the index holds its content.
 
         Raises:
             Unavailable: the memory does not answer.
@@ -100,10 +100,10 @@ class KnownPages(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlContext:
-    """The services of a crawler. `clock` gives times with their zone.
+    """The services of a crawler. `clock` returns times with their zone.
 
-    `check_cancelled` is called before anything is asked of a site; what it raises ends the crawl. Without
-    `known_pages` every page is read anew, without `host_memory` nothing is learned of hosts, without `host_stats`
+    `check_cancelled` is called before each request to a site; what it raises ends the crawl. Without
+    `known_pages` every page is read anew, without `host_memory` nothing is learned about hosts, without `host_stats`
     nothing is counted by host.
     """
 
@@ -124,7 +124,7 @@ class CrawlContext:
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A page with what it says, and with what it and its response ask of robots."""
+    """A page with its facts, and with the robots directives of the page and its response."""
 
     page: CrawledPage
     facts: PageFacts
@@ -132,13 +132,13 @@ class ReadPage:
 
     @property
     def links(self) -> tuple[PageLink, ...]:
-        """Where it leads; nowhere where it asks that its links not be followed."""
+        """The page's links; empty if it asks robots not to follow them."""
         return () if self.directives.nofollow else self.facts.anchors
 
 
 @dataclass(slots=True, kw_only=True)
 class PageVisit:
-    """The state of one page's crawl. `note` is told of each decision."""
+    """The state of one page's crawl. `note` is called with each decision."""
 
     context: CrawlContext
     directed: CrawlDirected
@@ -159,7 +159,9 @@ class PageVisit:
     # Politeness.
 
     def attempt(self) -> HostAttempt:
-        """A way to a page: each address on it is judged by robots.txt, waits its host's turn and is counted."""
+        """Start an attempt at a page: each address on its way is judged by robots.txt, waits its turn and is
+        counted.
+        """
         context = self.context
         return HostAttempt(
             context.breakers,
@@ -169,7 +171,7 @@ class PageVisit:
         )
 
     def _pre_request(self, url: str) -> None:
-        """Robots first, then the host's turn: what is disallowed takes no turn from others."""
+        """Check robots.txt, then wait for the host's turn: a disallowed address takes no turn from others."""
         context, host = self.context, host_of(url)
         context.check_cancelled()
         try:
@@ -186,7 +188,7 @@ class PageVisit:
         self.counters.add(host, HostCounts(requests=1, waited_seconds=waited))
 
     def keep_pace(self, url: str, status: int, retry_after: str | None) -> None:
-        """Slow down where a site says that we are too fast; speed up, little by little, where it answers well."""
+        """Slow down if a site says that we are too fast; speed up, little by little, when it answers well."""
         host = host_of(url)
         if status in {429, 503}:
             pause = retry_after_seconds(retry_after, self.context.clock()) if retry_after else None
@@ -196,27 +198,27 @@ class PageVisit:
             self.context.rate_limit.went_well(host)
 
     def learn(self, url: str, *, was_shell: bool, helped: bool | None) -> None:
-        """Remember of the host of `url` whether its page was a shell, and whether a browser helped."""
+        """Remember for the host of `url` whether its page was a shell, and whether a browser helped."""
         if self.context.host_memory is not None:
             self.context.host_memory.learned(host_of(url), was_shell, helped)
 
     # What was read.
 
     def require_page(self, final_url: str, status: int, retry_after: str | None, *, rendered: bool = False) -> None:
-        """Nothing for a page; otherwise what its status says.
+        """Return if the status is that of a page.
 
         Raises:
-            PageGone: 404 or 410. And what `ingest.politeness.response_verdict.judge_status` raises.
+            PageGone: 404 or 410. Also the errors of `ingest.politeness.response_verdict.judge_status`.
         """
         if status in GONE:
             raise PageGone(self.url, final_url, status, rendered=rendered)
         judge_status(status, retry_after, self.url, self.context.clock())
 
     def read(self, page: CrawledPage, html: str, robots_tag: str | None) -> ReadPage:
-        """What the page says; `html` is empty where it is no HTML. `robots_tag` is its X-Robots-Tag.
+        """Read the page's facts; `html` is empty unless it is HTML. `robots_tag` is its X-Robots-Tag.
 
         Raises:
-            NoIndex: it asks not to be indexed.
+            NoIndex: the page asks not to be indexed.
         """
         token = product_token(self.context.settings.agent)
         facts = read_page(html, page.final_url, token)
@@ -225,7 +227,7 @@ class PageVisit:
         return ReadPage(page, facts, directives)
 
     def require_indexable(self, directives: Directives, url: str, *, rendered: bool = False) -> None:
-        """Raises NoIndex where the directives of the page at `url` ask for that."""
+        """Raise NoIndex if the directives of the page at `url` say so."""
         told = [name for name in ("noindex", "nofollow", "noarchive", "nosnippet") if getattr(directives, name)]
         self.note("directives", ", ".join(told) or "none for us")
         if directives.noindex:
@@ -234,7 +236,7 @@ class PageVisit:
     # What it costs.
 
     def seconds_since(self, started: datetime) -> float:
-        """By the crawler's clock."""
+        """Return the seconds since `started`, by the crawler's clock."""
         return (self.context.clock() - started).total_seconds()
 
     def count_received(self, url: str, received_bytes: int) -> None:
@@ -243,7 +245,7 @@ class PageVisit:
         self.counters.add(host_of(url), HostCounts(received_bytes=received_bytes))
 
     def require_patience(self, error: TimedOut, url: str, limit_seconds: float) -> None:
-        """A page too slow for what its run has left is a matter of budget, and its site is not at fault.
+        """Turn a timeout into a budget error if the run's remaining time was the limit: the site is not at fault.
 
         Raises:
             BudgetExhausted: `limit_seconds` was less than a page may take.

@@ -1,11 +1,10 @@
-"""Sitemaps: what a site says of its own pages (sitemaps.org, protocol 0.9), in XML, gzip, plain text or as a feed.
+"""Sitemaps: a site's own list of its pages (sitemaps.org, protocol 0.9), in XML, gzip, plain text or as a feed.
 
 Promises: only addresses of the sitemap's own site, each once and in canonical form; at most 50,000 of one file and
-50 MB of it, as the protocol has it; no tree is built, no entity is replaced and nothing else is loaded, so that a file
-costs time in proportion to its length and hardly any memory. What is no sitemap is an empty one.
-
-`SiteMaps` reads the maps of each site that is crawled once an hour: only what its robots.txt names, as politely as its
-pages, and in at most half of the time that a page has left. A map that cannot be had is none.
+50 MB of it, the protocol's limits; no tree is built, no entity is replaced and nothing else is loaded, so that a file
+costs time in proportion to its length and hardly any memory. A file that is not a sitemap counts as an empty one.
+`SiteMaps` reads the maps of each crawled site once an hour: only those that its robots.txt names, as politely as its
+pages, and in at most half of the page's remaining time. A map that cannot be fetched counts as empty.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from sluice.ingest.politeness.robots import RobotsCache
 from sluice.ingest.url import normalise_url, origin_of, site_of
 
 MAX_URLS = 50_000
-"""Entries of one file, by the protocol."""
+"""Most entries of one file, by the protocol."""
 MAX_BYTES = 52_428_800
-"""Of one file once decompressed, by the protocol."""
+"""Largest file once decompressed, by the protocol."""
 MAX_ELEMENTS = 10 * MAX_URLS
-"""Of one file: an address has four besides its own, and some have a few of their languages and pictures."""
+"""Most elements of one file: an entry has four besides its address, and some list languages and pictures."""
 MAX_FILES = 20
-"""Sitemaps that are read of one site: an index may name 50,000."""
+"""Most sitemaps read of one site: an index may name 50,000."""
 MAX_VALUE_CHARACTERS = 4_096
-"""Of one address or date; what follows is dropped."""
+"""Longest address or date; the rest is dropped."""
 
 _CHUNK_BYTES = 65_536
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -49,12 +48,12 @@ _FIELDS: Mapping[str, str] = {
     "published": "published",
     "priority": "priority",
 }
-"""What the elements of an entry tell: those of sitemaps, of RSS and of Atom."""
+"""Elements of an entry and their fields: those of sitemaps, of RSS and of Atom."""
 
 
 @dataclass(frozen=True, slots=True)
 class SitemapUrl:
-    """A page as its sitemap has it. `priority` is between 0 and 1, among the pages of the same site."""
+    """A page as its sitemap lists it. `priority` is between 0 and 1, among the pages of the same site."""
 
     url: str
     last_modified: datetime | None = None
@@ -63,17 +62,17 @@ class SitemapUrl:
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What one file says: pages, and further sitemaps, the ones that changed last first."""
+    """Contents of one file: pages, and further sitemaps, the most recently changed first."""
 
     urls: tuple[SitemapUrl, ...] = ()
     children: tuple[str, ...] = ()
 
 
 def read_sitemap(body: bytes, url: str) -> Sitemap:
-    """What the sitemap `body`, found at `url`, says. Compressed or not; what cannot be read is left out.
+    """Read the sitemap `body`, compressed or not, found at `url`. Unreadable entries are left out.
 
     Raises:
-        InvalidInput: `url` is not one.
+        InvalidInput: `url` is not a usable address.
     """
     entries = _Entries()
     plain = _decompressed(body).lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -85,9 +84,9 @@ def read_sitemap(body: bytes, url: str) -> Sitemap:
 
 
 def gather(start: tuple[str, ...], fetch: Callable[[str], bytes | None], most_urls: int) -> tuple[SitemapUrl, ...]:
-    """At most `most_urls` pages of the sitemaps `start` and of those that they name, in that order and each once.
+    """Return at most `most_urls` pages of the sitemaps `start` and of those that they name, in order and each once.
 
-    `fetch` gives the body of a sitemap, or None where there is none. At most `MAX_FILES` are asked for, each once.
+    `fetch` returns the body of a sitemap, or None if there is none. At most `MAX_FILES` are fetched, each once.
     """
     found: dict[str, SitemapUrl] = {}
     asked: set[str] = set()
@@ -110,11 +109,11 @@ def gather(start: tuple[str, ...], fetch: Callable[[str], bytes | None], most_ur
 
 
 class _Over(Exception):
-    """Nothing that follows in the file counts."""
+    """Raised to ignore the rest of the file."""
 
 
 class _Entries:
-    """What a parser tells of a sitemap, element by element; nothing else of the file is kept."""
+    """Parser target that collects a sitemap's entries and keeps nothing else of the file."""
 
     def __init__(self) -> None:
         self.pages: list[dict[str, str]] = []
@@ -126,17 +125,17 @@ class _Entries:
         self._elements_left = MAX_ELEMENTS
 
     def add(self, entry: dict[str, str], *, is_child: bool = False) -> None:
-        """One more page or sitemap. Raises `_Over` once there are as many as count."""
+        """Add a page or sitemap. Raises `_Over` once `MAX_URLS` are reached."""
         (self.children if is_child else self.pages).append(entry)
         if len(self.pages) + len(self.children) >= MAX_URLS:
             raise _Over
 
     def doctype(self, name: str | None, public_id: str | None, system_url: str | None) -> None:
-        """A document type: no sitemap declares one, pages that stand in for one do, and so do attacks."""
+        """Reject a document type: sitemaps declare none, but error pages and attacks do."""
         raise _Over
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         self._elements_left -= 1
         if self._elements_left < 0:
             raise _Over
@@ -149,13 +148,13 @@ class _Entries:
                 self._entry.setdefault("url", attributes["href"][:MAX_VALUE_CHARACTERS])
 
     def data(self, text: str) -> None:
-        """Text within the latest element."""
+        """Collect text within the latest element."""
         if self._field is not None and self._room > 0:
             self._text.append(text[: self._room])
             self._room -= len(text)
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if self._entry is None:
             return
         name = _local(tag)
@@ -169,7 +168,7 @@ class _Entries:
             self._field = None
 
     def close(self) -> None:
-        """The file is over."""
+        """Handle the end of the file."""
 
 
 def _local(tag: str) -> str:
@@ -188,7 +187,7 @@ def _decompressed(body: bytes) -> bytes:
 
 
 def _read_xml(body: bytes, entries: _Entries) -> None:
-    """Tell `entries` what stands in `body`, as far as it can be read."""
+    """Feed `body` to `entries`, as far as it can be parsed."""
     parser = XMLParser(
         target=entries, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
     )
@@ -207,7 +206,7 @@ def _read_lines(body: bytes, entries: _Entries) -> None:
 
 
 def _own(entries: list[dict[str, str]], url: str) -> list[SitemapUrl]:
-    """The entries of the site of `url`, each address once."""
+    """Return the entries on the site of `url`, each address once."""
     site = site_of(url)
     found: dict[str, SitemapUrl] = {}
     for entry in entries:
@@ -226,7 +225,7 @@ def _age(entry: SitemapUrl) -> float:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A W3C date, however much of it is there, or one of RFC 5322 as RSS has it."""
+    """Read a W3C date, possibly partial, or a date of RFC 5322 as in RSS."""
     is_partial = text is not None and text[:4].isdecimal() and len(text) in (4, 7)
     return read_moment(f"{text}{'-01-01'[: 10 - len(text or '')]}" if is_partial else text)
 
@@ -240,13 +239,13 @@ def _priority(text: str | None) -> float | None:
 
 
 KEPT_SECONDS = 3_600.0
-"""How long a site's map holds; a run that lasts longer may miss what is new."""
+"""Time that a site's map is kept; a longer run may miss new entries."""
 MOST_ORIGINS = 200
-"""Sites whose maps are kept at a time; one of 5,000 addresses takes a megabyte."""
+"""Most sites whose maps are kept at a time; one of 5,000 addresses takes a megabyte."""
 REDIRECTS = 3
-"""That one map may take."""
+"""Most redirects for one map."""
 MOST_URLS = 5_000
-"""Addresses read from one site's sitemaps."""
+"""Most addresses read from one site's sitemaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +255,7 @@ class _Kept:
 
 
 class SiteMaps:
-    """What sites say of their own pages. Thread-safe; two threads may read one map at the same time."""
+    """Cache of sites' sitemap entries. Thread-safe; two threads may read one map at the same time."""
 
     def __init__(
         self,
@@ -276,9 +275,9 @@ class SiteMaps:
     def of(
         self, url: str, *, proxy_url: str, pre_request: Callable[[str], None], deadline: Deadline
     ) -> Mapping[str, SitemapUrl]:
-        """The pages of the site of `url` that its maps name, by their canonical address.
+        """Return the pages that the maps of the site of `url` name, by their canonical address.
 
-        `pre_request` is called with every address before it is asked for.
+        `pre_request` is called with every address before it is requested.
         """
         origin = origin_of(url)
         with self._guard:

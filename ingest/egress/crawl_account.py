@@ -1,15 +1,15 @@
 """The account of one crawl at the egress proxy: its limits and counters, and those of the proxy as a whole.
 
-An account is opened before a page is asked for and closed when the page is done. In between, whatever
-holds its URL goes out on its behalf: the fetcher, the browser with all that the page loads. Robots rules and search
-providers are built once and serve every crawl and search; what they fetch belongs to the work in hand, whose account
+An account is opened before a page is requested and closed when the page is done. In between, every client that
+uses its URL sends on its behalf: the fetcher, and the browser with all that the page loads. Robots rules and search
+providers are built once and serve every crawl and search; their requests count to the current work, whose account
 `egress_context` keeps for them. Promises:
 
-1. Requests, bytes, hosts and connections stay below the account's caps, whatever asks; what is beyond is refused.
+1. Requests, bytes, hosts and connections stay below the account's caps; the excess is refused.
 2. A closed account's token opens nothing, and every connection that it opened has ended.
 3. Refusals are counted by target and rule, in a space that no page can make grow.
 
-Limits are kept where they are met: by the account, by its slots, by the relay. All refuse in the words of `beyond`.
+The account, its slots and the relay each enforce their own limits. All refuse with the messages of `beyond`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ class EgressLimits:
     connect_timeout_seconds: float = 5.0
     """Name lookup and connection together; a healthy host needs well under one second."""
     idle_timeout_seconds: float = 20.0
-    """How long a connection may carry nothing before it is cut."""
+    """Time without traffic after which a connection is cut."""
     max_connection_seconds: float = 120.0
-    """Of one connection in all, however steadily it carries something."""
+    """Longest life of one connection, however steady its traffic."""
     max_response_bytes: int = 20_000_000
-    """What one connection may bring in; twice the largest page that is kept."""
+    """Most bytes one connection may bring in; twice the largest page that is kept."""
     max_connections: int = 64
     """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
     max_connections_per_crawl: int = 32
-    """Open at a time for one page and its parts: a browser opens so many by one proxy, and closes idle ones itself when
-    it wants more. With fewer it would wait for what it does not know of; half the proxy stays free."""
+    """Open at a time for one page and its parts: a browser opens this many per proxy, and closes idle ones when it
+    needs another. With fewer it would wait without knowing why; half the proxy stays free.
+    """
     max_connections_per_host: int = 12
-    """Open at a time to one host, of all crawls of this process together."""
+    """Open at a time to one host, over all crawls of this process."""
     max_bytes_per_crawl: int = 60_000_000
     """In both directions, for one page and all its parts."""
     max_hosts_per_crawl: int = 100
@@ -59,7 +60,7 @@ USUAL_LIMITS = EgressLimits()
 
 
 def beyond(target: Target, rule: str, limits: EgressLimits) -> Refusal:
-    """The refusal of what goes beyond a limit. Rules: `bytes`, `time`, `requests`, `hosts`, `connections`."""
+    """Return the refusal for exceeding a limit. Rules: `bytes`, `time`, `requests`, `hosts`, `connections`."""
     details = {
         "bytes": f"more than {limits.max_response_bytes} bytes over one connection, or too many of one crawl",
         "time": f"more than {limits.max_connection_seconds:g} seconds over one connection",
@@ -71,27 +72,27 @@ def beyond(target: Target, rule: str, limits: EgressLimits) -> Refusal:
 
 
 MAX_KINDS = 50
-"""Targets and rules that one account's refusals are told apart by."""
+"""Most targets and rules that one account's refusals are counted by."""
 MAX_WAITING_SHARE = 4
-"""Requests that may be under way, as a multiple of the connections that may be open: the others wait for one."""
+"""Requests in progress, as a multiple of the connections that may be open: the others wait for one."""
 STANDING_REFUSALS_PER_SECOND = 50
-"""Told of each standing account; a page causes thousands in that time if it wants to."""
+"""Most refusals reported per standing account; a page can cause thousands in that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EgressReport:
-    """What went through an account so far. Bytes are those exchanged with sites, heads and TLS included."""
+    """Traffic of an account so far. Bytes are those exchanged with sites, heads and TLS included."""
 
     requests: int
-    """Tunnels and plain requests that were asked for, refused ones included."""
+    """Tunnels and plain requests received, refused ones included."""
     bytes_in: int
     bytes_out: int
     hosts: tuple[str, ...]
     """Names and addresses to which a connection was made, in the order of the first."""
     refusals: tuple[tuple[Refusal, int], ...]
-    """Each kind (host, port and rule) with how often, in the order of the first; at most 50 kinds."""
+    """Each kind (host, port and rule) with its count, in the order of the first; at most 50 kinds."""
     other_refusals: int
-    """How often something else was refused, beyond those kinds."""
+    """Count of refusals beyond those kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class EgressAccount:
     """One crawl's access to the proxy, until it is closed. Use as a context manager, from any thread.
 
     `url` is the proxy's address with this account's name and token, a secret: hand it to clients, never to logs.
-    `report` tells what went through so far; it is final once the account is closed. `close` ends the account's
-    connections and makes its token worthless; it may be called again.
+    `report` returns the traffic so far; it is final once the account is closed. `close` ends the account's
+    connections and invalidates its token; it may be called again.
     """
 
     url: str = field(repr=False)
@@ -116,7 +117,7 @@ class EgressAccount:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What one account may take in all, and at a time."""
+    """The caps of one account, in all and at a time."""
 
     requests: int
     bytes: int
@@ -125,7 +126,7 @@ class Caps:
 
     @classmethod
     def of(cls, limits: EgressLimits, most_requests: int, max_requests: int | None, max_bytes: int | None) -> Caps:
-        """The configured caps, or smaller ones where the caller has less to give."""
+        """Return the configured caps, or the caller's where they are smaller."""
         requests = most_requests if max_requests is None else min(most_requests, max_requests)
         most_bytes = limits.max_bytes_per_crawl if max_bytes is None else min(limits.max_bytes_per_crawl, max_bytes)
         return cls(requests, most_bytes, limits.max_hosts_per_crawl, limits.max_connections_per_crawl)
@@ -134,7 +135,7 @@ class Caps:
 class Account:
     """The proxy's side of an account. Everything but `report` belongs to the proxy's event loop.
 
-    Without caps it stands as long as the proxy: for clients of the owner's, who ask for what he has set.
+    Without caps it lives as long as the proxy: for the owner's clients, which request configured addresses.
     """
 
     def __init__(self, purpose: Purpose, *, run_id: str = "", caps: Caps | None = None) -> None:
@@ -142,7 +143,7 @@ class Account:
         self.run_id = run_id
         self.caps = caps
         self.look_ups: dict[str, asyncio.Future[tuple[str, ...]]] = {}
-        """Names that were asked for: one answer to each holds as long as the account, whatever is asked later."""
+        """Names looked up: the first answer to each holds as long as the account."""
         self._requests = 0
         self._under_way = 0
         self._bytes_in = 0
@@ -153,7 +154,7 @@ class Account:
         self._told: Counter[int] = Counter()
 
     def begin(self) -> str | None:
-        """Count one more request under way, or the rule that forbids it: `requests`, `bytes`, `connections`."""
+        """Count one more request in progress; return the rule that forbids it: `requests`, `bytes`, `connections`."""
         self._requests += 1
         self._under_way += 1
         if self.caps is None:
@@ -167,11 +168,11 @@ class Account:
         return None
 
     def end(self) -> None:
-        """A request that had begun is over."""
+        """Count the end of a request that had begun."""
         self._under_way -= 1
 
     def may_ask_for(self, name: str) -> bool:
-        """Whether a name or address may still be reached, under the cap on different ones."""
+        """Return whether a name or address may still be reached, under the cap on different ones."""
         if self.caps is None or name in self._names:
             return True
         if len(self._names) >= self.caps.hosts:
@@ -180,22 +181,22 @@ class Account:
         return True
 
     def reached(self, name: str) -> None:
-        """A connection to it was made."""
+        """Record a connection to `name`."""
         if self.caps is not None:
             self._reached[name] = None
 
     def came_in(self, count: int) -> bool:
-        """Count bytes of a site; False where the account has none left."""
+        """Count bytes from a site; False if the account has none left."""
         self._bytes_in += count
         return self._has_bytes()
 
     def went_out(self, count: int) -> bool:
-        """Count bytes to a site; False where the account has none left."""
+        """Count bytes to a site; False if the account has none left."""
         self._bytes_out += count
         return self._has_bytes()
 
     def refused(self, refusal: Refusal) -> Refusal | None:
-        """Count a refusal. Returns it with this account's name where it is to be told of, else None."""
+        """Count a refusal. Returns it with this account's name if it is to be reported, else None."""
         ours = replace(refusal, purpose=self.purpose, run_id=self.run_id)
         if self._refusals is None:
             second = int(time.monotonic())
@@ -204,17 +205,17 @@ class Account:
         return ours if self._refusals.add(ours) else None
 
     def keep(self, name: str, answer: asyncio.Future[tuple[str, ...]]) -> None:
-        """Remember what a name resolves to, unless that fails."""
+        """Remember the answer to a look-up, unless it fails."""
         self.look_ups[name] = answer
         answer.add_done_callback(lambda done: self._forget_failed(name, done))
 
     def give_up_look_ups(self) -> None:
-        """Wait for no name any more."""
+        """Cancel every look-up."""
         for look_up in tuple(self.look_ups.values()):
             look_up.cancel()
 
     def report(self) -> EgressReport:
-        """What went through so far; from any thread."""
+        """Return the traffic so far; from any thread."""
         kinds, others = self._refusals.all() if self._refusals else ((), 0)
         return EgressReport(
             requests=self._requests,
@@ -234,7 +235,7 @@ class Account:
 
 
 class RefusalCounts:
-    """How often what was refused; at most `MAX_KINDS` targets and rules are told apart."""
+    """Counts of refusals; at most `MAX_KINDS` targets and rules are told apart."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, int, str], tuple[Refusal, int]] = {}
@@ -242,7 +243,7 @@ class RefusalCounts:
         self._lock = threading.Lock()
 
     def add(self, refusal: Refusal) -> bool:
-        """Count it; True where it is the first of its kind."""
+        """Count a refusal; True if it is the first of its kind."""
         kind = refusal.host, refusal.port, refusal.rule
         with self._lock:
             known = self._kinds.get(kind)
@@ -254,7 +255,7 @@ class RefusalCounts:
             return known is None
 
     def all(self) -> tuple[tuple[tuple[Refusal, int], ...], int]:
-        """Each kind with its count, and the count of the rest."""
+        """Return each kind with its count, and the count of the rest."""
         with self._lock:
             return tuple(self._kinds.values()), self._others
 
@@ -264,7 +265,7 @@ _in_hand: ContextVar[str | None] = ContextVar("egress_grant_url", default=None)
 
 @contextmanager
 def egress_context(proxy_url: str) -> Iterator[None]:
-    """What is fetched within the block, by this thread, is on the account of `proxy_url`."""
+    """Charge this thread's requests within the block to the account of `proxy_url`."""
     before = _in_hand.set(proxy_url)
     try:
         yield
@@ -273,5 +274,5 @@ def egress_context(proxy_url: str) -> Iterator[None]:
 
 
 def current_egress_grant() -> str | None:
-    """The proxy's address with the account of the work in hand; None where it has none of its own."""
+    """Return the proxy's address with the account of the current work; None if it has no account of its own."""
     return _in_hand.get()

@@ -1,14 +1,14 @@
-"""The way to a site: from the target that a client asked for to a connection with an address that was judged.
+"""The way to a site: from the requested target to a connection with an address that was judged.
 
 Name and port are judged → the name is resolved, once → every address is judged → a slot is taken → one of those
-addresses is dialled, through the owner's proxy where there is one. Promises:
+addresses is dialled, through the owner's proxy if there is one. Promises:
 
-1. No name is asked for before it was judged, and nothing is dialled but an address that was. Within an account that
+1. No name is looked up before it was judged, and only judged addresses are dialled. Within an account that
    has caps, a name keeps its first answer.
 2. No slot is held while a name is looked up. It is given back when the connection ends, or fails.
-3. The look-up and the connection share one limit of time; waiting for a slot has the same for itself.
-4. The owner's proxy is asked for a tunnel (CONNECT, RFC 9110, 9.3.6) to an address that was judged here, and never for
-   a name: what it dials is what was checked. Its password stands in no error.
+3. The look-up and the connection share one time limit; waiting for a slot has the same limit for itself.
+4. The owner's proxy gets CONNECT requests (RFC 9110, 9.3.6) to addresses that were judged here, never to
+   names: it dials what was checked. Its password appears in no error.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from sluice.ingest.url import ProxyAddress
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The proxy of the owner's network, where nothing leaves but through it."""
+    """The proxy of the owner's network, if all traffic must go through one."""
 
     address: ProxyAddress
 
     async def open_tunnel(self, proxy: Side, address: str, port: int, limit_seconds: float) -> Side:
-        """Ask for a tunnel over a connection to the proxy. Returns that connection, which from now on is the site's.
+        """Request a tunnel over a connection to the proxy. Returns that connection, which from now on is the site's.
 
         Raises:
-            Failed: it refuses, breaks off, or speaks no HTTP. TimeoutError: it does not answer in time.
+            Failed: the proxy refuses, breaks off, or speaks no HTTP. TimeoutError: it does not answer in time.
         """
         authority = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         fields = (f"{name}: {value}" for name, value in self.address.headers.items())
@@ -56,15 +56,15 @@ class Upstream:
         return proxy
 
     def failed(self, why: str) -> Failed:
-        """The failure of this proxy, by its address."""
+        """Return the failure of this proxy, with its address."""
         return Failed(502, f"upstream proxy {self.address.host}:{self.address.port}: {why}")
 
 
 def read_upstream(url: str) -> Upstream:
-    """The proxy of a URL, `http://user:password@proxy.corp:3128`.
+    """Read a proxy's URL, `http://user:password@proxy.corp:3128`.
 
     Raises:
-        InvalidSetting: it is not such a URL. What it says is not repeated, as it may hold a password.
+        InvalidSetting: it is not such a URL. The error does not repeat it, as it may hold a password.
     """
     try:
         return Upstream(ProxyAddress.at(url, default_port=3128))
@@ -74,10 +74,10 @@ def read_upstream(url: str) -> Upstream:
 
 
 class Dialler:
-    """Reaches sites, `max_connections` at a time. Belongs to the event loop that asks it.
+    """Connects to sites, `max_connections` at a time. Belongs to the event loop that calls it.
 
     Raises:
-        InvalidSetting: the owner's proxy is not one.
+        InvalidSetting: the setting of the owner's proxy is not a proxy URL.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Dialler:
 
     @contextlib.asynccontextmanager
     async def reach(self, target: Target, account: Account) -> AsyncIterator[tuple[Target, Side]]:
-        """The target as it was judged and a connection with it, on the account's behalf.
+        """Yield the judged target and a connection to it, on the account's behalf.
 
         At the end of the block the connection is broken off, and its slot is free.
 
         Raises:
-            Refused: by a rule on names, ports or addresses, or beyond the limits `hosts` and `connections`.
-            Failed: it cannot be reached, or not in time.
+            Refused: by a rule on names, ports or addresses, or by the limits `hosts` and `connections`.
+            Failed: the target cannot be reached, or not in time.
         """
         refusal = self._rules.check_host(target.host, target.port, account.purpose)
         if refusal is not None:
@@ -126,11 +126,11 @@ class Dialler:
             self._fair_slots.give(account, target=target.host)
 
     def stop(self) -> None:
-        """Look no names up any more."""
+        """Stop looking up names."""
         self._names.stop()
 
     async def _judged_addresses(self, target: Target, account: Account) -> tuple[str, ...]:
-        """The addresses of a host, every one of which may be dialled."""
+        """Return the addresses of a host after judging every one of them."""
         if not account.may_ask_for(target.host):
             raise Refused(beyond(target, "hosts", self._limits))
         addresses = literal(target.host) or await self._addresses(target, account)
@@ -149,7 +149,7 @@ class Dialler:
             raise Failed(502, "name not found") from error
 
     async def _answer_for(self, target: Target, account: Account) -> tuple[str, ...]:
-        """What the name resolves to, or resolved to when the account first asked."""
+        """Resolve the name; a capped account gets the answer of its first look-up."""
         if account.caps is None:
             return await self._look_up(target, account, asker=target.host)
         known = account.look_ups.get(target.host)
@@ -165,7 +165,7 @@ class Dialler:
         return await self._names.look_up(target.host, target.port, asker=asker, absolute=not listed)
 
     async def _take_slot(self, target: Target, account: Account) -> None:
-        """One of the connections that may be open at a time."""
+        """Take one of the connection slots."""
         at_most = account.caps.connections if account.caps else self._limits.max_connections
         if self._fair_slots.take_free(account, at_most=at_most, target=target.host):
             return
@@ -178,7 +178,7 @@ class Dialler:
             raise Failed(503, "too many connections") from error
 
     async def _dial(self, target: Target, addresses: tuple[str, ...], limit_seconds: float) -> Side:
-        """A connection to the first address that answers, of those that were all judged."""
+        """Connect to the first of the judged addresses that answers."""
         try:
             if self._upstream is not None:
                 return await self._dial_upstream(self._upstream, addresses[0], target.port, limit_seconds)
@@ -207,7 +207,7 @@ class Dialler:
 
 
 def literal(host: str) -> tuple[str, ...]:
-    """The one address of a host that is written as one."""
+    """Return the address if `host` is one, else nothing."""
     if host[-1:].isdecimal() or ":" in host:
         with contextlib.suppress(ValueError):
             return (str(ip_address(host)),)

@@ -1,12 +1,12 @@
 """Parses the beginning of a connection for a forward proxy: HTTP/1.1 heads, and the name in a TLS handshake.
 
-Heads are read and rewritten by RFC 9110, 7.6 and RFC 9112, 3.2: bytes in, values out. Promises: a head that could be
-understood in two ways is refused (`BadHead`); hop-by-hop fields never pass; `Host` always names the target that was
-judged; a site cannot speak in the proxy's own `X-Sluice-*` fields.
+Heads are read and rewritten by RFC 9110, 7.6 and RFC 9112, 3.2: bytes in, values out. Promises: an ambiguous
+head is refused (`BadHead`); hop-by-hop fields never pass; `Host` always names the target that was
+judged; a site cannot send the proxy's own `X-Sluice-*` fields.
 
-A tunnel was asked for one host; the first TLS message inside (RFC 8446, 4.1.2; RFC 6066, 3) says for which one the
-server will take it. Where only listed domains may be reached the two must agree, or a server of many sites would lead
-to all of them. The handshake is read without taking part in it.
+A tunnel is requested for one host; the first TLS message inside (RFC 8446, 4.1.2; RFC 6066, 3) names the host that
+the server will serve. Where only listed domains may be reached the two must agree, or a server of many sites would
+lead to all of them. The handshake is read without taking part in it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import ada_url
 from sluice.ingest.egress.rules import Refusal
 
 MAX_HEAD_BYTES = 65_536
-"""Of one request or response head; browsers and servers stay under 16 KiB."""
+"""Largest request or response head; browsers and servers stay under 16 KiB."""
 MAX_LENGTH_DIGITS = 18
-"""Of a Content-Length: an exabyte."""
+"""Most digits of a Content-Length: an exabyte."""
 
 _FIELDS = re.compile(r"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*")
 _FIELD = re.compile(r"([^:]+):[ \t]*([^\r\n]*)\r\n")
@@ -35,7 +35,7 @@ _HOP_BY_HOP = frozenset(
     ]
 )
 MALFORMED_RESPONSE = "malformed_response"
-"""How the answer is marked that stands for a site's malformed one; `ingest.http.fetch` names the refusal so."""
+"""Mark of the proxy's answer in place of a site's malformed one; `ingest.http.fetch` uses it as the rule."""
 
 
 class BadHead(Exception):
@@ -43,11 +43,11 @@ class BadHead(Exception):
 
 
 class CutShort(BadHead):
-    """A head that the connection ended in."""
+    """A head that is incomplete because the connection ended."""
 
 
 class Failed(Exception):
-    """The way to the site failed: the status to answer with, and why in a few words."""
+    """The site could not be reached: the status to answer with, and the reason in a few words."""
 
     def __init__(self, status: int, why: str) -> None:
         self.status = status
@@ -69,10 +69,10 @@ class Head:
     start_line: str
     fields: tuple[tuple[str, str], ...]
     firsts: Mapping[str, str]
-    """The first value of each field, by its lower-case name."""
+    """First value of each field, by its lower-case name."""
 
     def first(self, name: str) -> str | None:
-        """The first value of a field, by its lower-case name."""
+        """Return the first value of a field, by its lower-case name."""
         return self.firsts.get(name)
 
     @property
@@ -93,7 +93,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whither a request goes; `path` is empty for a tunnel."""
+    """Destination of a request; `path` is empty for a tunnel."""
 
     host: str
     port: int
@@ -102,7 +102,7 @@ class Target:
 
 
 def parse_request(raw: bytes) -> Head:
-    """A request's head, `raw` up to and including its empty line.
+    """Parse a request's head, `raw` up to and including its empty line.
 
     Raises:
         BadHead: not HTTP/1.1, or ambiguous about the body's length.
@@ -111,12 +111,12 @@ def parse_request(raw: bytes) -> Head:
 
 
 def parse_response(raw: bytes) -> Head:
-    """A response's head, as `parse_request`."""
+    """Parse a response's head, as `parse_request`."""
     return _parse_head(raw, _STATUS_LINE)
 
 
 def read_target(head: Head) -> Target:
-    """Whither a proxy request goes.
+    """Return the target of a proxy request.
 
     Raises:
         BadHead: the target is neither `host:port` (CONNECT) nor an absolute URL.
@@ -139,28 +139,28 @@ def read_target(head: Head) -> Target:
 
 
 def request_head(head: Head, target: Target) -> bytes:
-    """The head that goes to the site: origin form, our `Host`, the connection closed afterwards."""
+    """Return the head for the site: origin form, our `Host`, the connection closed afterwards."""
     kept = [(name, value) for name, value in _end_to_end(head) if name.lower() != "host"]
     fields = [("Host", target.authority), *kept, ("Connection", "close")]
     return _encode(f"{head.method} {target.path} HTTP/1.1", fields)
 
 
 def response_head(head: Head) -> bytes:
-    """The head that goes back to the client, the connection closed afterwards."""
+    """Return the head for the client, the connection closed afterwards."""
     kept = [(name, value) for name, value in _end_to_end(head) if not name.lower().startswith("x-sluice-")]
     fields = kept if head.status < 200 else [*kept, ("Connection", "close")]
     return _encode(head.start_line, fields)
 
 
 def request_body_length(head: Head) -> int | None:
-    """Bytes of the body that follows a request head, or None where only the body itself tells (chunks)."""
+    """Return the bytes of the body after a request head, or None if only the body itself tells (chunks)."""
     if head.first("transfer-encoding") is not None:
         return None
     return int(head.first("content-length") or 0)
 
 
 def body_length(head: Head, method: str) -> int | None:
-    """Bytes of the body that follows a response head (RFC 9112, 6.3), or None where only its end will tell."""
+    """Return the bytes of the body after a response head (RFC 9112, 6.3), or None if only its end tells."""
     if method == "HEAD" or head.status in {204, 304} or head.status < 200:
         return 0
     length = head.first("content-length")
@@ -168,7 +168,7 @@ def body_length(head: Head, method: str) -> int | None:
 
 
 def answer(status: int, reason: str, fields: Mapping[str, str], body: str, *, keep_open: bool = False) -> bytes:
-    """A response of the proxy's own."""
+    """Return a response of the proxy's own."""
     content = (body + "\n").encode() if body else b""
     length = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content))}
     closing = {} if keep_open else {"Connection": "close"}
@@ -189,7 +189,7 @@ def _parse_head(raw: bytes, start: re.Pattern[str]) -> Head:
 
 
 def _refuse_two_lengths(head: Head) -> None:
-    """Two readings of a body's length are how requests are smuggled (RFC 9112, 6.3)."""
+    """Refuse two readings of a body's length, by which requests are smuggled (RFC 9112, 6.3)."""
     if "content-length" not in head.firsts:
         return
     lengths = {value for name, value in head.fields if name.lower() == "content-length"}
@@ -233,10 +233,10 @@ class NoHello(ValueError):
 
 
 def record_length(start: bytes) -> int:
-    """Bytes of the first record with its header, by its first five bytes.
+    """Return the bytes of the first record with its header, from its first five bytes.
 
     Raises:
-        NoHello: it is no TLS handshake.
+        NoHello: it is not a TLS handshake.
     """
     if len(start) < RECORD_HEADER_BYTES or start[0] != _HANDSHAKE or start[1] != 3:
         raise NoHello("not a TLS handshake")
@@ -247,7 +247,7 @@ def record_length(start: bytes) -> int:
 
 
 def server_name(record: bytes) -> str | None:
-    """The host name that the client asks the server for, or None where it names none.
+    """Return the host name that the client requests from the server, or None if it names none.
 
     Raises:
         NoHello: it is not a client hello, or not a whole one.
@@ -276,7 +276,7 @@ def _first_host_name(names: _Reader) -> str | None:
 
 
 class _Reader:
-    """Takes a message apart from its start."""
+    """Reads the fields of a message from its start."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

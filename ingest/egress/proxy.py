@@ -1,28 +1,27 @@
-"""The one door out: a forward proxy of ours on loopback, which all outward traffic goes through.
+"""The only way out: our forward proxy on loopback, through which all outward traffic goes.
 
-Life of a request: authenticate, which tells on whose account it is → count it → read host and port → judge them →
-resolve once → judge every address → wait for a slot → dial an address that was judged → relay, counting bytes,
-silence and time. Promises:
+Life of a request: authenticate, which yields its account → count it → read host and port → judge them →
+resolve once → judge every address → wait for a slot → dial an address that was judged → relay, limiting bytes,
+idle time and total time. Promises:
 
 1. No connection is opened to an address that was not checked; a name is never resolved a second time, and within one
    crawl's account it keeps its first answer.
 2. A refusal answers 403 with `X-Sluice-Refused: <rule>` (in the reason phrase too, since HTTP clients drop
-   the headers of a failed CONNECT) and is counted on its account; `on_refusal` is told of the first of each kind.
+   the headers of a failed CONNECT) and is counted on its account; `on_refusal` is called for the first of each kind.
    Rules: `policy`, `scheme`, `host`, `domain`, `port`, `address`; of limits `bytes`, `time`, `requests`, `hosts`,
-   `connections`. What has begun when a limit is reached is broken off.
+   `connections`. A request in progress is broken off when it reaches a limit.
 3. A failure answers 502, a time limit 504, too many connections 503, each with `X-Sluice-Failed: <why>`.
-4. Every crawl has a token of its own (`open`), with caps, that is worth nothing once closed. Clients that live as
+4. Every crawl has a token of its own (`open`), with caps, which is invalid once closed. Clients that live as
    long as the process have a secret for each purpose (`url_for`). The exceptions of `egress.allow` are by purpose.
 5. Connections are shared fairly (`ingest.egress.resolver`), and names are looked up before a slot is taken: a
-crawl that
-   takes all it can, or whose names nobody answers for, leaves the others theirs.
-6. Those who show no secret are few: the oldest make way. `stop` ends every connection.
+   crawl that takes all it can, or whose names get no answer, does not starve the others.
+6. Unauthenticated clients are few: the oldest are closed first. `stop` ends every connection.
 
 Plain HTTP is one request per connection; CONNECT is a tunnel, whose bytes are counted and not read. But where only
-listed domains may be reached, its TLS handshake must name the host that was asked for.
+listed domains may be reached, its TLS handshake must name the requested host.
 
-Here are the proxy's life and its accounts; `ingest.egress.serve_client` serves a client, `ingest.egress.dial` reaches a
-site.
+This module holds the proxy's life and accounts; `ingest.egress.serve_client` serves a client, `ingest.egress.dial`
+reaches a site.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ __all__ = ["EgressAccount", "EgressProxy", "EgressReport", "EgressRules", "Refus
 
 START_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
-"""How long `close` of an account waits until its connections have ended; they end at once unless all is stuck."""
+"""Longest wait of `close` for an account's connections to end; normally they end at once."""
 BACKLOG = 256
 
 
@@ -60,7 +59,7 @@ class EgressProxy:
 
     `url`, `url_for` and the accounts' URLs carry secrets of this process; hand them to clients, never to logs.
     `on_refusal` is called in the proxy's thread and must be quick: once for each kind of refusal of an account, at
-    most 50 kinds, and at most 50 times a second for what has no account of its own.
+    most 50 kinds, and at most 50 times a second for traffic without an account of its own.
     """
 
     def __init__(
@@ -91,24 +90,24 @@ class EgressProxy:
 
     @property
     def url(self) -> str:
-        """As `url_for` pages: for clients that follow addresses of others."""
+        """The URL for pages: for clients that follow addresses from other people's content."""
         return self.url_for("crawl")
 
     def url_for(self, purpose: Purpose) -> str:
-        """The proxy's address with user name and password; what goes out by it is for that purpose.
+        """Return the proxy's address with user name and password; traffic through it counts to `purpose`.
 
         Raises:
-            Unavailable: it does not run.
+            Unavailable: the proxy does not run.
         """
         return self._url_of(purpose)
 
     def open(
         self, purpose: Purpose, *, run_id: str = "", max_bytes: int | None = None, max_requests: int | None = None
     ) -> EgressAccount:
-        """An account for one crawl alone, with a token of its own, until it is closed.
+        """Open an account for one crawl alone, with a token of its own, until it is closed.
 
-        `max_bytes` (both directions) and `max_requests` may lower the configured caps, not raise them. `run_id` is
-        told with its refusals.
+        `max_bytes` (both directions) and `max_requests` may lower the configured caps, not raise them. Its refusals
+        carry `run_id`.
 
         Raises:
             PolicyRefused: rule `egress`: the policy is `deny`, nothing may leave at all.
@@ -155,7 +154,7 @@ class EgressProxy:
     # -- its own life -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Listen on a free loopback port. Returns once connections are taken.
+        """Listen on a free loopback port. Returns once it accepts connections.
 
         Raises:
             Unavailable: it could not listen.
@@ -201,7 +200,7 @@ class EgressProxy:
         self._port = server.sockets[0].getsockname()[1]
         ready.set()
         await self._stopping.wait()
-        # Python's own server leaves a connection open for good that it is accepting while it closes.
+        # Python's own server never closes a connection that it accepts while it is closing.
         await self._end_tasks(self._clients.tasks)
         server.close()
         self._dialler.stop()
@@ -209,7 +208,7 @@ class EgressProxy:
         await self._end_tasks(set)
 
     async def _end_tasks(self, but_for: Callable[[], set[asyncio.Task[None] | None]]) -> None:
-        """Give up every look-up of the accounts, and wait until there are no tasks but those."""
+        """Cancel every look-up of the accounts, and wait until only the tasks of `but_for` remain."""
         while tasks := asyncio.all_tasks() - {asyncio.current_task()} - but_for():
             for _, account in tuple(self._accounts.values()):
                 account.give_up_look_ups()
@@ -224,7 +223,7 @@ class EgressProxy:
         client.task = asyncio.get_running_loop().create_task(self._server.serve(client))
 
     def _account_of(self, authorization: str) -> Account | None:
-        """The account whose name and secret were given, as Basic authentication writes them (RFC 7617)."""
+        """Return the account for the name and secret of a Basic authentication header (RFC 7617)."""
         try:
             given = base64.b64decode(authorization.removeprefix("Basic "), validate=True)
         except (binascii.Error, ValueError):
@@ -237,7 +236,7 @@ class EgressProxy:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's, which relays at half the price, where there is one for the platform."""
+    """Return a uvloop loop, which relays at half the cost, if the platform has it."""
     try:
         import uvloop
     except ImportError:

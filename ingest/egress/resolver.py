@@ -1,18 +1,18 @@
-"""From names to addresses by the system's resolver, with a bounded number of threads that are shared fairly.
+"""Resolves names to addresses by the system's resolver, on a bounded number of threads that are shared fairly.
 
 The system's resolver blocks until it has an answer or gives up, which a silent name server can make half a minute.
-So each question takes a thread, of which there are as many as configured. Promises:
+So each question takes a thread, up to the configured number. Promises:
 
 1. No more than the configured number of names is looked up at a time.
-2. One asker has at most a quarter of the threads, and the last quarter is for those who have none: slow names of one
-   crawl hold up its own, and not the others'.
-3. Names are absolute: the system's search domains are not tried, unless the owner wrote the name himself.
-4. Neither who gave up nor the end of the process waits for an answer.
+2. One asker has at most a quarter of the threads, and the last quarter is for askers that hold none: slow names of
+   one crawl delay that crawl only.
+3. Names are absolute: the system's search domains are not tried, unless the owner configured the name.
+4. Neither a caller that gave up nor the end of the process waits for an answer.
 
 `FairSlots` shares the threads here and the connections of the proxy (`ingest.egress.dial`) among crawls that do not
-know each other, of which one may be hostile: no more slots are taken than there are, than one holder may have, and than
-may be for one target; the last quarter is for holders who have none; a slot that comes free goes to the waiting holder
-with the fewest, among equals to the one that came first.
+know each other, of which one may be hostile: it limits the slots in total, per holder and per target; the last
+quarter is for holders that have none; a free slot goes to the waiting holder
+with the fewest slots, among equals to the first that came.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Waiting:
 
 
 class FairSlots:
-    """`total` slots, at most `per_target` for one target. Belongs to one event loop."""
+    """A pool of `total` slots, at most `per_target` for one target. Belongs to one event loop."""
 
     def __init__(self, total: int, *, per_target: int | None = None) -> None:
         self._total = total
@@ -50,18 +50,18 @@ class FairSlots:
         self._waiting: list[_Waiting] = []
 
     def held(self, holder: Hashable) -> int:
-        """How many slots a holder has."""
+        """Return how many slots a holder has."""
         return self._held.get(holder, 0)
 
     def take_free(self, holder: Hashable, *, at_most: int, target: Hashable) -> bool:
-        """Take a slot where no holder waits for one; False where there is none. What is taken is to be given back."""
+        """Take a slot if no holder waits for one; False if there is none. The caller gives the slot back."""
         if self._waiting or not self._may(holder, at_most, target):
             return False
         self._count(holder, target, 1)
         return True
 
     async def take(self, holder: Hashable, *, at_most: int, target: Hashable) -> None:
-        """Wait for a slot; `holder` has no more than `at_most` of them. What is taken is to be given back."""
+        """Wait for a slot; `holder` has no more than `at_most` of them. The caller gives the slot back."""
         if self.take_free(holder, at_most=at_most, target=target):
             return
         wanted = _Waiting(holder, at_most, target, asyncio.get_running_loop().create_future())
@@ -102,16 +102,16 @@ class FairSlots:
 
 
 Resolver = Callable[[str, int], Awaitable[tuple[str, ...]]]
-"""From host and port to every address of the host, in the order to be tried."""
+"""Maps host and port to every address of the host, in the order to be tried."""
 Found = tuple[str, ...] | Exception
 
 
 _Question = tuple[str, int, Callable[[Found], None]]
-"""A name and port that a thread is to look up, and what takes the answer."""
+"""A name and port for a thread to look up, and the callback for the answer."""
 
 
 class BoundedResolver:
-    """Looks names up, `threads` at a time. Belongs to the event loop that asks it."""
+    """Looks names up, `threads` at a time. Belongs to the event loop that calls it."""
 
     def __init__(self, threads: int) -> None:
         self._threads = FairSlots(threads)
@@ -121,9 +121,9 @@ class BoundedResolver:
         self._busy = 0
 
     async def look_up(self, name: str, port: int, *, asker: Hashable, absolute: bool = True) -> tuple[str, ...]:
-        """Every address of `name`, without repeats, in the order to be tried.
+        """Return every address of `name`, without repeats, in the order to be tried.
 
-        `absolute`: as if it ended with a dot, so that search domains do not count, nor the system's file of hosts.
+        With `absolute` the name is looked up as if it ended with a dot: search domains and the hosts file do not apply.
 
         Raises:
             OSError: the name is not known, or the resolver does not answer.
@@ -151,7 +151,7 @@ class BoundedResolver:
         return await answer
 
     def stop(self) -> None:
-        """End the threads, each after the answer that it waits for."""
+        """End the threads, each after its current answer."""
         for _ in range(self._started):
             self._questions.put(None)
         self._started = 0
@@ -165,7 +165,7 @@ class BoundedResolver:
 
 
 def _answer_all(questions: queue.SimpleQueue[_Question | None]) -> None:
-    """A thread's life: until it is told that there will be no more."""
+    """Answer questions until the queue yields None."""
     while (question := questions.get()) is not None:
         name, port, settle = question
         try:

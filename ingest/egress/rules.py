@@ -1,16 +1,15 @@
-"""Rules of what may be reached: checks on names, ports and addresses, without a socket.
+"""Rules of egress: checks on names, ports and addresses, without a socket.
 
 `EgressRules` judges a host and port before its name is resolved, and then every address that the name resolves to.
 An address is refused unless it is globally routable by the IANA special-purpose registries (RFC 6890 and
-successors), and so is every IPv4 address that an IPv6 address carries inside (RFC 4291, 6052, 3056, 4380, 5214).
-Names that never belong to the public web (RFC 6761, 6762, 7686, 8375, 9476) are refused before anybody is asked for
-them.
+successors); the same holds for every IPv4 address embedded in an IPv6 address (RFC 4291, 6052, 3056, 4380, 5214).
+Names that never belong to the public web (RFC 6761, 6762, 7686, 8375, 9476) are refused before any look-up.
 
-So are the networks that this machine stands in (`OwnNetworks`), although their addresses may be global, as those of an
-IPv6 network nearly always are: what listens there trusts its neighbours, and a page must not speak in our name. The
-kernel's tables under `/proc/net` tell (proc(5)); they are read again when they are ten seconds old, as addresses come
-and go. Where there are none nothing is held for our own; a public address that a router elsewhere translates to ours
-stands in no table.
+The networks of this machine (`OwnNetworks`) are refused too, although their addresses may be global, as those of an
+IPv6 network nearly always are: services there trust their neighbours, and a page must not speak in our name. The
+networks come from the kernel's tables under `/proc/net` (proc(5)), read again when they are ten seconds old, as
+addresses come and go. Without these tables no network counts as our own; a public address that a router elsewhere
+translates to ours is in no table.
 """
 
 from __future__ import annotations
@@ -38,15 +37,16 @@ Network = IPv4Network | IPv6Network
 
 FRESH_SECONDS = 10.0
 SHORTEST_PREFIX = {4: 8, 6: 16}
-"""By version of IP. What is larger is no network of neighbours, but the way to the internet (a tunnel that takes
-half of it)."""
+"""Shortest prefix by IP version. Anything larger is no network of neighbours, but the way to the internet (a tunnel
+that takes half of it).
+"""
 
 _GATEWAY_OR_REJECT = 0x0002 | 0x0200  # RTF_GATEWAY, RTF_REJECT in linux/route.h and ipv6_route.h
 _TRIE_LINE = re.compile(r"\s*(?:\|-- (?P<address>[\d.]+)|/(?P<length>\d+) host LOCAL)")
 
 
 class OwnNetworks:
-    """What the kernel's tables in `folder` say, at most `FRESH_SECONDS` old. `clock` counts seconds."""
+    """Networks from the kernel's tables in `folder`, at most `FRESH_SECONDS` old. `clock` returns seconds."""
 
     def __init__(self, folder: Path = Path("/proc/net"), clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
@@ -55,11 +55,13 @@ class OwnNetworks:
         self._stale_at = float("-inf")
 
     def holding(self, address: Address) -> Network | None:
-        """The network of ours that an address is in, or None."""
+        """Return our network that contains `address`, or None."""
         return next((network for network in self.networks() if address in network), None)
 
     def networks(self) -> tuple[Network, ...]:
-        """Every address of ours as a network of one, and every network that holds one and has no gateway before it."""
+        """Return each of our addresses as a network of one, and each network without a gateway that holds one of
+        them.
+        """
         now = self._clock()
         if now >= self._stale_at:
             self._networks = (*self._ipv4(), *self._ipv6())
@@ -93,7 +95,7 @@ class OwnNetworks:
 
 
 def _local_ipv4(trie: str) -> Iterator[IPv4Network]:
-    """What the kernel takes for its own: single addresses, and networks of which each address is."""
+    """Yield the kernel's local addresses: single ones, and networks that are local as a whole."""
     address = ""
     for match in filter(None, map(_TRIE_LINE.match, trie.splitlines())):
         address = match["address"] or address
@@ -108,18 +110,18 @@ def _is_neighbourhood(route: Network, flags: int, ours: set[IPv4Address] | set[I
 
 
 def _octets(text: str) -> bytes:
-    """The kernel prints the four octets as one number of its own byte order."""
+    """Convert four octets, which the kernel prints as one number in its own byte order."""
     return struct.pack("=I", int(text, 16))
 
 
 MAX_HOST_LENGTH = 1_000
-"""In characters, before it is made ASCII; a name has 253 of those."""
+"""Most characters before the conversion to ASCII; a name has 253 of those."""
 CLOSED = "egress.policy is deny"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One request that was not let out: whither, by which rule, why in one sentence, and on whose behalf."""
+    """One refused request: its target, the rule, the reason in one sentence, and its purpose and run."""
 
     host: str
     port: int
@@ -139,7 +141,7 @@ class EgressRules:
         self._own_networks = own_networks or OwnNetworks()
 
     def check_host(self, host: str, port: int, purpose: Purpose = "crawl") -> Refusal | None:
-        """Why `host` and `port` may not be reached, or None. Rules: `policy`, `host`, `domain`, `port`."""
+        """Return the reason to refuse `host` and `port`, or None. Rules: `policy`, `host`, `domain`, `port`."""
         name = canonical_host(host)
         if self._settings.policy == "deny":
             return Refusal(name or host, port, "policy", CLOSED)
@@ -158,18 +160,20 @@ class EgressRules:
         return None
 
     def is_listed(self, host: str, port: int, purpose: Purpose) -> bool:
-        """Whether `host:port` is an explicit exception for the purpose, so that its address need not be global."""
+        """Return whether `host:port` is an explicit exception for the purpose, so that its address need not be
+        global.
+        """
         return (purpose, canonical_host(host), port) in self._allowed
 
     def wants_its_own_name(self, host: str, port: int, purpose: Purpose) -> bool:
-        """Whether a tunnel to `host` may lead to that host's site alone: it was let out for its name's sake."""
+        """Return whether a tunnel to `host` may lead to that host's site alone: it was allowed by its name."""
         only_listed = bool(self._settings.allow_domains) or self._settings.policy == "listed"
         return only_listed and not self.is_listed(host, port, purpose)
 
     def check_addresses(
         self, host: str, port: int, addresses: tuple[str, ...], purpose: Purpose = "crawl"
     ) -> Refusal | None:
-        """Why the addresses that `host` resolved to may not be dialled, or None: one bad one refuses all."""
+        """Return the reason not to dial the addresses of `host`, or None: one bad one refuses all."""
         if not addresses:
             return Refusal(host, port, "address", f"{host} has no address")
         if self.is_listed(host, port, purpose):
@@ -179,7 +183,7 @@ class EgressRules:
         return Refusal(host, port, "address", problem) if problem else None
 
     def _is_unlisted(self, name: str) -> bool:
-        """Whether a list of domains counts, and does not have the name."""
+        """Return whether a domain list applies and lacks the name."""
         domains = self._settings.allow_domains
         return bool(domains or self._settings.policy == "listed") and not within_domains(name, domains)
 
@@ -197,7 +201,7 @@ class EgressRules:
 
 
 def require_open(settings: EgressSettings) -> None:
-    """To be asked before a proxy is started or a client of it built.
+    """Raise if the policy forbids all traffic; call it before starting a proxy or building a client of it.
 
     Raises:
         PolicyRefused: rule `egress`: the policy is `deny`.
@@ -207,9 +211,9 @@ def require_open(settings: EgressSettings) -> None:
 
 
 def is_special_name(name: str) -> bool:
-    """Whether a name belongs to the local network, to another name system or to none: `nas`, `printer.local`.
+    """Return whether a name belongs to the local network, another name system or none: `nas`, `printer.local`.
 
-    `name` is as `canonical_host` gives it; addresses are no names.
+    `name` is in the form of `canonical_host`; addresses are not names.
     """
     if ":" in name or name.replace(".", "").isdecimal():
         return False
@@ -218,7 +222,7 @@ def is_special_name(name: str) -> bool:
 
 
 def check_address(address: str, nat64: tuple[IPv6Network, ...] = ()) -> str | None:
-    """Why `address` is not globally routable, or None when it is.
+    """Return the reason why `address` is not globally routable, or None if it is.
 
     `nat64` are prefixes by which IPv4 is reached, beside the well-known one: only the address within counts.
     """
@@ -239,7 +243,7 @@ def check_address(address: str, nat64: tuple[IPv6Network, ...] = ()) -> str | No
 
 
 def unsaid_entry(allow: tuple[str, ...], url: str) -> str | None:
-    """The entry of `egress.allow` that opens the address of `url` to pages without saying so, or None."""
+    """Return the entry of `egress.allow` that implicitly opens the address of `url` to pages, or None."""
     parts = urlsplit(url)
     address = canonical_host(parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
     return next((entry for entry in allow if "=" not in entry and _split_entry(entry)[1:] == address), None)
@@ -247,7 +251,9 @@ def unsaid_entry(allow: tuple[str, ...], url: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def canonical_host(host: str) -> str | None:
-    """`host` as a browser reads it (`0x7f.1` is `127.0.0.1`), without brackets and final dot; None if invalid."""
+    """Return `host` as a browser reads it (`0x7f.1` is `127.0.0.1`), without brackets and final dot; None if
+    invalid.
+    """
     if len(host) > MAX_HOST_LENGTH:
         return None
     text = f"[{host}]" if ":" in host and not host.startswith("[") else host
@@ -271,7 +277,7 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 
 @cache
 def _special(kind: str) -> tuple[Network, ...]:
-    """The networks of `special_networks.toml` of one kind, `ipv4` or `ipv6`."""
+    """Return the networks of `special_networks.toml` of one kind, `ipv4` or `ipv6`."""
     tables = tomllib.loads(Path(__file__).with_name("special_networks.toml").read_text("utf-8"))
     return tuple(map(ip_network, tables[kind]))
 
@@ -285,7 +291,7 @@ def _is_global_ipv6(address: IPv6Address) -> bool:
 
 
 def _embedded_ipv4(address: IPv6Address, nat64: tuple[IPv6Network, ...]) -> Iterator[IPv4Address]:
-    """Every IPv4 address inside: mapped, compatible, NAT64, 6to4, Teredo (server and client), ISATAP."""
+    """Yield every embedded IPv4 address: mapped, compatible, NAT64, 6to4, Teredo (server and client), ISATAP."""
     packed = address.packed
     if address.ipv4_mapped or (not any(packed[:12]) and int(address) > 1):
         yield IPv4Address(packed[12:])
@@ -302,7 +308,7 @@ def _embedded_ipv4(address: IPv6Address, nat64: tuple[IPv6Network, ...]) -> Iter
 
 
 def _behind_nat64(packed: bytes, prefix_length: int) -> IPv4Address:
-    """The IPv4 address after the prefix, around the octet that is reserved (RFC 6052, 2.2)."""
+    """Return the IPv4 address after the prefix, skipping the reserved octet (RFC 6052, 2.2)."""
     octets = packed[prefix_length // 8 :]
     reserved_at = 8 - prefix_length // 8
     if 0 <= reserved_at <= 4:
