@@ -1,1 +1,1 @@
-"""The ledger: every run, event, attempt and dead letter, in SQL; what it says is true. `Ledger` is the one door."""
+"""The ledger: every run, event, attempt and dead letter, in SQL. It is the source of truth; callers use `Ledger`."""

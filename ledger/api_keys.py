@@ -1,4 +1,4 @@
-"""API keys as the ledger keeps them: a hash, never the key; what each may do, and whether it still may."""
+"""API keys in the ledger: a hash, never the key; its role, its corpora, and whether it is revoked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice.ledger.schema.tables import AnyRow, api_keys
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """One key. `corpora` are the names it may touch; empty: all of them. `revoked_at` None: it is in force."""
+    """One key. `corpora` are the names it may access; empty: all. `revoked_at` is None while it is in force."""
 
     id: str
     hash: str
@@ -58,18 +58,18 @@ class KeysTable(LedgerPart):
                 raise Conflict(f"key {key_id} is recorded already")
 
     def list(self) -> Sequence[KeyRecord]:
-        """Every key, revoked ones too, oldest first."""
+        """Return every key, revoked ones too, oldest first."""
         with self._database.reading() as connection:
             return [_record(row) for row in connection.execute(_ALL)]
 
     def find(self, key_hash: str) -> KeyRecord | None:
-        """The key with this hash, revoked or not."""
+        """Return the key with this hash, revoked or not."""
         with self._database.reading() as connection:
             row = connection.select(api_keys, {"hash": key_hash}).first()
         return None if row is None else _record(row)
 
     def revoke(self, key_id: str) -> bool:
-        """Put a key out of force; False when it was so already.
+        """Revoke a key; return False when it was revoked before.
 
         Raises:
             NotFound: there is no such key.

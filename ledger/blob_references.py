@@ -2,8 +2,8 @@
 
 A reference is any SHA-256 in an event, in a dead letter's payload, present or past, of a known page's body, of the
 batch that a chunk in quarantine comes from, of a configuration that the gate has decided by, or of a model that is or
-was rolled out. Other hashes in these texts are given as well; that keeps a blob too many, and never removes one too
-many. The journal holds texts and vectors themselves and refers to no blob.
+was rolled out. Other hashes in these texts are returned too: this may keep an unneeded blob, but never removes a needed
+one. The journal holds texts and vectors themselves and refers to no blob.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 class Place(NamedTuple):
-    """Where the reading of the references has come to: the source, and the key of its last row."""
+    """Position in the scan of references: the source, and the key of the last row read."""
 
     source: int = 0
     after: tuple[Any, ...] | None = None
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A table that is read in the order of `keys`: the statements for its first rows and for those behind a key."""
+    """A table that is read in the order of `keys`: the statements for its first rows and for those after a key."""
 
     keys: tuple[str, ...]
     first: Select[Any]
@@ -45,7 +45,7 @@ class _Source:
 
     @classmethod
     def of(cls, told: Column[Any], *keys: Column[Any]) -> _Source:
-        """The table whose column `told` holds references."""
+        """Build the source for a table whose column `told` holds references."""
         first = select(*keys, told.label("told")).order_by(*keys).limit(bindparam("most"))
         last = (bindparam(f"after_{key.name}", type_=key.type) for key in keys)
         return cls(tuple(key.name for key in keys), first, first.where(tuple_(*keys) > tuple_(*last)))
@@ -60,11 +60,11 @@ _SOURCES = (
     _Source.of(configurations.c.config_hash, configurations.c.profile, configurations.c.config_hash),
     _Source.of(rollouts.c.model_sha256, rollouts.c.model_version),
 )
-"""In this order: a letter that is replayed meanwhile may be an event that was missed, and is still read as a letter."""
+"""Events before dead letters: a letter replayed during the scan, whose event was missed, is still read as a letter."""
 
 
 def references(connection: Transaction, place: Place, most: int) -> tuple[set[str], Place | None]:
-    """What the next `most` rows refer to, in hexadecimal, and where to go on; None for the place when all was read."""
+    """Return the hashes (hexadecimal) in the next `most` rows, and the next place; None when all were read."""
     source = _SOURCES[place.source]
     after = {f"after_{key}": value for key, value in zip(source.keys, place.after or (), strict=False)}
     rows = connection.execute(source.behind if after else source.first, {**after, "most": most}).all()
@@ -76,5 +76,5 @@ def references(connection: Transaction, place: Place, most: int) -> tuple[set[st
 
 
 def hashes_in(told: str | bytes | memoryview | None) -> list[str]:
-    """Everything in a column that may be a SHA-256, in hexadecimal."""
+    """Return every hexadecimal substring of a column that may be a SHA-256."""
     return _SHA256.findall(told if isinstance(told, str) else bytes(told or b"").decode("ascii", "replace"))

@@ -1,15 +1,15 @@
 """The ledger's connection to its database: SQLite in a file, or PostgreSQL.
 
 Promises: a `writing` block is one transaction, durable when the block has ended and undone when it raises; a
-`holding` block is one for claims, which need no sync of their own on SQLite; a `reading` block sees one moment.
+`holding` block is one for claims, which need no sync of their own on SQLite; a `reading` block sees one snapshot.
 Connections are made lazily, per process: after a fork the child makes its own and never touches its parent's.
-Safe to use from any number of threads.
+Thread-safe.
 
 SQLite runs in WAL mode, and takes the write lock when the transaction begins (`BEGIN IMMEDIATE`), because a lock taken
 half-way can only fail. Writers queue at a `Turn` first: SQLite's own waiting is sleep and retry, which under contention
-leaves the disk idle and starves the unlucky. A durable commit is what `synchronous=FULL` makes of it, the same sync of
-the WAL after the same bytes, but done by `WalSync` once the lock is given back: SQLite would let all other writers
-wait for the disk, and this way commits of several processes share a sync.
+leaves the disk idle and starves some writers. A commit is as durable as under `synchronous=FULL`: `WalSync` syncs the
+same bytes of the WAL, but after the lock is released. SQLite would make all other writers wait for the disk; this way
+commits of several processes share a sync.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
 _LOOK_AGAIN_SECONDS = 0.01
 _WAL_SYNC = "wal_sync"
-"""Under which a connection's `WalSync` is kept."""
+"""Key of a connection's `WalSync` in its `info`."""
 _WAL_PAGES = 4_000
 """Pages (4 KiB) in the WAL before a commit checkpoints it: 16 MB, few fsyncs of the main file."""
 
@@ -57,7 +57,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One durable transaction; one that says that it `is_synced_later` is durable as `holding` has it.
+        """Open one durable transaction; with `is_synced_later` set, it is only as durable as one of `holding`.
 
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
@@ -70,11 +70,11 @@ class Database:
 
     @contextmanager
     def holding(self) -> Iterator[Transaction]:
-        """One transaction about who holds what: a claim or a heartbeat.
+        """Open one transaction on claims: a claim or a heartbeat.
 
-        On SQLite it outlives any process at once, but a power cut only with the next durable transaction (the same
-        file is synced, in order). Losing a claim to a power cut is harmless where everything is on one machine: its
-        worker is lost with it. PostgreSQL may serve machines that stay up, so there it is durable like any other.
+        On SQLite it survives the death of any process, but a power cut only once the next durable transaction has
+        synced the same file. Losing a claim to a power cut is harmless on one machine: its worker is lost with it.
+        PostgreSQL may serve machines that stay up, so there it is durable like any other.
 
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
@@ -84,7 +84,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """One consistent view.
+        """Open a transaction that reads one consistent view.
 
         Raises:
             Unavailable: the database does not answer.
@@ -94,7 +94,7 @@ class Database:
 
     @contextmanager
     def installing(self) -> Iterator[Connection]:
-        """One durable transaction for the schema's own work, as SQLAlchemy and its migrations know it.
+        """Open one durable SQLAlchemy transaction for the schema and its migrations.
 
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
@@ -106,7 +106,7 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """This process's engine."""
+        """Return this process's engine."""
         if self._process_id != os.getpid():
             self._leave_parent_behind()
         with self._guard:
@@ -115,7 +115,7 @@ class Database:
             return self._engine
 
     def close(self) -> None:
-        """Close the connections of this process. Used again, it opens new ones."""
+        """Close the connections of this process. The next use opens new ones."""
         if self._process_id != os.getpid():
             return
         with self._guard:
@@ -137,12 +137,12 @@ class Database:
 
     @property
     def on_sqlite(self) -> bool:
-        """Whether it is SQLite, and not PostgreSQL."""
+        """Whether the database is SQLite rather than PostgreSQL."""
         return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
     def _connected(self) -> Iterator[PoolProxiedConnection]:
-        """A connection from the engine's pool; one that failed does not go back to it."""
+        """Yield a connection from the engine's pool; a failed connection does not go back to it."""
         with self._translated():
             pooled = self.engine.raw_connection()
             try:
@@ -167,7 +167,7 @@ class Database:
 
     @property
     def _failures(self) -> tuple[type[BaseException], ...]:
-        """What the driver raises when the database, and not the statement, is at fault."""
+        """Return the exceptions that the driver raises for faults of the database rather than of a statement."""
         driver: Any = self.engine.dialect.loaded_dbapi
         return driver.OperationalError, driver.InterfaceError
 
@@ -184,7 +184,7 @@ class Database:
         return transaction
 
     def _sync(self, pooled: PoolProxiedConnection) -> None:
-        """Make what the connection has committed outlive a power cut. PostgreSQL did so when it committed."""
+        """Make the connection's commits survive a power cut. On PostgreSQL the commit itself did so."""
         if not self.on_sqlite:
             return
         wal: WalSync | None = pooled.info.get(_WAL_SYNC)
@@ -199,7 +199,7 @@ class Database:
 
 
 class LedgerPart:
-    """Some tables of one ledger, and the clock of its rows: seconds since the epoch."""
+    """Base for a group of tables of one ledger, with the clock for its rows: seconds since the epoch."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -207,7 +207,7 @@ class LedgerPart:
 
 
 def _says_full(error: BaseException) -> bool:
-    """Whether the driver says that the database's disk is full: SQLite by its error code, PostgreSQL by its state."""
+    """Return whether the driver reports a full disk: SQLite by its error code, PostgreSQL by its state."""
     met: Any = getattr(error, "orig", None) or error  # SQLAlchemy's error carries the driver's
     return getattr(met, "sqlite_errorcode", None) in _SQLITE_FULL or getattr(met, "sqlstate", None) == _POSTGRESQL_FULL
 

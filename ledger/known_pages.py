@@ -1,16 +1,16 @@
-"""Pages as the ledger remembers them.
+"""Pages that were fetched, as the ledger remembers them.
 
-Promises: `recall` gives a page only while the index holds what was read of it. A page is remembered when it was
-fetched, and counts from the moment that the same run's document stands in the journal; it is forgotten with its
-document, and when another reading of that document took its place. What is forgotten too early costs one more
-reading, and what is forgotten too late would lose a page: in doubt it is forgotten. Of a page that was withdrawn from
-the index it is kept why.
+Promises: `recall` returns a page only while the index holds what was read of it. A page is remembered when it is
+fetched, and counts once the same run's document is in the journal. It is forgotten with its document, and when another
+reading replaces that document. Forgetting a page too early costs one more reading; forgetting it too late
+would lose it: in doubt it is forgotten. For a page that was withdrawn from the index, the reason is
+kept.
 
-A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
-document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
-what the index holds. A page that was withdrawn keeps its row, which no run holds, with the reason. Nothing here needs a
-sync of its own: a row that a power cut takes along is a page read once more, and a removal's own commit, which
-follows, makes the forgetting last.
+The run that fetched a page writes its row; the row is *held* from the moment that this run's document
+is in the journal. When another run's document takes that place the row is deleted, because it no longer describes
+the indexed text. A withdrawn page keeps its row, which no run holds, with the reason. No write here needs a
+sync of its own: a row lost in a power cut means that the page is read once more, and the commit of a removal,
+which follows, makes the forgetting durable.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from sluice.ledger.schema.tables import AnyRow, pages
 from sluice.ledger.trust.citations import citing_profiles
 
 MAX_VALIDATOR_CHARACTERS = 1_000
-"""Of an ETag or a date as a site sends it; a longer one is not sent back."""
+"""Longest ETag or date, as a site sends it, that is stored and sent back."""
 MAX_LINKS_BYTES = 16_000_000
-"""Of a page's links once decompressed: far more than `ingest.crawl.page_scan` finds in one."""
+"""Limit of a page's links once decompressed: far more than `ingest.crawl.page_scan` finds in one."""
 WATCHED_AT_ONCE = 1_000
-"""Pages that one transaction reads of those that may be due."""
+"""Rows that one transaction reads of the pages that may be due."""
 _KEPT = ("checksum", "watched_since", "changes")
-"""What a page that is read anew goes on with."""
+"""Columns that survive when a page is read anew."""
 _ANEW = tuple(one.name for one in pages.c if not one.primary_key and one.name not in _KEPT)
 NO_RUN = ""
-"""Who has read a page that was withdrawn: no run that is still under way confirms it."""
+"""The run id of a withdrawn page: no run still under way can confirm it."""
 
 _IS_IT = (pages.c.corpus == bindparam("of_corpus"), pages.c.url_sha256 == bindparam("of_url"))
 _OF_DOCUMENT = (pages.c.corpus == bindparam("of_corpus"), pages.c.document_id == bindparam("of_document"))
@@ -96,7 +96,7 @@ _FORGET = delete(pages).where(*_OF_DOCUMENT).returning(pages.c.is_held)
 
 
 class PageMemory:
-    """What was read of each page, by corpus and address. Safe across threads and forks, as its database is.
+    """Fetched pages, by corpus and address. Safe across threads and forks, as its database is.
 
     Every method may be called twice, and raises Unavailable where the ledger does not answer.
     """
@@ -104,23 +104,23 @@ class PageMemory:
     def __init__(
         self, database: Database, *, read_as: str = "", is_there: Callable[[str], bool] = lambda corpus: True
     ) -> None:
-        """`read_as` stands for all that decides what becomes of a page: pages read in another way are not recalled.
+        """`read_as` names everything that decides how a page is read: pages read in another way are not recalled.
 
-        `is_there` tells whether a corpus has a journal: of one whose files are gone nothing is recalled.
+        `is_there` tells whether a corpus has a journal; without one nothing is recalled.
         """
         self._database = database
         self._read_as = read_as
         self._is_there = is_there
 
     def recall(self, corpus: str, url: str) -> RememberedPage | None:
-        """The page at `url`, where the index holds what was read of it."""
+        """Return the page at `url` if the index holds what was read of it."""
         asked = {"of_corpus": corpus, "of_url": _key(url), "as_now": self._read_as}
         with self._database.reading() as connection:
             row = connection.execute(_RECALL, asked).first()
         return _page(url, row) if row is not None and self._is_there(corpus) else None
 
     def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
-        """Keep what `run_id` has read, in place of what was kept of that address. Counts once it is confirmed."""
+        """Store the page that `run_id` has read, replacing the row of that address. It counts once confirmed."""
         same = ("document_id", "body_sha256", "final_url", "canonical_url")
         fetched_at = page.fetched_at.timestamp()
         row = {
@@ -144,7 +144,7 @@ class PageMemory:
             connection.put(pages, row, ("corpus", "url_sha256"), _ANEW)
 
     def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None:
-        """The index now holds documents, by id, with these checksums, as `run_id` alone has read them."""
+        """Mark documents (id to checksum) as held by the index, as read by `run_id`; drop the rows of other runs."""
         about = {"of_corpus": corpus, "of_run": run_id}
         rows = [{**about, "of_document": one, "as_read": checksum} for one, checksum in checksums.items()]
         if rows:
@@ -153,23 +153,23 @@ class PageMemory:
                 connection.execute_each(_CONFIRM, rows)
 
     def seen_again(self, corpus: str, url: str, at: datetime, *, asked: bool = True) -> None:
-        """The page is as it was at that moment: its site was asked for it, or else its sitemap says so."""
+        """Note that the page was unchanged at `at`: its site answered a request (`asked`), or its sitemap says so."""
         statement = _SEEN if asked else _TOLD_OF
         with self._database.holding() as connection:
             connection.execute(statement, {"of_corpus": corpus, "of_url": _key(url), "at": at.timestamp()})
 
     def seen_at(self, corpus: str, document_ids: Sequence[str]) -> dict[str, datetime]:
-        """When the pages of these documents were read last or seen to be as they were; without those not remembered."""
+        """Return when each document's page was last read or seen unchanged; documents not remembered are left out."""
         asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
         with self._database.reading() as connection:
             rows = connection.execute_each(_SEEN_AT, asked)
         return {row.document_id: moment(row.seen_at) for row in rows}
 
     def watched(self, corpus: str, now: datetime, shortest: timedelta) -> Iterator[WatchedPage]:
-        """The pages that the index holds and that may be due at `now`, the longest unseen first.
+        """Yield the pages that the index holds and that may be due at `now`, the longest unseen first.
 
-        Those were not seen for as long as the shortest half-life that is expected of any page, or for a part of it:
-        half where they changed once, a third where they changed twice.
+        A page may be due when it was not seen for the shortest half-life expected of any page, or for a part of it:
+        half where it changed once, a third where it changed twice.
         A document that was found under several addresses is one page.
         """
         about = {"of_corpus": corpus, "at": now.timestamp(), "shortest": shortest.total_seconds()}
@@ -185,9 +185,9 @@ class PageMemory:
             after, after_url = rows[-1].fetched_at, rows[-1].url_sha256
 
     def withdraw(self, corpus: str, document_ids: Sequence[str], *, by: WithdrawnBy, at: datetime) -> None:
-        """Keep of the pages that these documents were made of, and that were not seen since `at`, why they went.
+        """Mark the pages of these documents that were not seen since `at` as withdrawn, with the reason.
 
-        They count as not known from then on, until they are read anew.
+        They count as unknown from then on, until they are read anew.
         """
         told = {"of_corpus": corpus, "at": at.timestamp(), "why": by}
         rows = [{**told, "of_document": one} for one in document_ids]
@@ -196,13 +196,13 @@ class PageMemory:
                 connection.execute_each(_WITHDRAW, rows)
 
     def withdrawn(self, corpus: str, url: str) -> WithdrawnPage | None:
-        """Why the page at `url` is not in the index any more, where it was withdrawn and not read since."""
+        """Return why and when the page at `url` was withdrawn; None unless it was withdrawn and not read since."""
         with self._database.reading() as connection:
             row = connection.execute(_WITHDRAWN, {"of_corpus": corpus, "of_url": _key(url)}).first()
         return WithdrawnPage(row.withdrawn_by, moment(row.fetched_at)) if row else None
 
     def forget(self, corpus: str, document_ids: Sequence[str]) -> None:
-        """Forget every page that these documents were made of."""
+        """Forget every page of these documents."""
         rows = [{"of_corpus": corpus, "of_document": one} for one in document_ids]
         if rows:
             with self._database.holding() as connection:

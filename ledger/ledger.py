@@ -12,16 +12,16 @@ a row before it handles it, and one transaction both settles the row and records
       | +---- due_at has come -- waiting  <--- settle(Retry)                           |
       +------------------------------- replay (attempts and deaths at nought) ---------+
 
-    recorded: events that no queue consumes (streamed, never open)
+    recorded: an event without a queue (streamed, never open)
 
-A message is a wake-up, "this stage has one more ready event", and nothing else: which event a worker gets is decided
-here, when it claims, by the fair queue (`fair_queue`). So a lost message costs time until the reconciler has counted,
-one too many costs a look, and neither can make an event be handled twice.
+A message is only a wake-up: "this stage has one more ready event". The fair queue (`fair_queue`) chooses the event
+when the worker claims. A lost message delays an event until the reconciler counts, a surplus message costs one query,
+and neither can make an event be handled twice.
 
-A claim raises the row's epoch. Whatever is done under an older epoch, or after the claim was taken away, raises
-`Fenced` and changes nothing. Claiming and settling are one commit each, and no other is needed per event.
+A claim raises the row's epoch. A write under an older epoch, or after the claim was taken away, raises `Fenced` and
+changes nothing. An event needs two commits: one to claim it, one to settle it.
 
-`Ledger` opens the transactions that write, `LedgerReader` those that read; what happens in them stands in `runs`,
+`Ledger` opens the transactions that write, `LedgerReader` those that read; their statements are in `runs`,
 `fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `pauses`,
 `dead_letters`, `backlog` and `control_runs`. Safe across threads and forks.
 """
@@ -68,17 +68,17 @@ from sluice.ledger.trust.quarantine import Quarantine
 __all__ = ["Claim", "CreatedRun", "GoOn", "Ledger", "NewRun", "NotClaimed", "RunSummary", "Settled", "WakeUp"]
 
 PROBE_SECONDS = 5.0
-"""Between two probes of a paused stage."""
+"""Seconds between two probes of a paused stage."""
 
 
 class Ledger(LedgerReader):
-    """The truth about runs and events. Every method is one transaction.
+    """Writes runs and events. Every method is one transaction.
 
     Every method may raise `Unavailable` when the database does not answer; then nothing was written.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
-        """Open the ledger at an SQLAlchemy URL, and make its tables where they are missing.
+        """Open the ledger at an SQLAlchemy URL, and create missing tables.
 
         Raises:
             InvalidSetting: the URL names no SQLite file and no PostgreSQL database.
@@ -102,7 +102,7 @@ class Ledger(LedgerReader):
             install(connection)
 
     def page_memory(self, *, read_as: str, is_there: Callable[[str], bool]) -> PageMemory:
-        """What was read of each page; see `PageMemory`."""
+        """Return the memory of the pages that were read; see `PageMemory`."""
         return PageMemory(self.database, read_as=read_as, is_there=is_there)
 
     def __enter__(self) -> Ledger:
@@ -118,18 +118,18 @@ class Ledger(LedgerReader):
     # -- runs
 
     def create_run(self, run: NewRun, first: Sequence[tuple[Event, Next]]) -> CreatedRun:
-        """Record a run with its first events and what each was made from; the caller publishes `CreatedRun.events`.
+        """Record a run with its first events and the origin of each; the caller publishes `CreatedRun.events`.
 
         Raises:
             Conflict: the idempotency key was used for a different request.
-            BudgetExhausted: what the first events may cost does not fit; no run is recorded.
+            BudgetExhausted: the first events' reservations do not fit; no run is recorded.
         """
         entries = [Entry(event, origin.dedupe_key, origin.reserve) for event, origin in first]
         with self.database.writing() as connection:
             return runs.create(connection, run, entries, self.clock())
 
     def add_event(self, event: Event, *, dedupe_key: str | None = None) -> bool:
-        """Add an event from outside (feedback, say) to its run, finished or not; False when it is a second one.
+        """Add an event from outside (feedback, say) to its run, finished or not; False when its key was used before.
 
         Raises:
             NotFound: there is no such run.
@@ -139,14 +139,14 @@ class Ledger(LedgerReader):
             return bool(write(connection, run, [Entry(event, dedupe_key)], self.clock()))
 
     def record_control(self, change: ControlChange) -> CreatedRun:
-        """Record a change of what steers the gate in a run of its own; the caller announces `CreatedRun.events`."""
+        """Record a change of the gate's controls in a run of its own; the caller announces `CreatedRun.events`."""
         with self.database.writing() as connection:
             return record_control(connection, change, self.clock())
 
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
-        """Cancel a run's open events and finish it; None when there was nothing to cancel. Claims are fenced.
+        """Cancel a run's open events and finish it, fencing their claims; None when there was nothing to cancel.
 
-        Returns the events that say so, to be announced.
+        Returns the closing events, which the caller announces.
 
         Raises:
             NotFound: there is no such run.
@@ -156,7 +156,7 @@ class Ledger(LedgerReader):
         return tuple(emitted) if changed else None
 
     def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[WakeUp, ...]:
-        """Direct the answers of gate runs whose deadline has passed, once each; what is to be published."""
+        """Direct the answers of gate runs whose deadline has passed, once each. Returns the wake-ups to publish."""
         moment = self.clock() if now is None else now
         with self.database.reading() as connection:
             due = finish.runs_due_for_answer(connection, moment, most)
@@ -169,9 +169,9 @@ class Ledger(LedgerReader):
     # -- the life of an event
 
     def claim_next(self, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
-        """Claim the ready event of `stage` whose turn it is, or learn why there is none.
+        """Claim the stage's next ready event, or return why there is none.
 
-        `alone`: the worker holds nothing else, so it may have an event that others died on. One commit (see
+        `alone`: the worker holds no other event, so it may take one that another worker died on. One commit (see
         `Database.holding`).
         """
         with self.database.holding() as connection:
@@ -198,7 +198,7 @@ class Ledger(LedgerReader):
         """Extend a claim's lease.
 
         Raises:
-            Fenced: the claim was lost, or the run cancelled: stop working on it.
+            Fenced: the claim was lost or the run cancelled; the worker must stop.
         """
         with self.database.holding() as connection:
             claims.heartbeat(connection, claim, self.clock(), lease_seconds)
@@ -212,13 +212,12 @@ class Ledger(LedgerReader):
         max_attempts: int = 10,
         go_on: GoOn | None = None,
     ) -> Settled:
-        """Make the outcome of a claimed event true. One durable commit.
+        """Record the outcome of a claimed event, in one durable commit.
 
-        `traceparent` is what the emitted events continue; without it, the claimed event's. A `Retry` of an event's
+        The emitted events continue `traceparent`, or the claimed event's trace when it is None. A `Retry` of an event's
         `max_attempts`-th try parks it as `exhausted`. With `go_on`, where an event for one of its stages is emitted,
         the same commit claims that stage's next event, as `claim_next` would: `Settled.following`.
-        Where that is all there is to publish, the commit is synced with that of the following event.
-
+        If nothing else has to be published, this commit is synced together with that of the following event.
         Raises:
             Fenced: the claim was lost; nothing was written.
             BudgetExhausted: a `Next.reserve` does not fit; nothing was written, and the claim still stands.
@@ -240,23 +239,23 @@ class Ledger(LedgerReader):
         return settled
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
-        """Free what `worker` holds, because it is known to be dead, or (`died` False) hands it back.
+        """Free every event that `worker` holds, because the worker is dead or (`died` False) gives them back.
 
-        Returns what is to be published: what was freed, and what parking the poisonous ones emitted.
+        Returns the wake-ups to publish: for the freed events, and for those that parking poisonous ones emitted.
         """
         with self.database.reading() as connection:
             held = claims.held_by(connection, worker)
         return self._free(held, max_deliveries, died)
 
     def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[WakeUp, ...]:
-        """Free every claim whose lease has run out; what is to be published, as from `release`."""
+        """Free every claim whose lease has run out. Returns the wake-ups to publish, as `release` does."""
         with self.database.reading() as connection:
             now = self.clock()
             expired = claims.run_out(connection, now, most)
         return self._free(expired, max_deliveries, died=True, run_out_by=now)
 
     def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
-        """Make retries ready whose time has come; what is to be published."""
+        """Make the retries that are due ready. Returns the wake-ups to publish."""
         with self.database.reading() as connection:
             if not backlog.any_waiting(connection, self.clock()):
                 return ()
@@ -266,22 +265,22 @@ class Ledger(LedgerReader):
     # -- stages that rest
 
     def pause(self, stage: Queue, why: str, *, seconds: float | None = None, operator: str | None = None) -> bool:
-        """Let no event of `stage` be claimed for a while, then a probe; without `seconds`, until `resume`.
+        """Stop claims of the stage's events, for `seconds` until a probe, or without `seconds` until `resume`.
 
-        False when it was paused already; then only an operator's pause takes the place of the breaker's.
+        Returns False when the stage was paused already; then only an operator's pause replaces the existing one.
         """
         with self.database.writing() as connection:
             return pauses.pause(connection, stage, why, self.clock(), seconds=seconds, operator=operator)
 
     def resume(self, stage: Queue, *, operator: str | None = None) -> bool:
-        """End a pause; False when there was none. One that an operator began ends only by an operator."""
+        """End a pause; False when none was ended. Only an operator ends an operator's pause."""
         with self.database.writing() as connection:
             return pauses.resume(connection, stage, self.clock(), operator=operator)
 
     # -- what answers cite
 
     def uncheck_citations(self, corpus: str, document_ids: Sequence[str], journal_offset: int) -> bool:
-        """Documents were indexed anew, or removed, by the journal up to an offset; whether an answer cites one."""
+        """Uncheck the citations of documents that the journal, up to an offset, changed; True when any is cited."""
         with self.database.reading() as connection:
             cited = citations.cited_ones(connection, corpus, document_ids)
         if cited:
@@ -290,9 +289,9 @@ class Ledger(LedgerReader):
         return bool(cited)
 
     def unchecked_citations(self, corpus: str, served_offset: int, *, most: int = 1_000) -> list[CitedChunk]:
-        """What is to be checked against the index as it is now, which covers `served_offset`.
+        """Return the cited chunks to check against the current index, which covers `served_offset`.
 
-        What was answered from the very same state needs no check, and is left out from now on.
+        Chunks whose answer came from that same index state need no check: they are marked as checked and left out.
         """
         with self.database.reading() as connection:
             found = citations.unchecked(connection, corpus, served_offset, most)
@@ -302,13 +301,13 @@ class Ledger(LedgerReader):
         return [one for one in found if one.seen_offset != served_offset]
 
     def pass_citations(self, checked: Sequence[CitedChunk]) -> None:
-        """These were checked, and their documents still have them."""
+        """Mark these citations as checked: their documents still have the chunks."""
         if checked:
             with self.database.holding() as connection:
                 citations.pass_checked(connection, checked)
 
     def tell_stale(self, run_id: str, stale: Sequence[StaleCitation]) -> Event | None:
-        """Record on a run, finished or not, which of its citations are stale; None where all of it was told before."""
+        """Record stale citations on a run, finished or not; None where all of them were recorded before."""
         with self.database.writing() as connection:
             return stale_answers.tell_run(connection, run_id, stale, self.clock())
 

@@ -41,7 +41,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """What a queue has before it. `oldest_ready_seconds` is 0 when nothing is ready."""
+    """Events of a queue, by status. `oldest_ready_seconds` is 0 when nothing is ready."""
 
     ready: int = 0
     claimed: int = 0
@@ -51,7 +51,7 @@ class QueueDepth:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What is ready in a stage: how many events, and since when the oldest is (seconds since the epoch)."""
+    """Ready events of a stage: how many, and since when the oldest is ready (seconds since the epoch)."""
 
     ready: int
     oldest: float
@@ -99,10 +99,10 @@ _LANE_READY = select(func.count()).where(
 
 
 class LedgerReader:
-    """The questions about runs, events, stages and references.
+    """Queries on runs, events, stages and references.
 
-    Every method may raise `Unavailable` when the database does not answer; what is asked of one run that is not there
-    raises `NotFound`.
+    Every method may raise `Unavailable` when the database does not answer; a query on one run raises `NotFound` where
+    there is no such run.
     """
 
     database: Database
@@ -111,12 +111,12 @@ class LedgerReader:
     # -- runs and their events
 
     def run(self, run_id: str) -> RunView:
-        """Everything about a run."""
+        """Return everything about a run."""
         with self.database.reading() as connection:
             return _view(connection, run_id)
 
     def ended_run(self, run_id: str) -> RunView | None:
-        """Everything about a run, once it has ended."""
+        """Return everything about a run; None while it has not ended."""
         with self.database.reading() as connection:
             return _view(connection, run_id) if _status(connection, run_id) in ENDED else None
 
@@ -129,7 +129,7 @@ class LedgerReader:
         owner: str | None = None,
         kind: RunKind | None = None,
     ) -> list[RunSummary]:
-        """Runs that meet every filter given, the latest first; `before` is the last run id of the page before."""
+        """Return the runs that match every filter, latest first; `before` is the last run id of the previous page."""
         filters = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
         conditions = [runs.c[name] == value for name, value in filters.items() if value is not None]
         if before is not None:
@@ -139,49 +139,49 @@ class LedgerReader:
             return [_summary(row) for row in rows]
 
     def status_of(self, run_id: str) -> RunStatus:
-        """The run's status: the cheapest question about it."""
+        """Return the run's status: the cheapest query about it."""
         with self.database.reading() as connection:
             return _status(connection, run_id)
 
     def open_by_queue(self, run_id: str) -> dict[Queue, int]:
-        """How many events of the run are open, per queue: what an answer at the deadline does without."""
+        """Count the run's open events per queue. An answer at the deadline does without their results."""
         with self.database.reading() as connection:
             return _open_by_queue(connection, run_id)
 
     def budget_left(self, run_id: str) -> Ceilings:
-        """What the run and its day may still reserve; None where there is no ceiling."""
+        """Return the amounts that the run and its day may still reserve; None where there is no ceiling."""
         with self.database.reading() as connection:
             return reservations.left(connection, run_id, self.clock())
 
     def used_today(self) -> Spend:
-        """What all runs have reserved and spent together in this UTC day."""
+        """Return the sum of all amounts reserved and spent in this UTC day."""
         with self.database.reading() as connection:
             return reservations.used_in_day(connection, self.clock())
 
     def spent_today(self) -> Spend:
-        """What the runs of this UTC day have spent."""
+        """Return the amounts spent by the runs of this UTC day."""
         with self.database.reading() as connection:
             return reservations.spent_on_day(connection, self.clock())
 
     def days_over(self, most_usd: float, since: datetime) -> int:
-        """UTC days from that of `since` on whose runs together spent more."""
+        """Count the UTC days, from that of `since` on, whose runs together spent more than `most_usd`."""
         with self.database.reading() as connection:
             return reservations.days_over(connection, most_usd, since.timestamp())
 
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
-        """The run's events behind position `seq`, in commit order, each with its position."""
+        """Return the run's events after position `seq`, in commit order, each with its position."""
         with self.database.reading() as connection:
             rows = connection.execute(_AFTER, {"of_run": run_id, "after": seq, "most": limit}).all()
         return [(row.seq, decode(row.payload)) for row in rows]
 
     def events_of_kind(self, run_id: str, kind: str) -> list[Event]:
-        """The run's events of one kind, in commit order."""
+        """Return the run's events of one kind, in commit order."""
         with self.database.reading() as connection:
             payloads = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
         return [decode(payload) for payload in payloads]
 
     def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
-        """The event of the run that was added under that key.
+        """Return the run's event with that dedupe key.
 
         Raises:
             NotFound: there is none.
@@ -192,9 +192,9 @@ class LedgerReader:
         return decode(found.payload)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
-        """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read.
+        """Return the ids of the run's `CrawlDirected` that are still open, or whose page is not read yet.
 
-        Parked ones count: they may come back.
+        Parked ones count: they may be replayed.
         """
         with self.database.reading() as connection:
             payloads = connection.execute(_UNREAD, {"of_run": run_id}).scalars()
@@ -204,7 +204,7 @@ class LedgerReader:
         )
 
     def event(self, event_id: str) -> Event:
-        """One event.
+        """Return one event.
 
         Raises:
             NotFound: there is no such event.
@@ -213,53 +213,53 @@ class LedgerReader:
             return decode(connection.execute(_EVENT, {"of_event": event_id}).found(f"event {event_id}").payload)
 
     def standing(self, event_id: str) -> str | None:
-        """The event's status, or None when there is no such event."""
+        """Return the event's status, or None when there is no such event."""
         with self.database.reading() as connection:
             found = connection.execute(_EVENT, {"of_event": event_id}).first()
         return found.status if found else None
 
     def blob_references(self, place: Place, most: int) -> tuple[set[str], Place | None]:
-        """What the next `most` rows refer to, as SHA-256 in hexadecimal, and where to go on; None when all was read."""
+        """Return the SHA-256s (hexadecimal) that the next `most` rows refer to, and the next place; None at the end."""
         with self.database.reading() as connection:
             return references(connection, place, most)
 
     # -- stages
 
     def queue_stats(self) -> dict[Queue, QueueDepth]:
-        """What every queue has before it."""
+        """Return the depth of every queue."""
         with self.database.reading() as connection:
             return _depths(connection, self.clock())
 
     def stages(self) -> list[StageView]:
-        """Every stage: what it has before it, and whether it rests."""
+        """Return every stage, with the depth of its queue and its pause, if any."""
         with self.database.reading() as connection:
             depths, resting = _depths(connection, self.clock()), pauses.all_paused(connection)
         by_stage = {pause.stage: pause for pause in resting}
         return [_stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
 
     def open_count(self) -> int:
-        """How many events are open."""
+        """Count the open events."""
         return sum(depth.ready + depth.claimed + depth.waiting for depth in self.queue_stats().values())
 
     def paused(self) -> list[Pause]:
-        """Every stage that rests, the longest first."""
+        """Return every paused stage, the longest first."""
         with self.database.reading() as connection:
             return pauses.all_paused(connection)
 
     def backlogs(self) -> dict[Queue, Backlog]:
-        """The backlog of every stage that has one. Reads only the index of open events."""
+        """Return the backlog of every stage with ready events. Reads only the index of open events."""
         with self.database.reading() as connection:
             found = {row.queue: Backlog(row.ready, row.oldest) for row in connection.execute(_BACKLOGS).all()}
         return {queue: found[queue] for queue in QUEUES if queue in found}
 
     def tenant_backlog(self, stage: Queue, priority: int, tenant_queue: str) -> int:
-        """How many events of a tenant queue wait in the stage. Reads an index that holds nothing else."""
+        """Count the ready events of a tenant queue in the stage. Reads a partial index of ready events only."""
         facts = {"of_queue": stage, "at_priority": priority, "of_lane": tenant_queue}
         with self.database.reading() as connection:
             return int(connection.execute(_LANE_READY, facts).scalar() or 0)
 
     def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
-        """Wake-ups for the stage's next `most` ready events."""
+        """Return wake-ups for the stage's next `most` ready events."""
         with self.database.reading() as connection:
             ids = connection.execute(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
         return [WakeUp(stage, event_id) for event_id in ids]
@@ -307,7 +307,7 @@ def _summary(row: AnyRow) -> RunSummary:
 
 
 def _depths(connection: Transaction, now: float) -> dict[Queue, QueueDepth]:
-    """What every queue has before it, from the index of open events alone."""
+    """Return the depth of every queue. Reads only the index of open events."""
     found = {(row.queue, row.status): row for row in connection.execute(_DEPTHS)}
     return {queue: _depth(found, queue, now) for queue in QUEUES}
 

@@ -1,13 +1,13 @@
-"""Forgets old runs: what ended long enough ago, with all its events, leaves the ledger.
+"""Prunes old runs: a run that ended long enough ago leaves the ledger with all its events.
 
-Promises: a run that is not ended, has an open event (feedback that waits, say) or a dead letter that is still parked
-stays, however old; a run goes as a whole, its row last, so that one whose pruning was interrupted is found again by
-the next; no transaction removes more than `MOST_ROWS` rows. Who pruned, up to when, and what went is recorded.
+Promises: a run that has not ended, or has an open event (feedback that waits, say) or a parked dead letter,
+stays, however old. A run is removed as a whole, its row last, so the next pruning finds a run whose removal was
+interrupted. No transaction removes more than `MOST_ROWS` rows. Operator, cut-off and row counts are recorded.
 
-Pages that were not asked for since then are forgotten as well: they are read anew when they are asked for.
+Known pages not seen since the cut-off are forgotten as well: the next request reads them anew.
 
-With a run goes its idempotency key: the same request under the same key is a new run then. Blobs that nothing refers to
-any more are collected later (`workers.runtime.blob_collection`). The file of an SQLite ledger keeps its size and is
+A run's idempotency key goes with it: the same request under the same key then makes a new run. Blobs without a
+reference are collected later (`workers.runtime.blob_collection`). The file of an SQLite ledger keeps its size and is
 filled anew.
 """
 
@@ -37,12 +37,12 @@ MOST_ROWS = 5_000
 """Rows that one transaction removes: some ten milliseconds in which no other writer gets its turn."""
 _RUNS_AT_ONCE = 200
 SUBJECT = "ledger"
-"""What the recorded actions are on."""
+"""Subject of the recorded actions."""
 
 
 @dataclass(slots=True)
 class Pruned:
-    """How many rows of each went, or would go."""
+    """Number of rows of each kind that were, or would be, removed."""
 
     runs: int = 0
     events: int = 0
@@ -51,7 +51,7 @@ class Pruned:
     pages: int = 0
 
     def add(self, other: Pruned) -> None:
-        """Count what one transaction removed."""
+        """Add the counts of one transaction."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
@@ -85,7 +85,7 @@ class Pruning(LedgerPart):
     """Removes what is old from one ledger."""
 
     def count(self, before: datetime) -> Pruned:
-        """What `prune` would remove, at this moment."""
+        """Count what `prune` would remove at this moment."""
         moment = before.timestamp()
         of_run = select(runs.c.run_id).where(_PRUNABLE)
         questions = {
@@ -102,7 +102,7 @@ class Pruning(LedgerPart):
             return Pruned(**{name: connection.execute(ask, facts).scalar() or 0 for name, ask in questions.items()})
 
     def prune(self, before: datetime, operator: str) -> Pruned:
-        """Remove what ended before that moment; what went."""
+        """Remove what ended before that moment; return the counts."""
         moment, total = before.timestamp(), Pruned()
         self._record(operator, "prune", f"what ended before {before.isoformat()}")
         for removed in self.in_steps(moment):
@@ -111,7 +111,7 @@ class Pruning(LedgerPart):
         return total
 
     def in_steps(self, moment: float) -> Iterator[Pruned]:
-        """Remove what ended before `moment` (seconds since 1970) in many transactions; what each of them removed."""
+        """Remove what ended before `moment` (seconds since 1970) in many transactions; yield the counts of each."""
         after = ""
         while some := self._next_runs(after, moment):
             after = some[-1]
@@ -150,7 +150,7 @@ class Pruning(LedgerPart):
 
 
 def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tuple[Pruned, list[str]]:
-    """Remove as many of the runs as one transaction may; what went, and the runs that are left to do."""
+    """Remove as many of the runs as one transaction may; return the counts and the runs left over."""
     removed = Pruned()
     for done, run_id in enumerate(run_ids):
         if not _is_still_prunable(connection, run_id, moment):
@@ -169,7 +169,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
 
 
 def _is_still_prunable(connection: Transaction, run_id: str, moment: float) -> bool:
-    """Asked under the run's row: what adds an event to it or replays one takes that first."""
+    """Check again under the run's lock: adding or replaying an event takes that lock first."""
     try:
         take(connection, run_id)
     except NotFound:

@@ -1,7 +1,7 @@
-"""Runs: how they begin, how their row is taken, how they are cancelled.
+"""Runs: creates them, finds them by idempotency key, and locks their rows.
 
 Promises: a request repeated under its idempotency key finds the run it made the first time, and a different request
-under the same key is refused. Every change of a run takes its row first, so changes of one run stand in line.
+under the same key is refused. Every change of a run locks its row first, so changes of one run are serialised.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluice.ledger.transaction import Transaction
 class NewRun:
     """A run to be recorded. `owner` is the id of an API key, or `fair_queue.NO_KEY`.
 
-    `is_small`: all of it is embedded within a second or so, and goes before what is bulk.
+    `is_small`: all of it is embedded within a second or so, and is served before bulk work.
     """
 
     run_id: str
@@ -46,7 +46,7 @@ class NewRun:
 
     @property
     def priority(self) -> int:
-        """Where its events stand in line."""
+        """Priority of its events in the fair queue."""
         return priority_of(self, SMALL if self.is_small else BULK)
 
 
@@ -82,7 +82,7 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
 
     Raises:
         Conflict: the idempotency key belongs to another request, or the run id is taken.
-        BudgetExhausted: what the first events may cost does not fit.
+        BudgetExhausted: the first events' reservations do not fit.
     """
     if not connection.insert_once(runs, _row_of(run, now)):
         return _existing(connection, run)
@@ -93,7 +93,7 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
 
 
 def take(connection: Transaction, run_id: str, *, settled: int = 0, dead: int = 0, spend: Spend = _NOTHING) -> AnyRow:
-    """Lock the run's row until the transaction ends, add to its sums, and return it as it is then.
+    """Lock the run's row until the transaction ends, add to its sums, and return the updated row.
 
     Raises:
         NotFound: there is no such run.

@@ -1,6 +1,6 @@
 """Lets writers of one SQLite file take turns, and syncs their commits to the disk.
 
-Used by `ledger.database`, whose docstring says why SQLite's own waiting and syncing are not used.
+Used by `ledger.database`, whose docstring explains why SQLite's own waiting and syncing are not used.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from types import TracebackType
 from sluice.contracts.errors import Unavailable
 
 BUSY_TIMEOUT_SECONDS = 30.0
-"""How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
+"""Time that SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller waits."""
 _LOOKS = 200
-"""How often a writer looks for its turn before it sleeps: a transaction is shorter than it takes to be woken."""
+"""Times that a writer polls for its turn before it sleeps: a transaction is shorter than a wake-up."""
 
 
 class Turn:
     """A queue of writers across threads and processes, by a record lock on a file beside the database.
 
-    It only decides who goes next; SQLite's own lock still decides who may write. The kernel gives the turn back
-    when its holder dies, and a child does not inherit it by fork. A thread waits no longer for the others of its
-    process than SQLite would: behind a database that stays locked a queue must not grow.
+    It only decides who goes next; SQLite's own lock still decides who may write. The kernel releases the lock
+    when its holder dies, and a child does not inherit it by fork. A thread waits no longer for the other threads of
+    its process than SQLite would: behind a database that stays locked, a queue must not grow.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class Turn:
             raise
 
     def _is_free(self) -> bool:
-        """Take the turn if it is free; else let another thread have the processor first."""
+        """Take the turn if it is free; else yield the processor to another thread."""
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -55,24 +55,24 @@ class Turn:
         self._thread_turn.release()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
 class WalSync:
-    """Syncs the write-ahead log of one connection, which has written to it.
+    """Syncs the write-ahead log of one connection that has written to it.
 
-    While the connection is open the log stays the same file: it goes with the last connection. A checkpoint
-    in between has synced it before, and the pages that it moved after.
+    While the connection is open the log stays the same file: SQLite removes it with the last connection. A checkpoint
+    in between syncs the log first, and then the pages that it moves.
     """
 
     def __init__(self, database: Path) -> None:
         self._descriptor = os.open(f"{database.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC)
 
     def sync(self) -> None:
-        """Wait until the disk has what was written so far."""
+        """Wait until everything written so far is on disk."""
         os.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self._descriptor)

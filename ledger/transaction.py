@@ -1,11 +1,11 @@
-"""One transaction of the ledger, run straight on the database's driver.
+"""A transaction of the ledger, which runs statements directly on the database driver.
 
-Statements are written in SQLAlchemy Core and compiled once per dialect; what runs per event is the driver's own
-`execute`. SQLAlchemy's execution costs some 50 µs a statement and 150 µs a transaction, ten times what SQLite itself
-needs, and an event's life is a dozen statements.
+Statements are written in SQLAlchemy Core and compiled once per dialect, then run by the driver's own `execute`.
+SQLAlchemy's execution costs some 50 µs a statement and 150 µs a transaction, ten times what SQLite itself
+needs, and an event takes a dozen statements.
 
-Promises: a statement means the same on SQLite and PostgreSQL; parameters are bound, never written into the text; a
-value is converted as its column's type says. Rows are named tuples.
+Promises: a statement means the same on SQLite and PostgreSQL; parameters are bound, never written into the text; each
+value is converted by the type of its column. Rows are named tuples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Converter = Callable[[Any], Any]
 
 _COMPILED = 512
-"""Compiled statements that a process keeps: the constants of the modules, and the latest built for some filter."""
+"""Compiled statements kept per process: the modules' constants, and the latest built for filters."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class _Compiled:
     row: Any = None
 
     def bind(self, parameters: Mapping[str, Any]) -> Any:
-        """The parameters in the driver's form: by position for SQLite, by name for PostgreSQL."""
+        """Return the parameters in the driver's form: by position for SQLite, by name for PostgreSQL."""
         values = {**self.defaults, **parameters}
         for name, convert in self.converters.items():
             values[name] = convert(values[name])
@@ -65,20 +65,20 @@ class Result:
         return iter(self.all())
 
     def all(self) -> list[Any]:
-        """Every row."""
+        """Return every row."""
         make = self._row
         return [make(row) for row in self._cursor.fetchall()]
 
     def first(self) -> Any | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         row = self._cursor.fetchone()
         return None if row is None else self._row(row)
 
     def one(self) -> Any:
-        """The one row that must be there.
+        """Return the single row that must exist.
 
         Raises:
-            LookupError: it is not.
+            LookupError: there is no row.
         """
         row = self.first()
         if row is None:
@@ -86,10 +86,10 @@ class Result:
         return row
 
     def found(self, what: str) -> Any:
-        """The first row.
+        """Return the first row.
 
         Raises:
-            NotFound: there is none; `what` it would have been is in the message.
+            NotFound: there is none; the message names `what`.
         """
         row = self.first()
         if row is None:
@@ -97,11 +97,11 @@ class Result:
         return row
 
     def scalars(self) -> list[Any]:
-        """The first column of every row."""
+        """Return the first column of every row."""
         return [row[0] for row in self._cursor.fetchall()]
 
     def scalar(self) -> Any | None:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         row = self._cursor.fetchone()
         return None if row is None else row[0]
 
@@ -115,14 +115,14 @@ class Result:
 
 
 class Transaction:
-    """A transaction that has begun. What opened it ends it."""
+    """A transaction that has begun. The code that opened it commits or rolls back."""
 
     __slots__ = ("_dialect", "_driver", "is_synced_later")
 
     def __init__(self, driver: Any, dialect: Dialect) -> None:
         """`driver` is a connection of sqlite3 or psycopg."""
         self.is_synced_later = False
-        """Whether nobody is told of it before a later transaction of this process, which is synced."""
+        """Whether nobody learns of it before a later, synced transaction of this process."""
         self._driver = driver
         self._dialect = dialect
 
@@ -136,42 +136,42 @@ class Transaction:
         return self._run(_compile(statement, self._dialect), parameters)
 
     def execute_each(self, statement: Executable, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run a statement that returns at most one row with each of `parameters`; the rows returned, in order."""
+        """Run a statement that returns at most one row, once for each of `parameters`; return the rows in order."""
         return self._each(_compile(statement, self._dialect), parameters)
 
     def select(self, table: Table, key: Mapping[str, Any]) -> Result:
-        """The rows of which the columns that `key` names have its values."""
+        """Select the rows whose columns equal the values in `key`."""
         return self.execute(_select(table, tuple(key)), _named("of", key))
 
     def update(self, table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> int:
-        """Set columns of the rows that `key` names; how many rows."""
+        """Set columns of the rows that match `key`; return how many."""
         parameters = {**_named("of", key), **_named("new", values)}
         return self.execute(_update(table, tuple(key), tuple(values)), parameters).rowcount
 
     def delete(self, table: Table, key: Mapping[str, Any]) -> int:
-        """Remove the rows that `key` names; how many."""
+        """Delete the rows that match `key`; return how many."""
         return self.execute(_delete(table, tuple(key)), _named("of", key)).rowcount
 
     def insert(self, statement: Executable | Table, row: Mapping[str, Any]) -> Result:
-        """Insert `row` into a table, or run an insert that names no values with those of `row`, by column."""
+        """Insert `row` into a table, or run an insert statement without values with those of `row`, by column."""
         if isinstance(statement, Table):
             statement = _insert(statement)
         return self._run(_compile(statement, self._dialect, tuple(row)), row)
 
     def insert_once(self, table: Table, row: Mapping[str, Any]) -> bool:
-        """Insert `row`; False when a unique key of it is taken already."""
+        """Insert `row`; return False when one of its unique keys exists already."""
         return self.insert(_insert_once(self.dialect, table), row).rowcount == 1
 
     def put(self, table: Table, row: Mapping[str, Any], key: tuple[str, ...], changed: tuple[str, ...]) -> None:
-        """Insert `row`; where there is a row of its `key`, set the columns `changed` of that one."""
+        """Insert `row`; where a row with its `key` exists, update that row's columns `changed`."""
         self.insert(_put(self.dialect, table, key, changed), row)
 
     def insert_each(self, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run an insert for every row, all with the columns of the first; the rows returned, in order."""
+        """Run an insert for every row, all with the columns of the first; return the inserted rows in order."""
         return self._each(_compile(statement, self._dialect, tuple(rows[0])), rows)
 
     def insert_many(self, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run an insert that returns nothing for every row, all with the columns of the first, as fast as it goes."""
+        """Run an insert that returns nothing for every row, all with the columns of the first, in one batch."""
         compiled = _compile(statement, self._dialect, tuple(rows[0]))
         self._driver.cursor().executemany(compiled.text, [compiled.bind(row) for row in rows])
 
@@ -185,7 +185,7 @@ class Transaction:
         return self._pipelined(compiled, parameters)
 
     def _pipelined(self, compiled: _Compiled, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """All at once over the network, where a round trip each would cost more than the work."""
+        """Send all rows at once: over a network a round trip for each would cost more than the work."""
         found: list[Any] = []
         cursor = self._driver.cursor()
         cursor.executemany(compiled.text, [compiled.bind(row) for row in rows], returning=True)
@@ -226,7 +226,7 @@ def _delete(table: Table, key: tuple[str, ...]) -> Executable:
 
 
 def insert_into(dialect: str, table: Table) -> Insert:
-    """The dialect's own insert, which knows what to do about a key that is taken."""
+    """Return the dialect's own insert, which supports `ON CONFLICT`."""
     if dialect != "postgresql":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql  # here: it takes as long to import as the rest of the ledger

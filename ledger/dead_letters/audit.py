@@ -1,4 +1,4 @@
-"""Records operators' actions on dead letters and bulk replays, in the transaction that carries them out."""
+"""Records operators' actions, in the transaction that carries them out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.ledger.schema.tables import operator_actions
 from sluice.ledger.transaction import Transaction
 
 SLUICE = "sluice"
-"""The operator of what Sluice did by itself."""
+"""The operator of actions that Sluice takes by itself."""
 
 _RECORD = insert(operator_actions).returning(operator_actions.c.seq)
 _OF = (
@@ -32,7 +32,7 @@ def record(
 
 
 def actions_on(connection: Transaction, subject: str) -> tuple[OperatorAction, ...]:
-    """What was done to `subject`, in order."""
+    """Return the actions on `subject`, in order."""
     return tuple(
         OperatorAction(at=moment(row.at), operator=row.operator, action=row.action, note=row.note)
         for row in connection.execute(_OF, {"of_subject": subject})

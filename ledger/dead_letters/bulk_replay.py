@@ -1,14 +1,14 @@
-"""Bulk replays: many dead letters put back to work, at a rate, by the reconciler.
+"""Bulk replays: the reconciler replays many dead letters at a given rate.
 
-An operator begins one with a filter. The letters that it matches at that moment are its own; each is looked at once,
-in the order in which the letters came to be, and brought back or left out with a reason. What a replay has done is in
-its row, moved on in the very transaction that brings a letter back: so it survives whatever ends its process, and no
-letter comes back twice by it. Of two replays over the same letters each letter is brought back by one.
+An operator begins a replay with a filter. It takes the letters that match at that moment; each is examined once,
+in the order in which the letters were made, and replayed or skipped with a reason. The transaction that replays
+a letter also updates the replay's row, so progress survives the death of the process, and no replay brings
+a letter back twice. When two replays match the same letter, only one brings it back.
 
 A replay never has more than `MOST_OPEN` letters under way: where its stage is slower than its rate,
 the stage sets the pace, and a replay that is aborted has not flooded the queues. It aborts itself when more than
-`MOST_FAILED_AGAIN` of those that came to an end are parked again, judged once `ENOUGH_TO_JUDGE` have; until then only
-so many are under way that a bad one is found out early.
+`MOST_FAILED_AGAIN` of its ended letters are parked again, judged once `ENOUGH_TO_JUDGE` have ended; until then
+fewer are under way, so that a bad replay is noticed early.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from sluice.ledger.transaction import Transaction
 log = structlog.get_logger(__name__)
 
 MOST_FAILED_AGAIN = 0.2
-"""Share of the letters that came to an end, above which a replay aborts itself."""
+"""Share of the ended letters that were parked again, above which a replay aborts itself."""
 ENOUGH_TO_JUDGE = 20
-"""Letters that must have come to an end before it is judged."""
+"""Letters that must have ended before a replay is judged."""
 MOST_OPEN_UNJUDGED = 100
-"""Letters under way before it is judged: a bad one spoils no more than these."""
+"""Letters under way before a replay is judged, which bounds the harm of a bad one."""
 MOST_OPEN = 500
-"""Letters under way after that: what two seconds of the fastest replay bring back."""
+"""Letters under way once a replay is judged: what two seconds of the fastest replay bring back."""
 _CATCH_UP_SECONDS = 2.0
-"""Pace that is made good after a tick that came late; longer pauses are not."""
+"""Longest delay after a late tick, in seconds, that the replay catches up on."""
 
 _PROGRESS = (
     select(events.c.status, func.count().label("letters"))
@@ -73,7 +73,7 @@ _PLAN_PAGE = 500
 _NEWEST = select(replays).order_by(replays.c.id.desc()).limit(bindparam("most"))
 _OLDER = _NEWEST.where(replays.c.id < bindparam("before"))
 _MOST_PER_TICK = 250
-"""Letters that one call of `advance` looks at, so that the reconciler's other work goes on."""
+"""Letters that one call of `advance` examines, so that the reconciler's other work goes on."""
 
 _RUNNING = select(replays).where(replays.c.status == "running").order_by(replays.c.created_at, replays.c.id).limit(100)
 _MOVE_ON = (
@@ -95,11 +95,11 @@ _ACTIONS: dict[ReplayAction, tuple[tuple[str, ...], str]] = {
     "resume": (("paused",), "running"),
     "abort": (("running", "paused"), "aborted"),
 }
-"""What operators do with a replay: of which statuses it must have one, and which it gets."""
+"""Statuses from which operators may take each action, and the status it leads to."""
 
 
 class Progress(NamedTuple):
-    """What became of the letters that a replay brought back."""
+    """Letters that a replay brought back, by their outcome."""
 
     open: int = 0
     succeeded: int = 0
@@ -108,28 +108,28 @@ class Progress(NamedTuple):
 
     @property
     def ended(self) -> int:
-        """Letters of which is known how it went."""
+        """Letters that succeeded or were parked again."""
         return self.succeeded + self.parked_again
 
     @property
     def is_judged(self) -> bool:
-        """Whether enough is known."""
+        """Whether enough letters have ended to judge the replay."""
         return self.ended >= ENOUGH_TO_JUDGE
 
     @property
     def is_bad(self) -> bool:
-        """Whether too many failed again."""
+        """Whether too many letters were parked again."""
         return self.is_judged and self.parked_again > MOST_FAILED_AGAIN * self.ended
 
     @property
     def room(self) -> int:
-        """How many more letters may be under way."""
+        """Number of letters that may still be brought back now."""
         return max(0, (MOST_OPEN if self.is_judged else MOST_OPEN_UNJUDGED) - self.open)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many letters are due by the rate, and up to when the rate is used up once so many of them were taken."""
+    """Letters due by the rate, and the moment up to which the rate is used once some of them are taken."""
 
     due: int
     since: float
@@ -137,22 +137,22 @@ class Pace:
 
     @classmethod
     def of(cls, replay: AnyRow, now: float) -> Pace:
-        """The pace of a replay at this moment."""
+        """Return the pace of a replay at this moment."""
         earliest = now - _CATCH_UP_SECONDS - 1 / replay.per_second
         clock_was_set_back = replay.updated_at > now + _CATCH_UP_SECONDS
         since = earliest if clock_was_set_back else max(replay.updated_at, earliest)
         return cls(max(0, int((now - since) * replay.per_second + 1e-6)), since, replay.per_second)
 
     def used_up(self, taken: int) -> float:
-        """Up to when the rate is used up once so many letters were taken."""
+        """Return the moment up to which the rate is used once `taken` letters were taken."""
         return self.since + taken / self.per_second
 
 
 class Replays(LedgerPart):
-    """Bulk replays: what operators do with them, and what one reconciler at a time does (`advance`)."""
+    """Bulk replays: the operators' actions on them, and the work of one reconciler at a time (`advance`)."""
 
     def plan(self, wanted: DeadLetterFilter, *, force: bool = False) -> ReplayPlan:
-        """What a replay would bring back and what it would leave out, by fingerprint, the largest group first.
+        """Count the letters that a replay would bring back or skip, by fingerprint, the largest group first.
 
         Raises:
             InvalidInput: the filter is about letters that are not parked.
@@ -193,7 +193,7 @@ class Replays(LedgerPart):
             return _view_of(connection, _find(connection, row["id"]))
 
     def show(self, replay_id: str) -> ReplayView:
-        """How far a replay is.
+        """Return a replay and its progress.
 
         Raises:
             NotFound: there is no such replay.
@@ -202,24 +202,23 @@ class Replays(LedgerPart):
             return _view_of(connection, _find(connection, replay_id))
 
     def latest(self, limit: int = 50, before: str | None = None) -> Sequence[ReplayView]:
-        """Replays, the newest first; `before` is the last id of the page before."""
+        """Return replays, the newest first; `before` is the last id of the previous page."""
         with self._database.reading() as connection:
             facts = {"most": limit} if before is None else {"most": limit, "before": before}
             rows = connection.execute(_NEWEST if before is None else _OLDER, facts).all()
             return [_view_of(connection, row) for row in rows]
 
     def actions(self, replay_id: str) -> Sequence[OperatorAction]:
-        """What operators did with a replay, in order."""
+        """Return the operators' actions on a replay, in order."""
         with self._database.reading() as connection:
             return actions_on(connection, replay_id)
 
     def change(
         self, replay_id: str, action: ReplayAction, operator: str, note: str = "", among: tuple[str, ...] | None = None
     ) -> ReplayView:
-        """Pause a replay, let it go on, or end it for good (those under way go on), and record who did.
+        """Pause, resume or abort a replay, and record the operator. Letters under way go on after an abort.
 
-        It must have one of the statuses `among`: without that, running to be paused, paused to go on, either to end.
-
+        Its status must be one of `among`. The default is running for pause, paused for resume, either for abort.
         Raises:
             NotFound: there is no such replay.
             Conflict: it has another status.
@@ -241,7 +240,7 @@ class Replays(LedgerPart):
             return connection.execute(query.order_by(dead_letters.c.id).limit(_PLAN_PAGE)).all()
 
     def advance(self, now: float | None = None) -> tuple[WakeUp, ...]:
-        """Bring back the letters of running replays that are due; what is to be published. One commit per letter."""
+        """Replay the due letters of running replays, one commit per letter. Returns the wake-ups to publish."""
         with self._database.reading() as connection:
             running = connection.execute(_RUNNING).all()
         wake_ups: list[WakeUp] = []
@@ -270,7 +269,7 @@ class Replays(LedgerPart):
         return wake_ups
 
     def _take(self, replay: AnyRow, letter: AnyRow, now: float, used_up: float) -> list[WakeUp] | None:
-        """Look at one letter; None when the replay was stopped meanwhile."""
+        """Replay or skip one letter; None when the replay was stopped meanwhile."""
         orders = Orders(replay.operator, replay.note, bool(replay.force), replay.id)
         try:
             with replay_span(letter, orders), self._database.writing() as connection:
@@ -281,7 +280,7 @@ class Replays(LedgerPart):
                 return _leave_out(connection, _move_on(connection, replay, letter.id, used_up), why)
 
     def _finish(self, replay: AnyRow, now: float) -> None:
-        """Every letter was looked at; those that are not accounted for were no longer parked when it was their turn."""
+        """Mark the replay as done. Letters not yet counted were no longer parked at their turn."""
         with self._database.writing() as connection:
             row = _become(connection, replay.id, ("running",), "done", now)
             if row is None:
@@ -331,7 +330,7 @@ def _bring_back(
 
 
 def _move_on(connection: Transaction, replay: AnyRow, letter_id: str, used_up: float) -> AnyRow | None:
-    """Take the replay's row and say that this letter was looked at; None when it was, or the replay was stopped."""
+    """Move the replay's position to this letter; None when it is past it already, or the replay was stopped."""
     facts = {"of_replay": replay.id, "to_letter": letter_id, "moment": used_up}
     return connection.execute(_MOVE_ON, facts).first()
 
@@ -345,7 +344,7 @@ def _leave_out(connection: Transaction, moved: AnyRow | None, why: SkipReason, m
 
 
 def _next(connection: Transaction, replay: AnyRow, most: int) -> Sequence[AnyRow]:
-    """The next letters, as `replay_span` asks for them."""
+    """Return the next letters, with the columns that `replay_span` needs."""
     own = _own_letters(DeadLetterFilter.model_validate_json(replay.filter), replay.created_at)
     has = dead_letters.c
     query = select(has.id, has.run_id, has.event_id, has.traceparent).where(*own, has.id > replay.position)
@@ -355,13 +354,13 @@ def _next(connection: Transaction, replay: AnyRow, most: int) -> Sequence[AnyRow
 def _become(
     connection: Transaction, replay_id: str, among: Sequence[str], becomes: str, now: float, why: str = ""
 ) -> AnyRow | None:
-    """Take a replay from one of the statuses `among` to another; its row, or None where it has none of them."""
+    """Move a replay from one of the statuses `among` to another; return its row, or None if its status differs."""
     facts = {"of_replay": replay_id, "either": among[0], "or_else": among[-1], "becomes": becomes}
     return connection.execute(_CHANGE, facts | {"because": why or None, "moment": now}).first()
 
 
 def _own_letters(wanted: DeadLetterFilter, begun: float) -> list[ColumnElement[bool]]:
-    """The letters of a replay: what was parked since, again or for the first time, is another's."""
+    """Return the conditions on a replay's letters. It leaves out letters parked, even again, after it began."""
     return [*letters.conditions(wanted), dead_letters.c.last_seen <= begun]
 
 
@@ -370,7 +369,7 @@ def _find(connection: Transaction, replay_id: str) -> AnyRow:
 
 
 def _progress_of(connection: Transaction, replay_id: str) -> Progress:
-    """What became of the letters of a replay, by the events that they are."""
+    """Count a replay's letters by the status of their events."""
     found = {row.status: row.letters for row in connection.execute(_PROGRESS, {"of_replay": replay_id})}
     return Progress(
         open=sum(found.get(status, 0) for status in ("ready", "claimed", "waiting")),

@@ -1,6 +1,6 @@
-"""Finding dead letters: by what they have in common, one by one, or whole.
+"""Queries on dead letters: grouped by fingerprint, listed, or one in full.
 
-Lists are of the latest seen first and go on behind a position, which stands for a moment and an id: it stays good
+Lists begin with the latest seen and continue after a position, made of a moment and an id: it stays valid
 while letters are parked and purged. They leave out payloads and stacks, so ten thousand letters are ten thousand
 short rows.
 """
@@ -38,7 +38,7 @@ _HISTORY = (
 
 
 def conditions(wanted: DeadLetterFilter) -> list[ColumnElement[bool]]:
-    """What a letter has to meet."""
+    """Return the SQL conditions of a filter."""
     has = dead_letters.c
     equal: dict[ColumnElement[Any], str | None] = {
         has.status: None if wanted.status == "any" else wanted.status,
@@ -57,18 +57,18 @@ def conditions(wanted: DeadLetterFilter) -> list[ColumnElement[bool]]:
 
 
 def count(connection: Transaction, meeting: Sequence[ColumnElement[bool]]) -> int:
-    """How many letters meet these conditions."""
+    """Count the letters that meet these conditions."""
     return int(connection.execute(select(func.count()).select_from(dead_letters).where(*meeting)).scalar() or 0)
 
 
 class LetterReader(LedgerPart):
-    """What operators see of dead letters."""
+    """Queries that operators make on dead letters."""
 
     def groups(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterGroup]:
-        """What fails, a line per fingerprint, the latest first.
+        """Return the failures grouped by fingerprint, the latest first.
 
         Raises:
-            InvalidInput: the page's position is none.
+            InvalidInput: the page's position is malformed.
         """
         wanted = wanted or DeadLetterPage()
         alike = _alike(wanted)
@@ -83,10 +83,10 @@ class LetterReader(LedgerPart):
         return [_group(row, reasons[row.fingerprint], kinds[row.fingerprint]) for row in rows]
 
     def list(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterSummary]:
-        """Dead letters one by one, the latest first.
+        """Return single dead letters, the latest first.
 
         Raises:
-            InvalidInput: the page's position is none.
+            InvalidInput: the page's position is malformed.
         """
         wanted = wanted or DeadLetterPage()
         seen, letter_id = dead_letters.c.last_seen, dead_letters.c.id
@@ -97,7 +97,7 @@ class LetterReader(LedgerPart):
             return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
 
     def show(self, letter_id: str) -> DeadLetterView:
-        """One dead letter, whole.
+        """Return one dead letter with its payload, stack and history.
 
         Raises:
             NotFound: there is no such dead letter.
@@ -107,7 +107,7 @@ class LetterReader(LedgerPart):
 
 
 def show(connection: Transaction, letter_id: str) -> DeadLetterView:
-    """One letter, whole.
+    """Return one letter with its payload, stack and history.
 
     Raises:
         NotFound: there is no such letter.
@@ -123,7 +123,7 @@ def show(connection: Transaction, letter_id: str) -> DeadLetterView:
 
 
 def found(connection: Transaction, letter_id: str) -> AnyRow:
-    """The letter's row.
+    """Return the letter's row.
 
     Raises:
         NotFound: there is no such letter.
@@ -156,7 +156,7 @@ _Sets = dict[str, set[str]]
 
 
 def _mixture(connection: Transaction, wanted: DeadLetterPage, alike: Any) -> tuple[_Sets, _Sets]:
-    """The reasons and the kinds of each fingerprint."""
+    """Return the reasons and the kinds of each fingerprint."""
     has = dead_letters.c
     of_the_page = has.fingerprint.in_(select(alike.c.fingerprint))
     query = select(has.fingerprint, has.reason, has.kind).where(*conditions(wanted), of_the_page).distinct()
@@ -185,7 +185,7 @@ def _group(row: AnyRow, reasons: set[str], kinds: set[str]) -> DeadLetterGroup:
 
 
 def _facts(row: AnyRow) -> dict[str, Any]:
-    """The fields of a summary."""
+    """Return the fields of a summary."""
     facts = {name: value for name, value in row._asdict().items() if name not in _LONG}
     facts["position"] = position(row.last_seen, row.id)
     for name in ("first_seen", "last_seen"):

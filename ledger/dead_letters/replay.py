@@ -1,10 +1,10 @@
-"""Bringing one dead letter back, in the caller's transaction.
+"""Replays one dead letter, in the caller's transaction.
 
-Promises: a letter that is parked is brought back once, however many try at the same time; what was refused has
-changed nothing. The event that failed comes back as it was, under its id and its key, with its attempts and deaths at
-nought and at the end of its tenant queue; the next claim raises its epoch. A letter whose payload was edited comes back
-as a new event under a new key, and what had failed stays dead. Either way what it may cost is reserved anew, and its
-handler's span hangs below the operator's, which links to the one that failed.
+Promises: a parked letter is brought back once, however many callers try at the same time; a refused replay changes
+nothing. The failed event comes back unchanged, with the same id and key, with attempts and deaths at zero
+and at the end of its tenant queue; the next claim raises its epoch. A letter whose payload was edited comes back
+as a new event under a new key, and the failed event stays dead. Either way its cost is reserved anew, and its
+handler's span is a child of the operator's, which links to the span that failed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from sluice.ledger.transaction import Transaction
 from sluice.otel.context import current_traceparent, span
 
 MAX_REPLAYS = 3
-"""Replays after which one must be forced: what failed four times is not going to mend itself."""
+"""Replays after which one must be forced: an event that failed four times is not likely to succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Who wants a letter back, and how. `replay_id` is the bulk replay that asks."""
+    """The operator who replays a letter, and how. `replay_id` is the bulk replay, if one does it."""
 
     operator: str
     note: str = ""
@@ -64,7 +64,7 @@ _CASE = (
 CASE = _CASE.add_columns(
     case((or_(_IS_EDITED, dead_letters.c.schema_version.is_(None)), dead_letters.c.payload)).label("payload")
 )
-"""What `judge` asks for; the payload only where there may be doubt whether it can be read."""
+"""Columns that `judge` reads; the payload only where it may be unreadable."""
 _CASE_OF = _CASE.add_columns(dead_letters.c.payload).where(dead_letters.c.id == bindparam("of_letter"))
 _MARK = (
     update(dead_letters)
@@ -96,7 +96,7 @@ _REVIVE = (
 
 @contextmanager
 def replay_span(letter: AnyRow, orders: Orders) -> Iterator[None]:
-    """The operator's span, linked to the one that failed."""
+    """Open the operator's span, linked to the failed one."""
     facts = {
         "sluice.dead_letter_id": letter.id,
         "sluice.operator": orders.operator,
@@ -107,7 +107,7 @@ def replay_span(letter: AnyRow, orders: Orders) -> Iterator[None]:
 
 
 def case_of(connection: Transaction, letter_id: str) -> AnyRow:
-    """What is known of a letter, its event and its run.
+    """Return a letter's row joined with its event and its run.
 
     Raises:
         NotFound: there is no such letter.
@@ -116,7 +116,7 @@ def case_of(connection: Transaction, letter_id: str) -> AnyRow:
 
 
 def judge(row: AnyRow, *, force: bool, is_readable: bool) -> SkipReason | None:
-    """Why the letter of `row` (see `CASE`) cannot be brought back; None when it can."""
+    """Return the reason why the letter of `row` (see `CASE`) cannot be replayed; None when it can."""
     is_event = row.event_id is not None and not row.is_edited
     if row.status != "parked" or (is_event and row.event_status not in ("dead", None)):
         return "not_parked"
@@ -134,7 +134,7 @@ def judge(row: AnyRow, *, force: bool, is_readable: bool) -> SkipReason | None:
 
 
 def can_be_read(payload: bytes) -> bool:
-    """Whether a payload is an event that this Sluice knows."""
+    """Return whether a payload is an event that this Sluice knows."""
     try:
         decode(payload)
     except MalformedEvent:
@@ -143,16 +143,16 @@ def can_be_read(payload: bytes) -> bool:
 
 
 def bring_back(connection: Transaction, letter_id: str, orders: Orders, now: float) -> Event | SkipReason:
-    """Make the letter's event ready again, or say why not; the caller publishes it.
+    """Make the letter's event ready again, or return the reason why not; the caller publishes it.
 
     Raises:
         NotFound: there is no such letter.
-        BudgetExhausted: what the event may cost no longer fits. The transaction must be undone.
+        BudgetExhausted: the event's reservation no longer fits. The caller must undo the transaction.
     """
     row = case_of(connection, letter_id)
     if row.run_id is not None and row.run_status is not None:
         take(connection, row.run_id)
-        row = case_of(connection, letter_id)  # as it is now that the run is held
+        row = case_of(connection, letter_id)  # # read again, now that the run is locked
     skip = judge(row, force=orders.force, is_readable=can_be_read(row.payload))
     if skip is not None:
         return skip
@@ -198,7 +198,7 @@ def _insert(connection: Transaction, row: AnyRow, event: Event, now: float) -> N
 
 
 def _as_new(row: AnyRow, edited: Event, now: float) -> Event:
-    """The edited payload as an event of its own, caused by the one that failed."""
+    """Return the edited payload as a new event, caused by the failed one."""
     event = Event.of(
         edited.body,
         run_id=edited.run_id,

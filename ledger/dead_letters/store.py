@@ -6,16 +6,16 @@ The life of a failure:
 2. The reconciler makes it `ready` at that moment and publishes a wake-up; a worker claims it, under a new epoch.
 3. After its last attempt (`exhausted`), at a permanent error (the reason that the handler names), or when it has
    killed its worker too often (`poison`), the event is parked: its row is `dead`, a dead letter keeps payload, error
-   and history, and a `GapFound` tells the run what it must do without. All that in the transaction that settles it.
+   and history, and a `GapFound` tells the run what is missing. The settling transaction does all that.
 4. A raw item of the broker that is no event at all is parked too (`malformed`, `unroutable`), with its bytes.
-5. The operator looks (`groups`, `list`, `show`) and brings it back, one (`replay`) or many (see `replays`): the same
-   event, id and dedupe key, becomes `ready` again with its attempts and deaths at nought; the next claim raises the
+5. The operator looks (`groups`, `list`, `show`) and replays one letter (`replay`) or many (see `bulk_replay`): the same
+   event, id and dedupe key, becomes `ready` again with its attempts and deaths at zero; the next claim raises the
    epoch. Its run, if finished, stays finished.
 6. Parked once more, it is the same dead letter, seen again. After three replays a further one must be forced.
-7. Where the payload is at fault it is edited: the old one is kept, and a replay brings the new one as an event of its
-   own, with a new id and key. What had failed stays dead, and the letter says what it was replayed as.
-8. A letter that is not wanted back is purged: payload, stack and past payloads are emptied, and the facts stay. The
-   event's own row belongs to the history of its run, and goes with it.
+7. Where the payload is at fault the operator edits it: the old one is kept, and a replay publishes the new one as a
+   new event, with a new id and key. The failed event stays dead, and the letter names the new one.
+8. The operator purges a letter that is not to come back: payload, stack and past payloads are emptied, the facts stay.
+   The event's own row belongs to the history of its run, and is pruned with it.
 
 Every operator action is recorded: who, when, what.
 """
@@ -45,7 +45,7 @@ from sluice.otel.context import current_traceparent
 __all__ = ["MAX_REPLAYS", "DeadLetters"]
 
 PURGED_AT_ONCE = 500
-"""Letters that one transaction empties: others that want to write wait no longer than that takes."""
+"""Letters that one transaction empties; this bounds the time that other writers wait."""
 
 _IS_LETTER = dead_letters.c.id == bindparam("of_letter")
 _EDIT = (
@@ -74,7 +74,7 @@ _PURGE = (
 
 
 class DeadLetters(LetterReader):
-    """What operators do with dead letters."""
+    """Operators' actions on dead letters."""
 
     def park_raw(
         self,
@@ -85,7 +85,7 @@ class DeadLetters(LetterReader):
         *,
         worker: str | None = None,
     ) -> str:
-        """Keep an item of the broker that is no event; the new dead letter's id. `worker` is who found it."""
+        """Park a broker item that is no event; return the new dead letter's id. `worker` found it."""
         now = self._clock()
         letter = new_dead_letter(now) | facts_of(queue, raw, reason, error, now)
         letter |= {"deliveries": 1, "worker": worker, "traceparent": current_traceparent()}
@@ -94,12 +94,12 @@ class DeadLetters(LetterReader):
         return str(letter["id"])
 
     def replay(self, letter_id: str, operator: str, *, force: bool = False, note: str = "") -> Event:
-        """Make the event ready again; the caller publishes it. Its id is a new one if the payload was edited.
+        """Make the event ready again; the caller publishes it. An edited payload gets a new event id.
 
         Raises:
             NotFound: there is no such dead letter.
             Conflict: it cannot be replayed; the message says why, and whether that can be forced.
-            BudgetExhausted: what the event may cost no longer fits.
+            BudgetExhausted: the event's reservation no longer fits.
         """
         orders = Orders(operator, note, force)
         with self._database.reading() as connection:
@@ -111,18 +111,18 @@ class DeadLetters(LetterReader):
             return outcome
 
     def is_replay(self, event: Event) -> bool:
-        """Whether an operator brought `event` back: itself, or as the edited payload of one that had failed."""
+        """Return whether an operator replayed `event`: unchanged, or as the edited payload of a failed event."""
         facts = {"of_event": event.id, "of_run": event.run_id}
         with self._database.reading() as connection:
             return connection.execute(_IS_REPLAY, facts).first() is not None
 
     def edit(self, letter_id: str, payload: bytes, operator: str, note: str = "") -> DeadLetterView:
-        """Put another payload in the place of the one that failed, which is kept.
+        """Replace the payload of a dead letter, and keep the old one.
 
         Raises:
             NotFound: there is no such dead letter, or no such run.
             MalformedEvent: the new payload is no event of a known kind.
-            InvalidInput: it is one of another run or corpus, or one that no queue handles.
+            InvalidInput: it belongs to another run or corpus, or no queue handles it.
             Conflict: the letter is not parked, has that payload already, or was changed at the same moment.
         """
         event = decode(payload)
@@ -146,15 +146,15 @@ class DeadLetters(LetterReader):
                 raise Conflict(f"dead letter {letter_id} was purged before")
 
     def count_to_purge(self, wanted: DeadLetterFilter) -> int:
-        """How many letters `purge_all` would empty: those that match and are not empty yet."""
+        """Count the letters that `purge_all` would empty: those that match and are not empty yet."""
         with self._database.reading() as connection:
             return letters.count(connection, _to_purge(wanted))
 
     def purge_all(self, wanted: DeadLetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
-        """Empty every letter that matches, unless they are not as many as the operator expects.
+        """Empty every letter that matches; refuse unless `expected` letters match.
 
-        It goes on in bounded transactions. A letter that is parked while it does is left alone; after a crash the
-        rest is as it was, and the same call goes on.
+        It works in bounded transactions. Letters parked meanwhile are left alone; after a crash the same
+        call continues with the letters that are left.
 
         Raises:
             Conflict: the filter matches another number of letters.

@@ -1,7 +1,7 @@
-"""Changes of the graph, in the caller's transaction, together with the sums over the corpus.
+"""Applies changes to the graph, together with the sums over the corpus, in the caller's transaction.
 
-The corpus's row is taken first, so changes of one corpus come one after the other. What was read from an index as of
-an earlier offset than a row changes nothing of that row: so handlers may run twice, late, or side by side. Where a
+The corpus's row is locked first, so changes of one corpus are serialised. A reading of the index at an earlier
+offset than a row's never changes that row: so handlers may run twice, late, or side by side. Where a
 document leaves the index a tombstone stays, with its id alone, for the same reason.
 """
 
@@ -43,40 +43,40 @@ NO_IDENTITY = Identity("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an index as of the journal offset `as_of` says about documents."""
+    """Changes to documents, read from the index at the journal offset `as_of`."""
 
     as_of: int
     replace: Sequence[GraphRow] = ()
     keep: Mapping[str, Identity] = field(default_factory=dict)
-    """By id, documents that the graph was seen to have like this."""
+    """Documents that the graph was seen to hold with this identity, by id."""
     remove: Sequence[str] = ()
 
 
 def totals_of(connection: Transaction, corpus: str) -> Totals:
-    """The sums over a corpus; noughts for one that has no graph."""
+    """Return the sums over a corpus; zeros for one without a graph."""
     row = connection.select(graph_corpora, {"corpus": corpus}).first()
     return _totals(row) if row else Totals()
 
 
 def standing_of(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> dict[str, Standing]:
-    """What the graph has of these documents, tombstones too."""
+    """Return the graph's state of these documents, tombstones included."""
     return {name: standing(row) for name, row in rows_by_id(connection, corpus, document_ids).items()}
 
 
 def standing(row: AnyRow) -> Standing:
-    """A row of `graph_documents`."""
+    """Convert a row of `graph_documents`."""
     identity = Identity(*(getattr(row, name) for name in Identity._fields))
     return Standing(row.document_id, row.as_of, bool(row.is_tombstone), identity, row.edges, row.sha256)
 
 
 def rows_by_id(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> dict[str, AnyRow]:
-    """The rows of `graph_documents` that these documents have."""
+    """Return these documents' rows of `graph_documents`, by id."""
     asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
     return {row.document_id: row for row in connection.execute_each(_ONE, asked)}
 
 
 def carry_out(connection: Transaction, corpus: str, change: Change, now: float) -> Written:
-    """Make the rows say what the index says, as far as it is later than they are."""
+    """Apply a change to the rows whose offset is not later."""
     writing = _Writing(connection, corpus, change, now)
     for row in change.replace:
         writing.replace(row)
@@ -88,7 +88,7 @@ def carry_out(connection: Transaction, corpus: str, change: Change, now: float) 
 
 
 def forget_versions(connection: Transaction, corpus: str, now: float) -> None:
-    """Make every document of a corpus one that is to be read anew, from whatever index there is."""
+    """Mark every document of a corpus to be read anew, from an index of any offset."""
     _take(connection, corpus)
     connection.update(graph_documents, {"corpus": corpus}, {"parser_version": "", "as_of": 0})
     drop_tombstones(connection, corpus, now + 1)
@@ -97,12 +97,12 @@ def forget_versions(connection: Transaction, corpus: str, now: float) -> None:
 
 
 def drop_tombstones(connection: Transaction, corpus: str, before: float) -> int:
-    """Remove tombstones that were set before that moment (seconds since the epoch); how many."""
+    """Remove tombstones set before that moment (seconds since the epoch); return how many."""
     return connection.execute(_DROP_TOMBSTONES, {"of_corpus": corpus, "before": before}).rowcount
 
 
 class _Writing:
-    """One change of one corpus, whose row it holds."""
+    """One change of one corpus, with the corpus's row locked."""
 
     def __init__(self, connection: Transaction, corpus: str, change: Change, now: float) -> None:
         self._connection, self._corpus, self._as_of, self._now = connection, corpus, change.as_of, now
@@ -115,7 +115,7 @@ class _Writing:
         self._contested: list[str] = []
 
     def replace(self, row: GraphRow) -> None:
-        """Let the document be this one."""
+        """Replace the document's row and edges."""
         old, sha256 = self._rows.get(row.document_id), row_sha256(row)
         if self._is_later(old):
             return
@@ -132,7 +132,7 @@ class _Writing:
         self._counts["replaced"] += 1
 
     def keep(self, document_id: str, identity: Identity) -> None:
-        """Let the document be as it is, if it still is as it was seen."""
+        """Leave the document as it is if its identity is the expected one; else note it as contested."""
         old = self._rows.get(document_id)
         if self._is_later(old):
             return
@@ -142,7 +142,7 @@ class _Writing:
             self._confirm(old, identity)
 
     def remove(self, document_id: str) -> None:
-        """Leave a tombstone of the document, whether the graph has it or not."""
+        """Replace the document by a tombstone, whether the graph has it or not."""
         old = self._rows.get(document_id)
         if self._is_later(old):
             return
@@ -151,7 +151,7 @@ class _Writing:
         self._counts["removed" if was_there else "unchanged"] += 1
 
     def finish(self) -> Written:
-        """Insert the new edges, and sum up."""
+        """Insert the new edges and update the sums."""
         if self._new_edges:
             self._connection.insert_many(_INSERT_EDGES, self._new_edges)
         changes = self._counts["replaced"] + self._counts["removed"]
@@ -172,7 +172,7 @@ class _Writing:
         self._counts["unchanged"] += 1
 
     def _store(self, document_id: str, old: AnyRow | None, facts: Mapping[str, Any]) -> int:
-        """Write the document's row, without the edges that it had; its number."""
+        """Write the document's row, delete its old edges, and return its number."""
         written = {"as_of": self._as_of, "updated_at": self._now, **facts}
         if old is None:
             named = {"corpus": self._corpus, "document_id": document_id, **written}

@@ -1,4 +1,4 @@
-"""Reads the graph of a corpus: all of it, page by page, as it is at one moment, or chosen documents."""
+"""Reads the graph of a corpus: all of it page by page, in one consistent view, or chosen documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice.ledger.schema.tables import AnyRow, citations, events, graph_documen
 from sluice.ledger.transaction import Transaction
 
 DOCUMENTS_AT_ONCE = 200
-"""Documents of a page: with their edges some megabytes."""
+"""Documents read per page: some megabytes with their edges."""
 
 _DOCUMENT, _EDGE = graph_documents.c, graph_edges.c
 _OF_CORPUS = _DOCUMENT.corpus == bindparam("of_corpus")
@@ -46,7 +46,7 @@ _ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 class FullRow(NamedTuple):
-    """A document of the graph: what is known of it, when its row was written (seconds since the epoch), its edges."""
+    """A document of the graph: its state, when its row was written (seconds since the epoch), its edges."""
 
     standing: Standing
     updated_at: float
@@ -54,7 +54,7 @@ class FullRow(NamedTuple):
 
 
 def rows_of(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> Iterator[FullRow]:
-    """Those of the documents that have a row; a tombstone has no edges."""
+    """Yield the documents that have a row; a tombstone has no edges."""
     for row in rows_by_id(connection, corpus, document_ids).values():
         owner = Node(NodeLabel.DOCUMENT, row.document_id)
         edges = () if row.is_tombstone else connection.execute(_EDGES_OF_ONE, {"of_number": row.number}).all()
@@ -65,35 +65,35 @@ class Snapshot:
     """The graph of one corpus as it was when the snapshot was made, for as long as its transaction lasts."""
 
     def __init__(self, connection: Transaction, corpus: str) -> None:
-        """`connection` has not read anything yet."""
+        """`connection` must not have read anything yet."""
         self._connection = connection
         self._corpus = corpus
-        if connection.dialect == "postgresql":  # SQLite sees one moment by itself
+        if connection.dialect == "postgresql":  # SQLite reads one snapshot by itself
             connection.execute(_ONE_MOMENT)
         self.totals: Totals = totals_of(connection, corpus)
 
     def rows(self) -> Iterator[DocumentRow]:
-        """Every document with its edges, in the order of ids."""
+        """Yield every document with its edges, in the order of ids."""
         for row, edges in self._documents():
             yield DocumentRow(row.document_id, row.path, row.url, row.title, edges)
 
     def full_rows(self) -> Iterator[GraphRow]:
-        """Every document with its edges and by what it is known, in the order of ids."""
+        """Yield every document with its edges and its identity, in the order of ids."""
         for row, edges in self._documents():
             yield GraphRow(row.document_id, standing(row).identity, edges)
 
     def standing(self) -> Iterator[Standing]:
-        """What the graph has of every document, tombstones too, in the order of ids."""
+        """Yield the graph's state of every document, tombstones included, in the order of ids."""
         for page in self._pages():
             yield from map(standing, page)
 
     def updated_at(self) -> Iterator[tuple[str, float]]:
-        """When the row of each document was last written, in seconds since 1970."""
+        """Yield when the row of each document was last written, in seconds since 1970."""
         for page in self._pages():
             yield from ((row.document_id, row.updated_at) for row in page if not row.is_tombstone)
 
     def citations(self) -> Iterator[CitationRow]:
-        """Which conversation cited which document of the graph, each pair once, in the order of the ids."""
+        """Yield each pair of document and conversation that cites it once, in the order of the ids."""
         pairs = self._connection.execute(_CITED, {"of_corpus": self._corpus}).all()
         names = {run_id: self._conversation(run_id) for run_id in dict.fromkeys(row.run_id for row in pairs)}
         for document_id, conversation in dict.fromkeys((row.document_id, names[row.run_id]) for row in pairs):
@@ -110,7 +110,7 @@ class Snapshot:
                     yield row, tuple([read_edge(edge, owner) for edge in edges.get(row.number, ())])
 
     def _conversation(self, run_id: str) -> str:
-        """The name of the session that a run is part of; its own where it named none."""
+        """Return the session that a run belongs to; the run's own id where it names none."""
         payload = self._connection.execute(_REQUEST, {"of_run": run_id}).scalar()
         if payload is None or '"session_id"' not in payload:
             return run_id
@@ -128,7 +128,7 @@ class Snapshot:
                 return
 
     def _edges_between(self, after: str, last: str) -> dict[int, list[Any]]:
-        """By the number of their document, the edges of the documents behind the id `after`, up to `last`."""
+        """Return the edges of the documents after the id `after`, up to `last`, by document number."""
         asked = {"of_corpus": self._corpus, "after": after, "last": last}
         found = self._connection.execute(_EDGES, asked).all()
         return {number: [row[1:] for row in rows] for number, rows in groupby(found, key=itemgetter(0))}

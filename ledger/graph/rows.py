@@ -1,8 +1,8 @@
 """Rows of the graph's tables.
 
-The hash of a document's row is made from what identifies the document and from its edges, as the database gives them
-back. The hash of a corpus is the sum of its rows' hashes modulo 2^256: it follows from what is there, and not from the
-order in which that came.
+The hash of a document's row covers the document's identity and its edges, as the database returns them. The hash
+of a corpus is the sum of its rows' hashes modulo 2^256, so it depends on the rows, not on the order
+in which they came.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ EMPTY_SHA256 = "0" * 64
 
 
 class Identity(NamedTuple):
-    """By what a document's row is known to be up to date: where nothing of it differs, its edges are the same."""
+    """Identity of a document's row: where it is unchanged, the edges are up to date."""
 
     content_sha256: str
     facts_sha256: str
-    """Of what else the edges were made from: the inspection's verdicts, the language, the metadata."""
+    """Hash of the other inputs of the edges: the inspection's verdicts, the language, the metadata."""
     parser_version: str
     path: str | None = None
     url: str | None = None
     title: str | None = None
     embedding_version: str | None = None
-    """The model of the corpus's vectors. No edge depends on it."""
+    """The embedding model of the corpus's vectors. No edge depends on it."""
 
 
 class GraphRow(NamedTuple):
@@ -43,7 +43,7 @@ class GraphRow(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What the graph has of a document. A tombstone stands for one that left the index: its identity is empty."""
+    """The graph's state of a document. A tombstone marks one that left the index: its identity is empty."""
 
     document_id: str
     as_of: int
@@ -65,21 +65,21 @@ class Totals(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a change came to, by documents, and the sums after it."""
+    """Result of a change: counts of documents, and the sums after it."""
 
     totals: Totals
     replaced: int = 0
-    """Rows that are other ones now; `totals.version` grew by these and by `removed`."""
+    """Rows that changed; `totals.version` grew by these and by `removed`."""
     removed: int = 0
     unchanged: int = 0
     outdated: int = 0
-    """Left as they are: the graph has them as of a later offset."""
+    """Rows left alone: the graph has them at a later offset."""
     contested: tuple[str, ...] = ()
-    """Documents that were to be unchanged and are not any more: they are to be read."""
+    """Documents of `keep` whose identity differs now: the caller must read them anew."""
 
 
 class StoredEdge(NamedTuple):
-    """An edge as its columns hold it; a key that is None is that of the owning document."""
+    """An edge in its columns; a key of None is that of the owning document."""
 
     type: str
     source_label: str
@@ -92,7 +92,7 @@ class StoredEdge(NamedTuple):
 
 
 def row_sha256(row: GraphRow) -> str:
-    """The hash of a document's row. Neither the parser's version nor that of the embedding is in it."""
+    """Return the hash of a document's row. It covers neither the parser's version nor the embedding's."""
     known = row.identity
     told = [row.document_id, known.content_sha256, known.path, known.url, known.title]
     edges = sorted(stored_edges(row), key=lambda edge: tuple(part or "" for part in edge))
@@ -101,22 +101,22 @@ def row_sha256(row: GraphRow) -> str:
 
 
 def sum_sha256(hashes: Iterable[str], start: str = EMPTY_SHA256) -> str:
-    """The sum of hashes modulo 2^256, in hexadecimal."""
+    """Return the sum of hashes modulo 2^256, in hexadecimal."""
     return f"{sum((int(one, 16) for one in hashes), int(start, 16)) % MODULUS:064x}"
 
 
 def difference(total: str, sha256: str) -> str:
-    """A sum of hashes without one of them."""
+    """Subtract one hash from a sum of hashes."""
     return f"{(int(total, 16) - int(sha256, 16)) % MODULUS:064x}"
 
 
 def stored_edges(row: GraphRow) -> list[StoredEdge]:
-    """The edges of a row as its columns hold them, in their order."""
+    """Return the edges of a row as stored in columns, in their order."""
     return [_stored(edge, row.document_id) for edge in row.edges]
 
 
 def read_edge(stored: Sequence[Any], owner: Node) -> Edge:
-    """The edge that columns hold, in the order of `StoredEdge`. `owner` is the node of the document that owns it."""
+    """Decode an edge from columns in the order of `StoredEdge`. `owner` is the node of the owning document."""
     kind, source_label, source_key, target_label, target_key, origin, lines, detail = stored
     return Edge(
         _TYPES[kind],
