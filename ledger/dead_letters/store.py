@@ -153,8 +153,8 @@ class DeadLetters(LetterReader):
     def purge_all(self, wanted: DeadLetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
         """Empty every letter that matches; refuse unless `expected` letters match.
 
-        It works in bounded transactions. Letters parked meanwhile are left alone; after a crash the same
-        call continues with the letters that are left.
+        It works in bounded transactions. Letters parked meanwhile are left alone; after a crash the remaining
+        letters are unchanged, and another call goes on with them.
 
         Raises:
             Conflict: the filter matches another number of letters.

@@ -1,1 +1,1 @@
-"""The life of an event: claimed, settled, parked, finished, sent again."""
+"""The life of an event: claimed, settled, parked, finished, replayed."""

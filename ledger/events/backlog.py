@@ -1,4 +1,4 @@
-"""Makes retries ready whose time has come, and keeps the leases by name that processes hold."""
+"""Makes due retries ready, and keeps the named leases of processes."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _GIVE_UP = update(leases).where(leases.c.name == bindparam("of_name"), leases.c.
 
 
 def any_waiting(connection: Transaction, now: float) -> bool:
-    """Whether a retry is due: a look that costs no write."""
+    """Return whether a retry is due, without a write."""
     return connection.execute(_ANY_DUE, {"moment": now}).first() is not None
 
 
 def wake(connection: Transaction, now: float, most: int) -> list[WakeUp]:
-    """Make the retries that are due ready, each behind what its tenant queue holds; they are to be published."""
+    """Make due retries ready, each at the end of its tenant queue; return the wake-ups to publish."""
     by_line = defaultdict(list)
     for row in connection.execute(_DUE, {"moment": now, "most": most}).all():
         by_line[row.queue, row.priority, row.lane].append(row)
@@ -65,5 +65,5 @@ def lease(connection: Transaction, name: str, holder: str, now: float, seconds: 
 
 
 def give_up(connection: Transaction, name: str, holder: str) -> None:
-    """End a lease before its time, so that the next holder need not wait."""
+    """End a lease early, so that the next holder need not wait."""
     connection.execute(_GIVE_UP.values(until=0.0), {"of_name": name, "by_holder": holder})

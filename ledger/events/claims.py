@@ -1,9 +1,9 @@
 """Claims: a worker's exclusive, temporary hold on an event.
 
-Promises: a claim is one commit and raises the event's epoch, the fencing token that `settle` asks for; of any number
-of workers that claim at once, no two get the same event, and each gets the one whose turn it is (see `turns`). An
-event that a worker died on is a suspect: it is only claimed by a worker that has nothing else in hand, so that what
-kills a process takes no bystander with it; at the limit of deaths it is parked as poison.
+Promises: a claim is one commit and raises the event's epoch, the fencing token that `settle` checks; of any number
+of workers that claim at once, no two get the same event, and each gets the next one by turn (see `fair_queue`). An
+event that a worker died on is a suspect: only a worker that holds no other event claims it, so that an event that
+kills a process takes no other event with it; at the limit of deaths it is parked as poison.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from sluice.ledger.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The hold on an event.
+    """A worker's hold on an event.
 
     `attempts` counts tries that ended in a retry, `deliveries` counts claims, this one included, and `deaths` the
-    workers that died on it. `is_probe`: its stage is paused, and this event is let through to see whether it works
+    workers that died on it. `is_probe`: its stage is paused, and this event tests whether the stage works
     again. `replay_traceparent` is the span of the operator who replayed it.
     """
 
@@ -50,12 +50,12 @@ class Claim:
 
 
 Held = AnyRow
-"""A row of `events` as it was seen claimed."""
+"""A row of `events`, as read while it was claimed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A row of `events` that a worker holds and that was not read yet."""
+    """A row of `events` that a worker holds and whose payload is not decoded yet."""
 
     row: AnyRow
     is_probe: bool = False
@@ -63,7 +63,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Who settles an event wants the next one of a stage of these that it leads to, in the same transaction."""
+    """A worker's request to claim, in the settling transaction, an emitted event of one of these stages."""
 
     stages: frozenset[Queue]
     worker: str
@@ -75,7 +75,7 @@ Reason = Literal["nothing_ready", "paused", "suspects_wait", "malformed"]
 
 @dataclass(frozen=True, slots=True)
 class NotClaimed:
-    """Why there is nothing to do. `emitted` is not empty only when an event that cannot be read was parked."""
+    """The reason why no event was claimed. `emitted` is set only when a malformed event was parked."""
 
     reason: Reason
     emitted: tuple[Event, ...] = ()
@@ -110,7 +110,7 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
 _CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
 _PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
 MINE = (events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
-"""How a statement says that the claim on an event still stands."""
+"""SQL conditions under which the claim on an event still stands."""
 _MINE_NOW = select(events).where(*MINE).with_for_update()
 _HEARTBEAT = update(events).where(*MINE).values(due_at=bindparam("until"))
 _STILL_HELD = (*MINE, events.c.due_at <= bindparam("run_out_by"))
@@ -146,7 +146,7 @@ def take_next(
     alone: bool,
     probe_seconds: float,
 ) -> Taken | NotClaimed:
-    """Take the stage's next event, or say why there is none. `alone`: the worker holds nothing else."""
+    """Take the stage's next event, or return why there is none. `alone`: the worker holds no other event."""
     facts = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
     if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
         return NotClaimed("suspects_wait")
@@ -161,10 +161,10 @@ def take_next(
 
 
 def claim_in(taken: Taken) -> Claim:
-    """The claim on what was taken.
+    """Decode the event of a taken row into a claim.
 
     Raises:
-        MalformedEvent: it cannot be read, and is to be parked.
+        MalformedEvent: it cannot be decoded; the caller parks it.
     """
     row = taken.row
     same = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent")
@@ -172,7 +172,7 @@ def claim_in(taken: Taken) -> Claim:
 
 
 def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:
-    """Park what was taken and cannot be read, unless it was taken away meanwhile."""
+    """Park a taken event that cannot be decoded, unless the claim was lost meanwhile."""
     run = take(connection, taken.row.run_id, dead=1)
     facts = {"of_event": taken.row.id, "at_epoch": taken.row.epoch}
     row = connection.execute(_MINE_NOW, facts).first()
@@ -194,12 +194,12 @@ def heartbeat(connection: Transaction, held: Claim, now: float, lease_seconds: f
 
 
 def held_by(connection: Transaction, worker: str) -> Sequence[Held]:
-    """The event rows that `worker` has claimed."""
+    """Return the event rows that `worker` has claimed."""
     return connection.execute(_HELD_BY, {"by_worker": worker}).all()
 
 
 def run_out(connection: Transaction, now: float, most: int) -> Sequence[Held]:
-    """The event rows whose lease has run out, longest first."""
+    """Return the event rows whose lease has run out, the longest overdue first."""
     return connection.execute(_RUN_OUT, {"moment": now, "most": most}).all()
 
 
@@ -212,9 +212,9 @@ def free(
     died: bool = True,
     run_out_by: float = math.inf,
 ) -> list[WakeUp]:
-    """Take the event from the claim that `seen` shows: ready again and next in line, or parked as poison.
+    """Release the claim in `seen`: the event is ready again and next in line, or parked as poison.
 
-    Returns what is to be published: that the event is ready, or what its parking emitted; nothing when the claim
+    Returns the wake-ups to publish: for the event, or for those that its parking emitted; none when the claim
     has changed hands since it was seen, or when its lease was extended beyond `run_out_by`.
     """
     deaths = seen.deaths + died
@@ -249,4 +249,4 @@ def _park(connection: Transaction, run: AnyRow, row: AnyRow, verdict: DeadLetter
 
 
 class _WorkerDied(Exception):
-    """The last worker that held the event did not come back."""
+    """The last worker that held the event died."""

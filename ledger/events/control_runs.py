@@ -1,7 +1,7 @@
-"""Runs that record that what steers the gate was changed: they begin finished, and no queue sees their events.
+"""Control runs: they record changes of the gate's controls, begin finished, and their events have no queue.
 
-Promises: the events, their run and the audit's entry are recorded in the caller's transaction, so together with the
-change that they tell of or not at all; and a key is taken once, whoever uses it.
+Promises: the events, their run and the audit's entry are recorded in the caller's transaction, together with the
+change itself or not at all; and each key is used once, across all callers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sluice.otel.context import current_traceparent
 
 @dataclass(frozen=True, slots=True)
 class ControlChange:
-    """A change of what steers the gate, and how it is audited: who did what (`flag_off`) to what (`flag:search`).
+    """A change of the gate's controls, and its audit: who did `action` (`flag_off`) to `subject` (`flag:search`).
 
-    `bodies` tell of it and have no queue. Of several changes with one `key` only the first is recorded.
+    `bodies` are its events, without a queue. Of several changes with one `key` only the first is recorded.
     """
 
     bodies: tuple[Body, ...]
@@ -36,9 +36,9 @@ class ControlChange:
 
 
 def record_control(connection: Transaction, change: ControlChange, now: float) -> CreatedRun:
-    """Record a change in a control run of its own, and the action among the operators'.
+    """Record a change in a control run of its own, and the action in the operators' audit.
 
-    Where its key was used before nothing is recorded, and the run is the one of then. The caller announces
+    If its key was used before, records nothing and returns the earlier run. The caller announces
     `CreatedRun.events`.
     """
     run = NewRun(

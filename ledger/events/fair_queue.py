@@ -1,12 +1,11 @@
-"""The fair queue of a stage: which ready event is served next.
+"""The fair queue of a stage: it decides which ready event is served next.
 
-What an agent waits for goes first, then small submissions, then bulk. Within a priority every tenant has a queue of its
-own, and these are served in turn: start-time fair queueing (Goyal, Vin and Cheng, 1996) with every event of the same
-length. An event's turn is one more than the last of its tenant queue, or the turn that is being served when that is
+Events that an agent waits for go first, then small submissions, then bulk. Within a priority every tenant has its own
+queue, and these are served in turn: start-time fair queueing (Goyal, Vin and Cheng, 1996) with every event of the same
+length. An event's turn is one more than the last of its tenant queue, or the turn being served when that is
 empty; the lowest turn is served first, ties by age. A tenant with 10,000 events delays another's single one by at
-most one event per tenant, and a tenant that was idle saves nothing up.
-
-A tenant is an API key, or the corpus of a run that has no key behind it. The column of the tenant queue is `lane`.
+most one event per tenant, and an idle tenant accumulates no credit.
+A tenant is an API key, or the corpus of a run without a key. The column of the tenant queue is `lane`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from sluice.ledger.schema.tables import IS_READY, AnyRow, events
 from sluice.ledger.transaction import Transaction
 
 NO_KEY = "local"
-"""The owner of runs that no API key asked for."""
+"""The owner of runs that were requested without an API key."""
 ANSWERS, SMALL, BULK = 0, 1, 2
-"""Priorities; the lower goes first. Answers are waited for by an agent; small is what is embedded within a second, as
+"""Priorities; the lower goes first. An agent waits for answers; a small submission is embedded within a second, as
 somebody who adds one document waits for it too; bulk is everything else."""
 
 
 def priority_of(run: AnyRow, cause: int | None = None) -> int:
-    """Where the run's events stand; `cause` is the priority of the event that they follow from.
+    """Return the priority of the run's events; `cause` is the priority of the event that caused them.
 
-    Whether a submission is small is known when it is recorded, and stays with its events from stage to stage.
+    A submission is known to be small when it is recorded, and its events keep that priority from stage to stage.
     """
     if run.kind == "gate":
         return ANSWERS
@@ -38,14 +37,14 @@ def priority_of(run: AnyRow, cause: int | None = None) -> int:
 
 
 def tenant_queue_of(run: AnyRow) -> str:
-    """The tenant queue in which the run's events stand."""
+    """Return the tenant queue of the run's events."""
     return f"corpus:{run.corpus}" if run.owner == NO_KEY else f"key:{run.owner}"
 
 
 def take_turns(connection: Transaction, queues: Sequence[Queue | None], priority: int, tenant_queue: str) -> list[int]:
-    """A turn for one event of the tenant queue in each of `queues`, in order; 0 where an event goes to no queue.
+    """Return a turn for one event of the tenant queue in each of `queues`, in order; 0 where the queue is None.
 
-    The turns are taken once their events are ready, which the caller sees to before it asks for more.
+    The caller must make the events ready, which takes the turns, before it calls this again.
     """
     turns = {
         queue: count(_next_turn(connection, queue, priority, tenant_queue))
@@ -68,10 +67,10 @@ _HERE = (
     events.c.priority == bindparam("at_priority"),
 )
 SERVED = select(events.c.turn).where(*_HERE).order_by(events.c.turn).limit(1)
-"""The turn that is being served; suspects stand in no line."""
+"""The turn being served; suspects have no turn."""
 _OWN_LAST = (
     select(events.c.turn).where(*_HERE, events.c.lane == bindparam("of_lane")).order_by(events.c.turn.desc()).limit(1)
 )
 _NEXT = select(func.coalesce(_OWN_LAST.scalar_subquery() + 1, SERVED.scalar_subquery(), 0))
 _ALONE = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("line"), 0)))
-"""Of transactions that place events in one tenant queue at once, each sees what the one before it placed."""
+"""A lock per tenant queue: each transaction that places events in it sees those of the one before."""

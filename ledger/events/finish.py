@@ -1,14 +1,14 @@
 """Ends a run.
 
-A run has no counter to N. The transaction that settles, parks or cancels an event holds the run's row, and asks
-whether an open event is left. When none is:
+A run has no counter of its events. The transaction that settles, parks or cancels an event holds the run's row, and
+checks whether an open event is left. When none is:
 
-1. a gate run that no answer was directed for gets its `AnswerDirected` (reason `closed`), which opens it once more;
+1. a gate run without a directed answer gets its `AnswerDirected` (reason `closed`), which opens it once more;
 2. any other run that is not finished gets its `RunFinished`.
 
 Two short cuts: `AnswerReady` finishes its run at once, even while ingest goes on (it was answered at its deadline),
-and the deadline directs an answer although events are open. No run ever gets a second `AnswerDirected` from here,
-nor a second `RunFinished`.
+and the deadline directs an answer although events are open. This module never gives a run a second `AnswerDirected`
+or a second `RunFinished`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluice.ledger.schema.tables import IS_OPEN, AnyRow, events, runs
 from sluice.ledger.transaction import Transaction
 
 Maker = Callable[[Body], Event]
-"""Puts a body in its envelope: run, corpus, cause and trace are the maker's to know."""
+"""Puts a body in its envelope; it knows the run, corpus, cause and trace."""
 
 UNFINISHED = ("open", "answering")
 _ANY_OPEN = (
@@ -62,7 +62,7 @@ _CANCEL = (
 def close_if_done(
     connection: Transaction, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float
 ) -> list[Event]:
-    """The events that close the run, when the transaction so far has left nothing open; the caller holds its row."""
+    """Close the run if nothing is left open, and return the closing events; the caller holds its row."""
     if run.status not in UNFINISHED:
         return []
     for event in emitted:
@@ -76,7 +76,7 @@ def close_if_done(
 
 
 def _is_awaited(connection: Transaction, run: AnyRow, emitted: Sequence[Event]) -> bool:
-    """Whether something is open that the run waits for: what is done afterwards only in a run of nothing else."""
+    """Return whether the run waits for an open event. Follow-up stages (`AFTERWARDS`) count only in a graph run."""
     afterwards = frozenset() if run.kind == "graph" else AFTERWARDS
     if any(event.queue and event.queue not in afterwards for event in emitted):
         return True
@@ -85,12 +85,12 @@ def _is_awaited(connection: Transaction, run: AnyRow, emitted: Sequence[Event]) 
 
 
 def runs_due_for_answer(connection: Transaction, now: float, most: int) -> list[str]:
-    """Gate runs whose deadline has passed with no answer directed, the longest overdue first."""
+    """Return the gate runs whose deadline has passed with no answer directed, the longest overdue first."""
     return list(connection.execute(_DUE, {"moment": now, "most": most}).scalars())
 
 
 def answer_at_deadline(connection: Transaction, run_id: str, now: float) -> list[Event]:
-    """Direct the answer of a run whose deadline has passed, unless somebody did so meanwhile."""
+    """Direct the answer of a run whose deadline has passed, unless it was directed meanwhile."""
     run = take(connection, run_id)
     if run.status != "open" or run.answer_due_at is None or run.answer_due_at > now:
         return []
@@ -98,7 +98,7 @@ def answer_at_deadline(connection: Transaction, run_id: str, now: float) -> list
 
 
 def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list[Event]]:
-    """Cancel what is open; whether that changed anything, and the closing event.
+    """Cancel the run's open events; return whether that changed anything, and the closing event.
 
     Raises:
         NotFound: there is no such run.
@@ -116,7 +116,7 @@ def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list
 
 
 def gaps_of(connection: Transaction, run_id: str) -> tuple[Gap, ...]:
-    """What the run could not have, and why, in the order it was found."""
+    """Return the run's gaps with their reasons, in the order in which they were found."""
     found = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": GapFound.kind}).scalars()
     bodies = [decode(payload).body for payload in found]
     return tuple(body.gap for body in bodies if isinstance(body, GapFound))
@@ -139,7 +139,7 @@ def finish(
     now: float,
     ready: AnswerReady | None = None,
 ) -> list[Event]:
-    """End the run, whose row the caller holds, with its `RunFinished`; `ready` is the answer that ends it."""
+    """End the run, whose row the caller holds, with its `RunFinished`; `ready` is its final answer, if any."""
     ended = {"status": status, "finished_at": now, "answer_due_at": None}
     connection.update(runs, {"run_id": run.run_id}, ended)
     missing, spend = gaps_of(connection, run.run_id), spend_in(run, "spent")
@@ -158,6 +158,6 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
 
 
 def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
-    """Whether a page of the run was as it was when it was read last: then the index holds it."""
+    """Return whether the run found a page unchanged: then the index holds that page."""
     asked = {"of_run": run.run_id, "of_kind": PageUnchanged.kind}
     return connection.execute(_FIRST_OF_KIND, asked).first() is not None

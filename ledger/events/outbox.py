@@ -1,6 +1,6 @@
-"""An event is a ledger row before it is a message: how rows come to be.
+"""Writes events as ledger rows, before they become messages.
 
-Promises: within a run a dedupe key is taken once, and a second event with it is dropped in silence. The caller holds
+Promises: within a run a dedupe key is taken once, and a second event with it is dropped silently. The caller holds
 the run's row, so no other transaction inserts into the run meanwhile, and `seq` is the order of commits.
 """
 
@@ -27,7 +27,7 @@ from sluice.otel.context import RUN_TRACEPARENT
 
 
 class WakeUp(NamedTuple):
-    """What a message says: this stage has one more ready event. `event_id` names it; a claim may get another."""
+    """A message that its stage has one more ready event. `event_id` names it; the claim may get another."""
 
     stage: Queue
     event_id: str
@@ -35,20 +35,20 @@ class WakeUp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event on its way into the ledger, the key by which a second one is dropped, and what it may cost."""
+    """An event to be written, its dedupe key, and its reservation."""
 
     event: Event
     dedupe_key: str | None = None
     reserve: Spend | None = None
     payload: str = field(init=False, repr=False)
-    """The event as it is stored: encoded at once, so that no transaction waits for it."""
+    """The encoded event. It is encoded early, so that no transaction waits for that."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", encode(self.event).decode())
 
     @property
     def held(self) -> Spend | None:
-        """What it holds until it settles: nothing without a queue, since it is never settled."""
+        """The reservation held until the event settles; None without a queue, since it is never settled."""
         return self.reserve if self.event.queue else None
 
 
@@ -72,9 +72,9 @@ def write(
     *,
     cause_priority: int | None = None,
 ) -> list[Event]:
-    """Insert `entries` in order; the events that were not dropped. What they may cost is added to `balance`.
+    """Insert `entries` in order; return the events that were not dropped. Adds their reservations to `balance`.
 
-    `cause_priority` is that of the event that they follow from.
+    `cause_priority` is the priority of the event that caused them.
     """
     fresh = _first_ones(connection, run.run_id, entries)
     if not fresh:
@@ -91,7 +91,7 @@ def write(
 
 
 def own_event(run: AnyRow, body: Body, now: float) -> Event:
-    """An event that nothing but the ledger causes: it continues the trace of its run."""
+    """Make an event that the ledger itself causes: it continues the trace of its run."""
     return Event.of(
         body,
         run_id=run.run_id,
@@ -103,17 +103,17 @@ def own_event(run: AnyRow, body: Body, now: float) -> Event:
 
 
 def run_baggage(traceparent: str | None) -> dict[str, str]:
-    """What every event of a run carries from the first on."""
+    """Return the baggage that every event of a run carries."""
     return {RUN_TRACEPARENT: traceparent} if traceparent else {}
 
 
 def wake_ups_of(written: Sequence[Event]) -> list[WakeUp]:
-    """The messages that say that these events are ready."""
+    """Return the wake-ups for the events that have a queue."""
     return [WakeUp(event.queue, event.id) for event in written if event.queue is not None]
 
 
 def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) -> list[Entry]:
-    """Those whose key is not taken, neither in the run nor by one before them."""
+    """Return the entries whose key is not taken, neither in the run nor by an earlier entry."""
     keys = {storable(entry.dedupe_key) for entry in entries if entry.dedupe_key is not None}
     looks = [{"of_run": run_id, "of_key": key} for key in sorted(keys)]
     free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)}

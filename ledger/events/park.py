@@ -1,7 +1,7 @@
-"""Parking: how an event that cannot be handled becomes a dead letter and a gap, in its settling transaction.
+"""Parking: turns an event that cannot be handled into a dead letter and a gap, in its settling transaction.
 
-Promises: one dead letter per event, however often it is parked; the payload is kept to the byte, the error without its
-secrets and at a bounded length; failures that differ only in addresses, ids and numbers share a fingerprint.
+Promises: one dead letter per event, however often it is parked; the payload is kept to the byte, the error with
+secrets redacted and its length bounded; failures that differ only in addresses, ids and numbers share a fingerprint.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sluice.ledger.transaction import Transaction
 from sluice.otel.redact import redact_text
 
 MOST_MESSAGE_CHARACTERS = 4_000
-"""Kept of an error's message: its beginning, which says what is wrong."""
+"""Characters kept of an error's message: its beginning, which names the error."""
 MOST_STACK_CHARACTERS = 65_536
-"""Kept of a stack: its end, where the error was raised."""
+"""Characters kept of a stack: its end, where the error was raised."""
 _BURIED = {"status": "dead", "due_at": None, "worker": None, "reserved_on": None}
 
 
@@ -40,7 +40,7 @@ def park(
     now: float,
     balance: Balance,
 ) -> list[Event]:
-    """Park a claimed event whose run the caller holds; the gap it leaves, as an event."""
+    """Park a claimed event whose run the caller holds; return the resulting `GapFound` event."""
     balance.free(row)
     connection.update(events, {"id": row.id}, _BURIED)
     event = _readable(row.payload)
@@ -61,7 +61,7 @@ def _readable(payload: str) -> Event | None:
 
 
 def _origin(row: AnyRow, run: AnyRow, event: Event | None) -> dict[str, Any]:
-    """Where the event comes from: what its row knows, and what its envelope adds if it can be read."""
+    """Return the origin columns: those known from the row, and those of the envelope if it can be decoded."""
     return {
         "event_id": row.id,
         "run_id": row.run_id,
@@ -75,7 +75,7 @@ def _origin(row: AnyRow, run: AnyRow, event: Event | None) -> dict[str, Any]:
 
 
 def subject_of(body: Body) -> str:
-    """What an event is about, in a reader's words: its page, question or documents, else its kind."""
+    """Return the subject of an event for a reader: its page, question or documents, else its kind."""
     for name in ("url", "query"):
         if value := getattr(body, name, None):
             return str(value)
@@ -86,14 +86,14 @@ def subject_of(body: Body) -> str:
 
 
 def fingerprint_of(stage: str, exception_type: str, message: str) -> str:
-    """The same 16 hexadecimal digits for failures that differ only in addresses, ids and numbers."""
+    """Return 16 hexadecimal digits, the same for failures that differ only in addresses, ids and numbers."""
     return hashlib.sha256(
         "\0".join((stage, exception_type, _normalised(message))).encode("utf-8", "replace")
     ).hexdigest()[:16]
 
 
 def new_dead_letter(now: float) -> dict[str, Any]:
-    """The columns of a dead letter that has not been seen before."""
+    """Return the columns of a new dead letter."""
     letter_id = "dead_" + new_event_id().removeprefix("evt_")
     return {"id": letter_id, "first_seen": now, "attempts": 0, "deliveries": 0, "replay_count": 0}
 
@@ -101,7 +101,7 @@ def new_dead_letter(now: float) -> dict[str, Any]:
 def facts_of(
     stage: str, payload: bytes, reason: DeadLetterReason, error: BaseException | None, now: float
 ) -> dict[str, Any]:
-    """The columns that every parking sets anew."""
+    """Return the columns that every parking overwrites."""
     exception_type = "" if error is None else type(error).__name__.lstrip("_")
     message = reason if error is None else _beginning(str(error))
     return {
@@ -120,13 +120,13 @@ def facts_of(
 
 
 def _beginning(text: str) -> str:
-    """The text without its secrets; cut only after they were masked, so that no half of one is left."""
+    """Redact secrets in the text, then cut it: in this order no half of a secret is left."""
     kept = redact_text(text[: 2 * MOST_MESSAGE_CHARACTERS])
     return kept if len(kept) <= MOST_MESSAGE_CHARACTERS else kept[:MOST_MESSAGE_CHARACTERS] + " …"
 
 
 def _end(stack: str) -> str:
-    """The last lines of the stack, each like a message."""
+    """Return the last lines of the stack, each redacted and cut like a message."""
     kept: deque[str] = deque()
     room = MOST_STACK_CHARACTERS
     for line in reversed(stack.splitlines()):

@@ -1,7 +1,7 @@
 """Paused stages: their events stay ready and are not claimed, until a probe succeeds or an operator resumes.
 
 A circuit breaker pauses a stage whose events keep failing, so that a bad deployment does not drain its queue into the
-dead letters. When the pause is over one event is let through: the statement that lets it through begins the next
+dead letters. When the pause is over one event passes as a probe: the statement that lets it pass begins the next
 pause, so of any number of workers one probes. Its success resumes the stage, its failure leaves the pause as it is.
 """
 
@@ -21,7 +21,7 @@ from sluice.ledger.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A stage that rests. `until` None: not before an operator resumes it; `operator` None: the breaker paused it."""
+    """A paused stage. `until` None: until an operator resumes it; `operator` None: the breaker paused it."""
 
     stage: Queue
     since: datetime
@@ -57,7 +57,7 @@ def pause(
 
 
 def resume(connection: Transaction, stage: Queue, now: float, *, operator: str | None = None) -> bool:
-    """End the pause; False when there was none, or when an operator's stands and it is not one who asks."""
+    """End the pause; False when there was none, or when an operator paused it and `operator` is None."""
     if operator is None:
         return connection.execute(_RESUME_OWN, {"of_stage": stage}).rowcount == 1
     resumed = connection.delete(pauses, {"stage": stage}) == 1
@@ -67,18 +67,18 @@ def resume(connection: Transaction, stage: Queue, now: float, *, operator: str |
 
 
 def let_probe_through(connection: Transaction, stage: Queue, now: float, probe_seconds: float) -> bool:
-    """Whether the caller may probe a paused stage; the next one may after `probe_seconds`."""
+    """Return whether the caller may probe a paused stage; the next probe is due after `probe_seconds`."""
     facts = {"of_stage": stage, "moment": now, "again": now + probe_seconds}
     return connection.execute(_PROBE, facts).rowcount == 1
 
 
 def is_paused(connection: Transaction, stage: Queue) -> bool:
-    """Whether the stage is paused."""
+    """Return whether the stage is paused."""
     return connection.select(pauses, {"stage": stage}).first() is not None
 
 
 def all_paused(connection: Transaction) -> list[Pause]:
-    """Every paused stage, the longest first."""
+    """Return every paused stage, the longest first."""
     return [
         Pause(
             stage=row.stage,

@@ -1,7 +1,7 @@
-"""Cancels directives that wait, in every run, because what they direct is switched off.
+"""Cancels waiting directives in every run, because their feature is switched off.
 
-Promises: what a worker has claimed is left to it; a run that loses directives gets one gap that says why, and ends as
-if they had been carried out: its answer is directed, or it is finished. Nothing brings a cancelled directive back.
+Promises: an event that a worker has claimed is left alone; a run that loses directives gets one gap with the reason,
+and ends as if they had been carried out: its answer is directed, or it is finished. Cancelled directives never return.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LET_GO = (
 
 @dataclass(slots=True)
 class Purged:
-    """What was cancelled, in which runs, and the events that came of it, which are to be published."""
+    """The cancelled events and their runs, and the emitted events, which are to be published."""
 
     event_ids: list[str] = field(default_factory=list)
     run_ids: list[str] = field(default_factory=list)
@@ -51,9 +51,9 @@ class Purged:
 def purge(
     connection: Transaction, directive: type[Body], why: str, gap_for: Callable[[int], Gap], now: float
 ) -> Purged:
-    """Cancel every directive of this kind that waits. `gap_for` says what a run lacks that loses so many of them.
+    """Cancel every waiting directive of this kind. `gap_for` makes the gap of a run that loses so many.
 
-    Rows are taken in the order of every other transaction, all runs before the first day.
+    Locks rows in the order of every other transaction, all runs before the first day.
     """
     pending = {"of_stage": directive.queue, "of_kind": directive.kind}
     facts = {**pending, "moment": now, "because": why}
@@ -74,7 +74,7 @@ def purge(
 
 
 def _cancel(connection: Transaction, run_id: str, facts: Mapping[str, object]) -> list[AnyRow]:
-    """Cancel what still waits of a run whose row is held; the rows, with what they had reserved."""
+    """Cancel the waiting directives of a run whose row is locked; return the rows, with their reservations."""
     cancelled = connection.execute(_CANCEL, {"of_run": run_id, **facts}).all()
     if any(row.reserved_on is not None for row in cancelled):
         connection.execute(_LET_GO, {"of_run": run_id})

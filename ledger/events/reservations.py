@@ -1,11 +1,11 @@
 """Pages, bytes, tokens, time and money: what a run and a UTC day have reserved, have spent, and have left.
 
-Promises: reserved and spent together never exceed a ceiling, however many ask at the same time: the ceiling is a
-condition of the very statement that raises the reservation. What an event reserved is let go when it settles, parks
-or is cancelled, and what it really spent takes its place. What was spent is booked even where it passes the ceiling:
-it has happened, and the next reservation finds no room.
+Promises: a reservation never takes reserved plus spent past a ceiling, however many callers reserve at once: the
+ceiling is a condition of the statement that raises the reservation. An event's reservation is released when it settles,
+parks or is cancelled, and its actual spend takes the place. Spend is booked even where it passes the ceiling:
+the money is gone, and the next reservation finds no room.
 
-A transaction gathers its changes in a `Balance` and carries them out once, as the last thing it does: every run of a
+A transaction gathers its changes in a `Balance` and applies them once, as its last step: every run of a
 day changes that day's row, so it is locked for the shortest time, and always after everything else.
 """
 
@@ -25,16 +25,16 @@ from sluice.ledger.schema.tables import AnyRow, days, runs
 from sluice.ledger.transaction import Transaction
 
 NO_CEILING = 2**62
-"""Stands in the table for a ceiling that is not there."""
+"""Stored in place of a missing ceiling."""
 _NANO = 1_000_000_000
 _MICRO = 1_000
 
 Amounts = dict[str, int]
-"""How much of each of `UNITS`."""
+"""Amount for each of `UNITS`."""
 
 
 def amounts_of(spend: Spend) -> Amounts:
-    """The whole numbers that the ledger keeps."""
+    """Convert to the whole numbers that the ledger stores."""
     return {
         "nanousd": nanousd(spend.usd),
         "pages": spend.pages,
@@ -45,7 +45,7 @@ def amounts_of(spend: Spend) -> Amounts:
 
 
 def spend_in(row: AnyRow, prefix: str) -> Spend:
-    """What the columns of `row` that begin with `prefix` hold."""
+    """Return the spend in the columns of `row` that begin with `prefix`."""
     return Spend(
         usd=usd(getattr(row, f"{prefix}_nanousd")),
         pages=getattr(row, f"{prefix}_pages"),
@@ -57,25 +57,25 @@ def spend_in(row: AnyRow, prefix: str) -> Spend:
 
 @dataclass(slots=True)
 class Balance:
-    """What one transaction changes about reservations and spend of a run and its days."""
+    """One transaction's changes to the reservations and spend of a run and its days."""
 
     held: Spend = field(default_factory=Spend)
     spent: Spend = field(default_factory=Spend)
     freed: list[tuple[str, Amounts]] = field(default_factory=list)
 
     def free(self, event: AnyRow) -> None:
-        """Let go what `event` (its `reserve_*` and `reserved_on` columns) holds, if it holds anything."""
+        """Release the reservation of `event` (its `reserve_*` and `reserved_on` columns), if it has one."""
         if event.reserved_on is not None:
             amounts = {unit: getattr(event, f"reserve_{unit}") for unit in UNITS}
             self.freed.append((event.reserved_on, amounts))
 
     def carry_out(self, connection: Transaction, run: AnyRow, now: float) -> None:
-        """Change the rows of the run (which the caller holds) and of the days.
+        """Update the rows of the run (which the caller holds) and of the days.
 
-        The run's own sums of what was spent are kept where its row is taken.
+        The run's own sums of spend are updated where its row is locked (`runs.take`).
 
         Raises:
-            BudgetExhausted: a ceiling of the run or of the day would be passed. The transaction must be undone.
+            BudgetExhausted: a ceiling of the run or of the day would be passed. The caller must undo the transaction.
         """
         asked, spent = amounts_of(self.held), amounts_of(self.spent)
         freed = _sum(amounts for _, amounts in self.freed)
@@ -90,7 +90,7 @@ class Balance:
 
 
 def _hold(table: Table, of: str, most: dict[str, Any]) -> Update:
-    """The statement that changes what a row reserves and has spent, unless what is asked passes a ceiling."""
+    """Build the update of a row's reserved and spent amounts, on condition that new reservations fit its ceilings."""
     within: list[ColumnElement[bool]] = []
     changes: dict[Any, ColumnElement[int]] = {}
     for unit in UNITS:
@@ -111,33 +111,33 @@ _FREE_DAY = (
 
 
 def nanousd(usd: float) -> int:
-    """USD as whole nano-USD."""
+    """Convert USD to whole nano-USD."""
     return round(usd * _NANO)
 
 
 def usd(nano: int) -> float:
-    """Whole nano-USD as USD."""
+    """Convert whole nano-USD to USD."""
     return nano / _NANO
 
 
 def today(now: float) -> str:
-    """The UTC day of a moment, as ISO 8601."""
+    """Return the UTC day of a moment, as ISO 8601."""
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
 def used_in_day(connection: Transaction, now: float) -> Spend:
-    """What the UTC day of a moment has reserved and spent together."""
+    """Return the sum reserved and spent in the UTC day of a moment."""
     day = connection.select(days, {"day": today(now)}).first()
     return spend_in(day, "reserved") + spend_in(day, "spent") if day else Spend()
 
 
 def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:
-    """The columns of `runs` that keep its ceilings."""
+    """Return the columns of `runs` that store its ceilings."""
     return _columns("run", ceilings.run) | _columns("day", ceilings.day)
 
 
 def left(connection: Transaction, run_id: str, now: float) -> Ceilings:
-    """What the run and its day may still reserve.
+    """Return the amounts that the run and its day may still reserve.
 
     Raises:
         NotFound: there is no such run.
@@ -148,13 +148,13 @@ def left(connection: Transaction, run_id: str, now: float) -> Ceilings:
 
 
 def spent_on_day(connection: Transaction, now: float) -> Spend:
-    """What the runs of the UTC day of a moment have spent."""
+    """Return the amounts that runs spent on the UTC day of a moment."""
     day = connection.select(days, {"day": today(now)}).first()
     return Spend() if day is None else spend_in(day, "spent")
 
 
 def days_over(connection: Transaction, most_usd: float, since: float) -> int:
-    """UTC days from that of a moment on whose runs together spent more."""
+    """Count the UTC days, from that of `since` on, whose runs together spent more than `most_usd`."""
     over = days.c.spent_nanousd > nanousd(most_usd)
     asked = select(func.count()).select_from(days).where(days.c.day >= today(since), over)
     return int(connection.execute(asked).scalar() or 0)

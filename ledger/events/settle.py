@@ -1,7 +1,7 @@
-"""Settling: the one transaction in which the handling of an event becomes true.
+"""Settling: the one transaction that records the outcome of handling an event.
 
-Promises: it happens once. The row must still be claimed at the claim's epoch, else `Fenced` and nothing is written;
-with it come the spend, the events emitted, the gaps, the dead letter and the closing of the run, all or none.
+Promises: it happens once. The row must still be claimed at the claim's epoch, else it raises `Fenced` and writes
+nothing; the spend, emitted events, gaps, dead letter and closing of the run are written with it, all or none.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from sluice.ledger.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of it.
+    """The result of settling an event.
 
-    `emitted` holds every event that the transaction recorded, in order: all are to be streamed, and those with a
-    queue to be published. `finished` says whether it closed the run, `dropped` how many events were second ones.
-    `following` is what the worker is to go on with: it needs no wake-up, so `wake_ups` holds one less for its stage.
+    `emitted` holds every event that the transaction recorded, in order: the caller streams all, and publishes those
+    with a queue. `finished`: whether it closed the run; `dropped` counts entries whose dedupe key was taken.
+    `following` is the worker's next claim: it needs no wake-up, so `wake_ups` holds one less for its stage.
     """
 
     emitted: tuple[Event, ...] = ()
@@ -44,12 +44,12 @@ class Settled:
 
     @property
     def is_told_later(self) -> bool:
-        """Whether what was emitted is to be told with what the settling of `following` emits, which syncs both."""
+        """Whether to announce `emitted` only when `following` settles, whose commit syncs both."""
         return self.following is not None and not self.wake_ups
 
     @property
     def wake_ups(self) -> list[WakeUp]:
-        """What is to be published."""
+        """The wake-ups to publish."""
         wake_ups = wake_ups_of(self.emitted)
         if self.following is not None:
             spare = next(one for one in wake_ups if one.stage == self.following.event.queue)
@@ -79,7 +79,7 @@ _MINE_NOW = update(events).where(*MINE).values(epoch=events.c.epoch).returning(*
 
 
 def entries_of(outcome: Outcome, make: Maker) -> tuple[Entry, ...]:
-    """What the outcome wants to have written, made ready before the transaction begins."""
+    """Encode the events of an outcome before the transaction begins."""
     if not isinstance(outcome, Done):
         return ()
     gaps = [Entry(make(GapFound(gap=gap))) for gap in outcome.gaps]
@@ -95,7 +95,7 @@ def settle(
     max_attempts: int,
     now: float,
 ) -> Settled:
-    """Act on the outcome of a claimed event; `entries` are those of `entries_of`.
+    """Write the outcome of a claimed event; `entries` are those of `entries_of`.
 
     Raises:
         Fenced: the claim was lost.
@@ -184,4 +184,4 @@ def _lost(claim: Claim) -> Fenced:
 
 
 class _Exhausted(Exception):
-    """The last retry's reason, after which there was no more."""
+    """The reason of the last retry, after which the attempts were exhausted."""

@@ -93,7 +93,7 @@ class Snapshot:
             yield from ((row.document_id, row.updated_at) for row in page if not row.is_tombstone)
 
     def citations(self) -> Iterator[CitationRow]:
-        """Yield each pair of document and conversation that cites it once, in the order of the ids."""
+        """Yield each document with a conversation that cites it, each pair once, in the order of the ids."""
         pairs = self._connection.execute(_CITED, {"of_corpus": self._corpus}).all()
         names = {run_id: self._conversation(run_id) for run_id in dict.fromkeys(row.run_id for row in pairs)}
         for document_id, conversation in dict.fromkeys((row.document_id, names[row.run_id]) for row in pairs):

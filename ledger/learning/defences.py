@@ -1,9 +1,9 @@
-"""The gate's steps back, as the ledger keeps them, a row for each defence of each profile; and what it falls back to.
+"""The gate's defences (its steps back), a row for each of each profile, and the configurations to fall back to.
 
-What a row's `state` holds is the business of `evaluation.defence`. All rows change together with the position up to
-which runs were looked at, in one transaction that also records what tripped or healed. That transaction names the
+`evaluation.defence` owns the content of a row's `state`. All rows change together with the position up to
+which runs were examined, in one transaction that also records what tripped or healed. That transaction names the
 position that it started from; where another process was faster, nothing is written. So a run counts once, and a
-process that dies at any point leaves either all of a look or nothing of it.
+process that dies at any point leaves either all of an examination or nothing of it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sluice.ledger.schema.tables import AnyRow, configurations, defences
 from sluice.ledger.transaction import Transaction
 
 WHOLE_INSTANCE = "*"
-"""The profile of what concerns every profile."""
+"""Profile of the rows that concern every profile."""
 _POSITION, _TRICKLE = "position", "trickle"
-"""Rows that are no defences: how far runs were looked at; the runs of a profile's trickle on its latest day."""
+"""Names of rows that are no defences: the position in the runs; a profile's trickle runs on its latest day."""
 
 _HAS = defences.c
 _IS_IT = (_HAS.name == bindparam("of_name"), _HAS.profile == bindparam("of_profile"))
@@ -34,7 +34,7 @@ _STANDING = _ALL.where(_HAS.tripped_at.is_not(None))
 
 @dataclass(frozen=True, slots=True)
 class DefenceRow:
-    """One defence of one profile. `tripped_at` is None while it only watches (seconds since the epoch)."""
+    """One defence of one profile. `tripped_at` (seconds since the epoch) is None while it has not tripped."""
 
     name: str
     profile: str
@@ -44,7 +44,7 @@ class DefenceRow:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The last run that was looked at, in the order of decisions; and how often anything was written."""
+    """The last run that was examined, in the order of decisions; and the number of writes so far."""
 
     decided_at: float = 0.0
     run_id: str = ""
@@ -52,26 +52,26 @@ class Position:
 
 
 class Defences(LedgerPart):
-    """The steps back of one ledger. Every method is one transaction and may raise `Unavailable`."""
+    """The defences of one ledger. Every method is one transaction and may raise `Unavailable`."""
 
     def rows(self) -> tuple[Position, tuple[DefenceRow, ...]]:
-        """How far runs were looked at, and every defence of every profile."""
+        """Return the position in the runs, and every defence of every profile."""
         with self._database.reading() as connection:
             position = connection.execute(_ONE, {"of_name": _POSITION, "of_profile": WHOLE_INSTANCE}).first()
             rows = connection.execute(_ALL).all()
         return _position_in(position), tuple(map(_row_of, rows))
 
     def standing(self) -> tuple[DefenceRow, ...]:
-        """Those that have tripped."""
+        """Return the defences that have tripped."""
         with self._database.reading() as connection:
             return tuple(map(_row_of, connection.execute(_STANDING).all()))
 
     def write(
         self, seen: Position, position: Position, rows: Iterable[DefenceRow], changes: Sequence[ControlChange] = ()
     ) -> tuple[CreatedRun, ...] | None:
-        """Move on from `seen`, with these rows and what is to be recorded; None where another process moved meanwhile.
+        """Move on from `seen`, writing the rows and recording the changes; None where another process moved meanwhile.
 
-        Returns the control runs, to be announced.
+        Returns the control runs, which the caller announces.
         """
         now = self._clock()
         with self._database.writing() as connection:
@@ -82,7 +82,7 @@ class Defences(LedgerPart):
             return tuple(record_control(connection, change, now) for change in changes)
 
     def take_trickle(self, profile: str, day: str, most: int) -> bool:
-        """Whether one more run of the profile may be of the trickle on that day; it is counted then."""
+        """Return whether one more run of the profile may join the trickle on that day, and if so count it."""
         with self._database.writing() as connection:
             found = connection.execute(_ONE.with_for_update(), {"of_name": _TRICKLE, "of_profile": profile}).first()
             taken = json.loads(found.state) if found else {}
@@ -131,21 +131,21 @@ _OF_PROFILE = (
 
 
 class Configurations(LedgerPart):
-    """By which configurations the gate has decided, and since when: what it falls back to.
+    """Configurations by which the gate has decided, and since when: the gate falls back to earlier ones.
 
-    A configuration is named by the hash of a profile, whose canonical bytes are kept as the blob of that name; where a
-    learned model decides besides, its version stands behind a "+". Every method is one transaction and may raise
+    A configuration is named by the hash of a profile, whose canonical bytes are stored as the blob of that name; with a
+    learned model, the model's version follows after a "+". Every method is one transaction and may raise
     `Unavailable`.
     """
 
     def record(self, profile: str, config_hash: str, decided_at: float) -> bool:
-        """The profile decided by this configuration at a moment; whether that is new. Its first time stays."""
+        """Record that the profile decided by this configuration; return whether that is new. The first time stays."""
         row = {"profile": profile, "config_hash": config_hash, "first_decided_at": decided_at}
         with self._database.writing() as connection:
             return connection.insert_once(configurations, row)
 
     def before(self, profile: str, config_hash: str, without: Collection[str] = ()) -> str | None:
-        """The configuration that the profile first decided by just before this one, leaving some out.
+        """Return the profile's latest configuration that is older than this one and not in `without`.
 
         None where there is none, or this one is not known.
         """
@@ -158,7 +158,7 @@ class Configurations(LedgerPart):
         return next((one for one in earlier if one not in without), None)
 
     def all(self) -> list[tuple[str, str, float]]:
-        """Profile, configuration and when it first decided, in seconds since 1970; the oldest first."""
+        """Return profile, configuration and the time of its first decision, in seconds since 1970; the oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(_OLDEST_FIRST).all()
         return [(row.profile, row.config_hash, row.first_decided_at) for row in rows]

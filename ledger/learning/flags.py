@@ -1,7 +1,7 @@
 """Feature flags as operators have stored them, and the one transaction that changes one.
 
-Promises: a change, its event, its entry among the operators' actions and the purge that follows from it are recorded
-together or not at all. A change that changes nothing records nothing.
+Promises: a change, its event, its audit entry and the resulting purge are recorded
+together or not at all. A change without effect records nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from sluice.ledger.schema.tables import AnyRow, flags
 from sluice.ledger.transaction import Transaction
 
 DIRECTIVES: Mapping[FlagName, type[Body]] = {"search": SearchDirected, "crawl": CrawlDirected}
-"""What waits for a feature, and is purged when it is switched off."""
+"""Directives of each feature, which are purged when it is switched off."""
 _NOUNS = {"search": ("search", "searches"), "crawl": ("page", "pages")}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFlag:
-    """What is stored of a flag. `enabled` None: nothing but that it is killed."""
+    """The stored part of a flag. `enabled` None: no value is stored, except perhaps that it is killed."""
 
     name: str
     enabled: bool | None = None
@@ -46,9 +46,9 @@ class StoredFlag:
 
 @dataclass(frozen=True, slots=True)
 class FlagChange:
-    """What a change came to. `run` is its control run, None where nothing changed.
+    """The result of a change. `run` is its control run, None where nothing changed.
 
-    `emitted` are the events of runs that lost directives; they are to be published.
+    `emitted` are the events of runs that lost directives; the caller publishes them.
     """
 
     state: FlagState
@@ -58,14 +58,14 @@ class FlagChange:
 
 
 Resolve = Callable[[StoredFlag | None], FlagState]
-"""How a flag stands, given what is stored of it."""
+"""Resolves the state of a flag from its stored part."""
 
 _ALL = select(flags)
 _ONE = select(flags).where(flags.c.name == bindparam("of_name")).with_for_update()
 
 
 def flag_gap(name: FlagName, subject: str, detail: str = "") -> Gap:
-    """What a run lacks because a flag is off."""
+    """Return the gap of a run for a flag that is off."""
     told = detail or f"the flag {name} is off"
     return Gap(stage=name, subject=subject, reason=f"flag_{name}", detail=told, lifted_by=f"sluice flags {name} --on")
 
@@ -74,20 +74,20 @@ class Flags(LedgerPart):
     """The stored flags of one ledger. Every method is one transaction and may raise `Unavailable`."""
 
     def all(self) -> dict[str, StoredFlag]:
-        """What is stored, by name."""
+        """Return the stored flags, by name."""
         with self._database.reading() as connection:
             return {row.name: _stored(row) for row in connection.execute(_ALL)}
 
     def history(self, name: FlagName) -> Sequence[OperatorAction]:
-        """What operators did to a flag, in order."""
+        """Return the operators' actions on a flag, in order."""
         with self._database.reading() as connection:
             return actions_on(connection, f"flag:{name}")
 
     def change(self, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve) -> FlagChange:
-        """Change a flag, and where it is off then, purge what waits for the feature.
+        """Change a flag; if it is then off, purge the feature's waiting directives.
 
         Raises:
-            Conflict: the flag is killed, and is to be switched on without a reset.
+            Conflict: the flag is killed, and must be reset before it is switched on.
         """
         with self._database.writing() as connection:
             return _change(connection, name, action, operator, note, resolve, self._clock())

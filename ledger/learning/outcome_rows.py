@@ -1,10 +1,10 @@
-"""The row of a gate run in `outcomes`: written by the transaction that records what it says.
+"""The row of a gate run in `outcomes`: written by the transaction that records the underlying event.
 
 1. The transaction that records `GateDecided` inserts it.
 2. The one that ends the run completes it.
-3. The one that settles a `FeedbackGiven` puts in what was said, all that was said of the run anew.
+3. The one that settles a `FeedbackGiven` recomputes its feedback columns from all feedback on the run.
 
-So it is never half written; and it follows from the run's events, from which `derive` makes it again.
+So it is never half written; and it follows from the run's events, from which `derive` rebuilds it.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ _SAID = _OF_KIND.where(events.c.status == "settled")
 
 
 def note_decided(connection: Transaction, run: AnyRow, decided: GateDecided, now: float) -> None:
-    """A gate run was decided. A second time changes nothing."""
+    """Insert the row of a gate run at its decision. A second time changes nothing."""
     connection.insert_once(outcomes, _decided(run, decided, now, now))
 
 
 def note_finished(
     connection: Transaction, run: AnyRow, status: str, ready: AnswerReady | None, spend: Spend, now: float
 ) -> None:
-    """A gate run ends now, with this answer or none. One that was never decided has no row."""
+    """Complete the row of a gate run that ends now, with this answer or none. An undecided run has no row."""
     connection.update(outcomes, {"run_id": run.run_id}, _ended(connection, run, status, ready, spend, now, now))
 
 
 def note_feedback(connection: Transaction, run_id: str, now: float) -> None:
-    """Feedback on a run was settled: its row says all of what was said."""
+    """Update a run's row after feedback on it was settled, from all its feedback."""
     connection.update(outcomes, {"run_id": run_id}, {"changed_at": now, **_said(connection, run_id)})
 
 
 def drop_outcome(connection: Transaction, run_id: str) -> None:
-    """Forget what became of a run."""
+    """Delete the outcome of a run."""
     connection.delete(outcomes, {"run_id": run_id})
 
 
 def derive(connection: Transaction, run_id: str, now: float) -> bool:
-    """Make the row of a run again from its events; False where the run has none, since it was not decided."""
+    """Rebuild the row of a run from its events; False where the run was never decided and has none."""
     drop_outcome(connection, run_id)
     run = connection.select(runs, {"run_id": run_id}).first()
     decided = connection.execute(_FIRST_OF_KIND, {"of_run": run_id, "of_kind": GateDecided.kind}).first()
@@ -89,7 +89,7 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
 
 
 def _decided(run: AnyRow, decided: GateDecided, decided_at: float, now: float) -> dict[str, Any]:
-    """`decided_at` is when the decision was recorded: so rows come in about the order of that column."""
+    """Return the columns known at the decision. `decided_at` is when it was recorded, so rows come about in its order."""
     control = decided.control
     model = control.model if control else None
     return {
@@ -119,7 +119,7 @@ def _ended(
     finished_at: float,
     now: float,
 ) -> dict[str, Any]:
-    """The columns that are known at the end of a run."""
+    """Return the columns known at the end of a run."""
     recorded: Mapping[str, int]
     recorded, done = defaultdict(int), defaultdict(int)
     for row in connection.execute(_COUNT, {"of_run": run.run_id, "moment": finished_at}):
@@ -162,13 +162,12 @@ def _ages(
 
 
 class CitedAges(NamedTuple):
-    """Mean ages, in seconds, of the text that an answer cites; None where no cited document is of the web.
-
-    `with_crawl` is the mean over the cited documents of the web of the time since each was read last or seen to be as
-    it was, when the answer was given. `without_crawl` is the same mean, where a document that the run itself read, or
-    found unchanged, is replaced by what the gate's probe had before: that document as it was then, where the probe
-    found it; else the probe's best hit that stands for none yet. Where the probe has no more, the document is left out.
-    An answer that owes the run's own crawl nothing has both alike: a gain of nought.
+    """Mean ages, in seconds, of the text that an answer cites; None where it cites no web document.
+    `with_crawl` averages, over the cited web documents, the time from when each was last read or seen unchanged to the
+    answer. `without_crawl` is the same mean without the run's own crawl: a document that the run itself read, or
+    found unchanged, is replaced by the version in the gate's probe, if the probe found it; else by the probe's best
+    hit that replaces none yet. When the probe has no more hits, the document is left out.
+    If the run's own crawl contributed nothing, both are equal: a gain of zero.
     """
 
     with_crawl: float | None = None
@@ -176,7 +175,7 @@ class CitedAges(NamedTuple):
 
 
 def _own_documents(ready: AnswerReady, run_id: str, unchanged: Collection[str]) -> frozenset[str]:
-    """The cited documents that the run itself brought, or saw to be `unchanged` (ids of documents)."""
+    """Return the cited documents that the run itself read or found `unchanged` (ids of documents)."""
     return frozenset(
         chunk.document_id
         for chunk in ready.answer.chunks
@@ -187,7 +186,7 @@ def _own_documents(ready: AnswerReady, run_id: str, unchanged: Collection[str]) 
 def _cited_ages(
     ready: AnswerReady, own: Collection[str], probed: Sequence[ProbeHit], answered_at: datetime
 ) -> CitedAges:
-    """The ages of an answer; `own` are the documents of `_own_documents`, `probed` the probe's hits, best first."""
+    """Return an answer's ages; `own` are the documents of `_own_documents`, `probed` the probe's hits, best first."""
     ages = _unseen(ready)
     if not ages:
         return CitedAges()
@@ -204,7 +203,7 @@ def _cited_ages(
 
 
 def _unseen(ready: AnswerReady) -> dict[str, float]:
-    """The age of each cited document of the web, as the answer tells it; older answers do not."""
+    """Return the age of each cited web document, as the answer records it; older answers do not."""
     documents = dict.fromkeys(
         chunk.document_id for chunk in ready.answer.chunks if chunk.provenance.source in ("crawl", "search")
     )
@@ -221,7 +220,7 @@ _NOTHING_SAID: dict[str, Any] = {"signals": "{}", "used": None, "judged_at": Non
 
 
 def _said(connection: Transaction, run_id: str) -> dict[str, Any]:
-    """All feedback of a run: the mean of each signal, how many chunks were used, when the first of it came."""
+    """Aggregate a run's feedback: the mean of each signal, the number of chunks used, the time of the first."""
     values: dict[str, list[float]] = defaultdict(list)
     used: set[str] = set()
     judged_at: float | None = None

@@ -20,13 +20,13 @@ from sluice.ledger.schema.columns import moment, perhaps_moment
 from sluice.ledger.schema.tables import AnyRow, outcomes, runs
 
 ROWS_AT_ONCE = 2_000
-"""Of one page of a longer reading."""
+"""Rows of one page of a longer reading."""
 _DERIVED_AT_ONCE = 100
-"""Runs whose rows one transaction makes again: some ten milliseconds in which no other writer gets its turn."""
+"""Runs whose rows one transaction rebuilds: some ten milliseconds in which no other writer gets its turn."""
 
 
 class Place(NamedTuple):
-    """A place in the order of decisions: what was decided later, or then with a greater id, comes after it."""
+    """A place in the order of decisions: later ones, or those of the same moment with a greater id, come after it."""
 
     moment: float
     run_id: str = ""
@@ -71,28 +71,28 @@ class Outcomes(LedgerPart):
     """The outcomes of one ledger. Every method may raise `Unavailable`."""
 
     def of_run(self, run_id: str) -> RunOutcome | None:
-        """What became of a run; None where it was not decided, or is no gate run."""
+        """Return the outcome of a run; None where it was not decided, or is no gate run."""
         with self._database.reading() as connection:
             row = connection.execute(_ONE, {"of_run": run_id}).first()
         return None if row is None else _outcome(row)
 
     def first_decided_at(self) -> float | None:
-        """When the oldest run was decided, in seconds since 1970; None where there is none."""
+        """Return when the oldest run was decided, in seconds since 1970; None where there is none."""
         with self._database.reading() as connection:
             return connection.execute(_FIRST).scalar()
 
     def page(
         self, after: Place, before: float = math.inf, most: int = ROWS_AT_ONCE
     ) -> tuple[tuple[RunOutcome, ...], Place]:
-        """At most `most` runs behind a place that were decided before a moment, in order; and the place behind them."""
+        """Return at most `most` runs after a place and decided before a moment, in order; and the place after them."""
         return self._page(_DECIDED, {"before": min(before, _FOREVER)}, after, most)
 
     def decided_between(self, since: float, before: float = math.inf) -> Iterator[RunOutcome]:
-        """Runs decided from one moment to before another, in order, read as they are asked for."""
+        """Yield the runs decided from `since` to before `before`, in order, one page at a time."""
         return self._every(_DECIDED, {"before": min(before, _FOREVER)}, since)
 
     def compared(self, model_version: str, since: float) -> Iterator[RunOutcome]:
-        """Runs that a model decided, or that it is compared with, from a moment on, in the order of decisions."""
+        """Yield the runs since a moment that a model decided or is compared with, in the order of decisions."""
         return self._every(_COMPARED, {"before": _FOREVER, "of_version": model_version}, since)
 
     def _every(self, statement: Executable, facts: Mapping[str, Any], since: float) -> Iterator[RunOutcome]:
@@ -112,24 +112,24 @@ class Outcomes(LedgerPart):
         return tuple(map(_outcome, rows)), Place(rows[-1].decided_at, rows[-1].run_id) if rows else after
 
     def untraced_between(self, since: float, before: float) -> int:
-        """How many runs decided in that time have no trace."""
+        """Count the runs decided in that time that have no trace."""
         asked = {"since": since, "until": before}
         with self._database.reading() as connection:
             return int(connection.execute(_UNTRACED, asked).scalar() or 0)
 
     def count_of_model(self, model_version: str, since: float) -> int:
-        """How many runs a model's rollout has drawn from a moment on, of whatever arm."""
+        """Count the runs that a model's rollout has drawn since a moment, in every arm."""
         with self._database.reading() as connection:
             return int(connection.execute(_COUNT_OF_MODEL, {"of_version": model_version, "since": since}).scalar() or 0)
 
     def usd_of_plans(self, since: float) -> dict[Plan, float]:
-        """The mean cost of an ended run of each plan that was run from a moment on, in USD."""
+        """Return the mean cost in USD of the ended runs of each plan that were decided since a moment."""
         with self._database.reading() as connection:
             rows = connection.execute(_SPENT_BY_PLAN, {"since": since}).all()
         return {_PLANS[row.plan]: usd(int(row.nanousd)) / row.ended for row in rows}
 
     def rebuild(self, told: Callable[[int], None] = lambda count: None) -> int:
-        """Make every row again from the events of its run; how many there are. `told` hears the count as it grows.
+        """Rebuild every row from the events of its run; return their number. Calls `told` with the growing count.
 
         Work may go on meanwhile: each row is made under the lock of its run.
         """
@@ -148,7 +148,7 @@ class Outcomes(LedgerPart):
         return made
 
     def _drop_orphans(self) -> None:
-        """Rows of runs that are not there any more."""
+        """Delete the rows of runs that no longer exist."""
         removed = 1
         while removed:
             with self._database.writing() as connection:
@@ -156,13 +156,13 @@ class Outcomes(LedgerPart):
 
 
 _FOREVER = 1e12
-"""Seconds since 1970, far behind any moment that a datetime can hold."""
+"""Seconds since 1970, later than any moment that a datetime can hold."""
 _PLANS = {plan.value: plan for plan in Plan}
 _NAMES = set(RunOutcome.model_fields)
 
 
 def _outcome(row: AnyRow) -> RunOutcome:
-    """A row as a value. It was valid when it was written, so it is not validated again."""
+    """Convert a row. It was valid when it was written, so it is not validated again."""
     fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
     fields["plan"] = _PLANS[fields["plan"]]
     fields["usd"] = usd(fields["usd"])

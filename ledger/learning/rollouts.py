@@ -1,7 +1,7 @@
-"""The rollouts of learned models: which one has a part in decisions now, and what became of the others.
+"""The rollouts of learned models: the active one, and the results of the others.
 
-Promises: at most one model is active at a time. A change is one transaction with the event that tells of it and the
-audit's entry, and it takes place only from the state that its maker saw: of two that change the same, one is refused.
+Promises: at most one model is active at a time. A change is one transaction with its event and the
+audit's entry, and it applies only to the state that the caller read: of two concurrent changes, one is refused.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ class Rollouts(LedgerPart):
     """The rollouts of one ledger. Every method is one transaction and may raise `Unavailable`."""
 
     def active(self) -> Rollout | None:
-        """The model that has a part in decisions, without its history; None where none has. Read for each decision."""
+        """Return the model that takes part in decisions, without its history, or None. Read for each decision."""
         with self._database.reading() as connection:
             row = connection.execute(_ACTIVE, {}).first()
         return None if row is None else _rollout(row)
 
     def list(self) -> Sequence[Rollout]:
-        """Every model that was tried, the one that was changed last first."""
+        """Return every model that was tried, the latest changed first."""
         with self._database.reading() as connection:
             return [_rollout(row) for row in connection.execute(_ALL, {}).all()]
 
     def find(self, model_version: str) -> Rollout | None:
-        """The rollout of a model; None where it was never tried."""
+        """Return the rollout of a model; None where it was never tried."""
         with self._database.reading() as connection:
             row = connection.select(rollouts, {"model_version": model_version}).first()
         return None if row is None else _rollout(row)
 
     def decisions(self, model_version: str, since: float, most: int) -> Sequence[GateDecided]:
-        """The latest decisions that a model was asked for, since a moment, in seconds since 1970."""
+        """Return the latest decisions that queried a model, since a moment, in seconds since 1970."""
         with self._database.reading() as connection:
             rows = connection.execute(_DECIDED, {"of_version": model_version, "since": since, "most": most}).all()
         return [decode(row.payload).body_as(GateDecided) for row in rows]
 
     def change(self, becomes: Rollout, was: Rollout | None, change: ControlChange) -> CreatedRun:
-        """Make `becomes` true of its model, with the facts of `change`; the caller announces `CreatedRun.events`.
+        """Store `becomes` as its model's rollout and record `change`; the caller announces `CreatedRun.events`.
 
-        `was` is the rollout as it was read; None where the model was never tried.
+        `was` is the rollout as the caller read it; None where the model was never tried.
 
         Raises:
             Conflict: it was changed since, or another model is active.

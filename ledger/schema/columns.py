@@ -1,4 +1,4 @@
-"""Columns that many of the ledger's tables have: free text, counts, and amounts of what work is measured in."""
+"""Columns that many of the ledger's tables share: free text, counts, and amounts of work per unit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sqlalchemy.types import TypeDecorator
 from sluice.contracts.errors import InvalidInput
 
 UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
-"""What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
+"""Units of work: the suffixes of the columns that hold ceilings, reservations and spend."""
 ROW_ID = BigInteger().with_variant(Integer, "sqlite")
-"""A number that the database gives each row."""
+"""An integer row number that the database assigns."""
 
 
 class FreeText(TypeDecorator[str]):
@@ -25,32 +25,32 @@ class FreeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text as every database accepts it."""
+        """Return the text in a form that every database accepts."""
         return None if value is None else storable(value)
 
 
 def storable(text: str) -> str:
-    """`text` as it is found again in a column of free text."""
+    """Return `text` as a column of free text stores it."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def moment(seconds: float) -> datetime:
-    """A column's seconds since the epoch, in UTC."""
+    """Convert a column's seconds since the epoch to a UTC datetime."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def perhaps_moment(seconds: float | None) -> datetime | None:
-    """The moment of a column that may be NULL."""
+    """Convert a nullable column's seconds since the epoch to a UTC datetime."""
     return None if seconds is None else moment(seconds)
 
 
 def position(seconds: float, name: str) -> str:
-    """Where a listing by moment and name stands: what comes after it is `behind` it, whatever was added meanwhile."""
+    """Encode a position in a listing by moment and name; `behind` continues after it, whatever was added meanwhile."""
     return f"{seconds!r}-{name}"
 
 
 def behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) -> ColumnElement[bool]:
-    """That a row comes after a position, in a listing of the latest first.
+    """Return the condition that a row comes after a position, in a listing of the latest first.
 
     Raises:
         InvalidInput: it is no position.
@@ -68,7 +68,7 @@ def behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) 
 def conditions_on(
     equal: Mapping[ColumnElement[Any], str | None], corpus: ColumnElement[Any], corpora: Iterable[str] | None
 ) -> list[ColumnElement[bool]]:
-    """That each column has its value, where one is given, and that the corpus is among `corpora`: any where None."""
+    """Return conditions: each column has its value, if not None, and the corpus is among `corpora`, if not None."""
     found = [column == value for column, value in equal.items() if value is not None]
     if corpora is not None:
         found.append(or_(false(), *(corpus == name for name in corpora)))
@@ -76,26 +76,26 @@ def conditions_on(
 
 
 def required(kind: Any, *names: str) -> list[Column[Any]]:
-    """Columns of one type that always have a value."""
+    """Return columns of one type that are NOT NULL."""
     return [Column(name, kind, nullable=False) for name in names]
 
 
 def optional(kind: Any, *names: str) -> list[Column[Any]]:
-    """Columns of one type that may be NULL."""
+    """Return columns of one type that may be NULL."""
     return [Column(name, kind) for name in names]
 
 
 def counter(name: str) -> Column[Any]:
-    """A column of a count that begins at nought."""
+    """Return a column for a count that begins at zero."""
     return Column(name, BigInteger, nullable=False, server_default="0")
 
 
 def counters(*names: str) -> list[Column[Any]]:
-    """A column for each count."""
+    """Return a column for each count."""
     return [counter(name) for name in names]
 
 
 def amounts(prefix: str, *, kept: bool = False) -> list[Column[Any]]:
-    """A column for each unit that work is measured in. `kept`: the insert of the row says how much."""
+    """Return a column for each unit of work. `kept`: the insert must give the values; else they begin at zero."""
     names = [f"{prefix}_{unit}" for unit in UNITS]
     return [Column(name, BigInteger, nullable=False) if kept else counter(name) for name in names]

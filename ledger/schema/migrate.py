@@ -1,13 +1,13 @@
-"""Makes the tables of a new ledger, refuses one of another Sluice's schema, and brings an older one up to this.
+"""Makes the tables of a new ledger, refuses a ledger with another schema version, and migrates an older one.
 
 Promises: the tables are made once, however many processes start at once; a database written by a newer Sluice is
-refused before a row of it is touched. Before a migration changes a row, a copy of the ledger as it was is complete and
-on disk. The change is one transaction, so a process that is killed at any point leaves the old schema or the new one
-and never something between, and running it again works. Nothing is written meanwhile: the ledger is locked from before
-the copy is taken.
+refused before a row of it is touched. Before a migration changes a row, a copy of the old ledger is complete and
+on disk. The migration is one transaction, so a process that is killed at any point leaves the old schema or the new
+one and nothing between, and running it again works. The ledger is locked from before the copy until the end, so nobody
+else writes meanwhile.
 
-The number in the table `schema_version` is the one truth about which schema a ledger has. The copy is a file beside an
-SQLite ledger, and a schema in the same database beside a PostgreSQL one. It is kept until somebody removes it.
+The number in the table `schema_version` decides which schema a ledger has. The copy is a file beside an
+SQLite ledger, and a schema in the same database for a PostgreSQL one. It is kept until somebody removes it.
 
 The steps are written with Alembic's operations; its own table of versions is not used. A change of the tables adds its
 step to `STEPS`, under the version that it leads to; `schema_version` follows by itself:
@@ -18,8 +18,8 @@ step to `STEPS`, under the version that it leads to; `schema_version` follows by
         operations.add_column("runs", Column("colour", Text, nullable=False, server_default=""))
 
 A step runs in the caller's transaction, on SQLite and PostgreSQL, and keeps every row. After the last one the tables
-are those of a new ledger. A step makes a table as `ledger.tables` declares it, as long as no later step changes that
-table: whoever writes such a step writes out, in the step that makes the table, the columns that it had then.
+equal those of a new ledger. A step makes a table as `schema.tables` declares it, as long as no later step changes that
+table: the author of such a step writes out, in the step that makes the table, the columns that it had then.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ INITIAL_VERSION = 3
 
 
 def add_quarantine(operations: Operations) -> None:
-    """Chunks that the guard holds back, and what was forgotten for good."""
+    """Create the tables of held chunks and of forgotten documents."""
     _create(operations, tables.quarantine, tables.forgotten)
 
 
 def add_freshness(operations: Operations) -> None:
-    """What each answer cites, and how often a page was found changed."""
+    """Create the table of citations, and add the columns that count a page's changes."""
     _create(operations, tables.citations)
     operations.add_column("pages", Column("checksum", Text))
     operations.add_column("pages", Column("watched_since", Float))
@@ -63,12 +63,12 @@ def add_freshness(operations: Operations) -> None:
 
 
 def add_learning(operations: Operations) -> None:
-    """What became of each run; flags, steps back of the gate, and rollouts of its models."""
+    """Create the tables of outcomes, flags, the gate's steps back, and rollouts of its models."""
     _create(operations, tables.outcomes, tables.flags, tables.configurations, tables.defences, tables.rollouts)
 
 
 def add_graph(operations: Operations) -> None:
-    """The graph: documents, their edges, and the sums over each corpus."""
+    """Create the tables of the graph: documents, their edges, and the sums over each corpus."""
     _create(operations, tables.graph_corpora, tables.graph_documents, tables.graph_edges)
 
 
@@ -77,25 +77,25 @@ def _create(operations: Operations, *made: Table) -> None:
 
 
 STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness, 6: add_learning, 7: add_graph}
-"""By the version that a step leads to, without a gap behind `INITIAL_VERSION`."""
+"""Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 
 
 def schema_version() -> int:
-    """The version of the schema that this Sluice reads and writes."""
+    """Return the version of the schema that this Sluice reads and writes."""
     return max(STEPS, default=INITIAL_VERSION)
 
 
 _INSTALL_LOCK = 0x5_1D1CE
-"""Key of PostgreSQL's advisory lock around the making of the tables."""
+"""Key of PostgreSQL's advisory lock while the tables are made."""
 _IS_THERE = {
     "sqlite": f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{versions.name}'",  # noqa: S608
     "postgresql": f"SELECT to_regclass('{versions.name}') IS NOT NULL",
 }
-"""Whether there is a ledger. Every process asks when it starts: SQLAlchemy's inspection would cost each 2 MB."""
+"""Queries whether a ledger exists. Each process runs one at its start; SQLAlchemy's inspection would cost each 2 MB."""
 
 
 def install(connection: Connection) -> None:
-    """Make the tables of a new ledger, or see that they are those of this Sluice, in the caller's transaction.
+    """Make the tables of a new ledger, or check the version of an existing one, in the caller's transaction.
 
     Raises:
         Conflict: the ledger was written by a newer Sluice, or by an older one and was not migrated.
@@ -109,7 +109,7 @@ def install(connection: Connection) -> None:
 
 
 def _take_version(connection: Connection) -> int | None:
-    """The version that the ledger has, or None when it is new. Until the transaction ends no other process can ask."""
+    """Return the ledger's version, or None when it is new. Other callers wait until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INSTALL_LOCK})
     if not connection.exec_driver_sql(_IS_THERE[connection.dialect.name]).scalar():
@@ -119,7 +119,7 @@ def _take_version(connection: Connection) -> int | None:
 
 
 def _misfit(found: int) -> Conflict:
-    """What is wrong with a ledger whose schema is not this Sluice's, and what helps."""
+    """Return the error for a ledger with another schema version, with its remedy."""
     if found < INITIAL_VERSION:
         return Conflict(
             f"the ledger has schema version {found}, of a Sluice that was never released: "
@@ -137,18 +137,18 @@ def _misfit(found: int) -> Conflict:
 
 
 ROOM = 5
-"""Times the ledger's own size that must be free beside it: the copy takes one, the tables that are written anew take
-one and twice that in the log (measured), and one is to spare."""
+"""Free space that a migration needs, as a multiple of the ledger's size: the copy takes one, the tables that are
+written anew take one and twice that in the log (measured), and one is to spare."""
 LOCK_SECONDS = 30
-"""How long PostgreSQL may wait for those who still use the tables."""
+"""Time that PostgreSQL waits for other users of the tables."""
 
 FreeBytes = Callable[[Path], int]
-"""How much the file system of a folder can still take."""
+"""Returns the free bytes of a folder's file system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """From which version a ledger goes, or went, to which. `found` None: it is new. `copy`: where the old one is."""
+    """A ledger's old and new schema version. `found` None: the ledger is new. `copy`: the place of the old one."""
 
     found: int | None
     wanted: int = field(default_factory=schema_version)
@@ -156,12 +156,12 @@ class Migration:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to do."""
+        """Whether the ledger is older than `wanted`."""
         return self.found is not None and self.found < self.wanted
 
 
 def look(database: Database) -> Migration:
-    """What `migrate` would do; changes nothing.
+    """Return the migration that `migrate` would carry out; changes nothing.
 
     Raises:
         Conflict: the ledger was written by a newer Sluice, or by one that was never released.
@@ -174,7 +174,7 @@ def look(database: Database) -> Migration:
 
 
 def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = None) -> Migration:
-    """Take a copy and carry out what is due; a new ledger and one of this version are left as they are.
+    """Copy the ledger and carry out the steps that are due; a new or current ledger is left as it is.
 
     Raises:
         Conflict: the ledger was written by a newer Sluice, or by one that was never released.
@@ -194,7 +194,7 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
 
 
 def _upgrade(connection: Connection, plan: Migration) -> None:
-    # Imported here: a fifth of a second, for what happens once in a ledger's life.
+    # Imported here: it takes a fifth of a second, and a migration is rare.
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
 
@@ -204,7 +204,7 @@ def _upgrade(connection: Connection, plan: Migration) -> None:
 
 
 def _is_there(database: Database) -> bool:
-    """Whether there is a database at all: one on SQLite is made by looking at it."""
+    """Return whether the database exists: connecting to a missing SQLite file would create it."""
     return not database.on_sqlite or Path(str(database.url.database)).exists()
 
 
@@ -224,7 +224,7 @@ def _take_copy(
 
 
 def _copy_file(ledger: Path, wanted: int, now: datetime, free_bytes: FreeBytes) -> Path:
-    """Another connection reads the ledger as it is while the caller's keeps others from writing."""
+    """Copy the ledger through another connection, while the caller's keeps others from writing."""
     _require_room(ledger, free_bytes)
     copy = ledger.with_name(f"{ledger.name}.before-{wanted}-{now:%Y%m%dT%H%M%SZ}")
     for left_behind in ledger.parent.glob(f"{ledger.name}.before-*.partial"):
@@ -255,7 +255,7 @@ def _require_room(ledger: Path, free_bytes: FreeBytes) -> None:
 
 
 def _copy_tables(connection: Connection, wanted: int, now: datetime) -> str:
-    """In the transaction that migrates: where that is undone there is no copy, and none is needed."""
+    """Copy the tables in the migrating transaction: if that is undone there is no copy, and none is needed."""
     schema = f"sluice_before_{wanted}_{now:%Y%m%dt%H%M%Sz}"
     connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
     tables = sorted(metadata.tables.keys() & set(inspect(connection).get_table_names()))

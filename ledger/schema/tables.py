@@ -1,4 +1,4 @@
-"""The ledger's tables and their indices: of the life of runs and events, of trust, of learning, of the graph.
+"""The ledger's tables and their indices: for runs and events, trust, learning, and the graph.
 
 Two conventions keep every query of an event's life indexed and cheap:
 
@@ -43,7 +43,7 @@ def _table(name: str, *parts: Column[Any] | Index, sqlite_with_rowid: bool = Tru
 
 
 def _partial(name: str, where: ColumnElement[bool], *columns: Column[Any], unique: bool = False) -> None:
-    """An index that holds only the rows that meet `where`."""
+    """Create an index that holds only the rows that match `where`."""
     Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
@@ -58,10 +58,10 @@ runs = _table(
     Column("traceparent", Text),
     Column("created_at", Float, nullable=False),
     Column("deadline_at", Float),
-    Column("answer_due_at", Float),  # the deadline of a gate run, for as long as no answer is directed
+    Column("answer_due_at", Float),  # the deadline of a gate run, until an answer is directed
     Column("finished_at", Float),
     *amounts("run", kept=True),  # the run's ceilings
-    *amounts("day", kept=True),  # those of the day, as they were when the run began
+    *amounts("day", kept=True),  # the day's ceilings, as they were when the run began
     *amounts("reserved"),
     *amounts("spent"),
     *counters("settled_events", "dead_letters"),
@@ -90,20 +90,20 @@ events = _table(
     Column("reserved_on", Text),  # the UTC day that carries the reservation, held while the event is open
     Column("created_at", Float, nullable=False),
     Column("settled_at", Float),
-    Column("why", FreeText),  # of the last retry or discard
+    Column("why", FreeText),  # the reason of the last retry or discard
     Column("payload", Text, nullable=False),
     Index("events_of_run", "run_id", "seq"),
     Index("events_of_kind", "run_id", "kind"),
 )
 _HAS = events.c
 IS_OPEN = _HAS.due_at >= 0
-"""How a query says *open*: a range, which makes SQLite prefer the index of open events to that of all of a run."""
+"""SQL condition for *open*: a range, so that SQLite prefers the index of open events to that of all of a run."""
 _partial("events_open", _HAS.due_at.is_not(None), _HAS.run_id, _HAS.due_at)
 _partial("events_due", _HAS.due_at.is_not(None), _HAS.status, _HAS.due_at, _HAS.queue)
 IS_READY = _HAS.status == literal_column("'ready'")
-"""How a query says *ready*: written out, so that SQLite knows the partial indices to fit."""
+"""SQL condition for *ready*, as a literal, so that SQLite finds the partial indices to match."""
 IS_SUSPECT = and_(IS_READY, _HAS.deaths > literal_column("0"))
-"""Ready, and a worker died on it."""
+"""SQL condition for ready events that a worker died on."""
 _partial("events_ready", IS_READY, _HAS.queue, _HAS.priority, _HAS.turn, _HAS.seq)
 _partial("events_in_lane", IS_READY, _HAS.queue, _HAS.priority, _HAS.lane, _HAS.turn)
 _partial("events_suspect", IS_SUSPECT, _HAS.queue)
@@ -113,7 +113,7 @@ pauses = _table(
     "pauses",
     Column("stage", Text, primary_key=True),
     Column("since", Float, nullable=False),
-    Column("until", Float),  # when a probe is let through; NULL: not before an operator says so
+    Column("until", Float),  # when a probe may pass; NULL: until an operator resumes
     Column("why", FreeText, nullable=False),
     Column("operator", FreeText),  # NULL: the circuit breaker
     counter("probes"),
@@ -128,8 +128,8 @@ dead_letters = _table(
     *optional(Text, "run_id", "cause_id", "corpus"),
     Column("stage", Text, nullable=False),
     Column("kind", Text),
-    Column("schema_version", Integer),  # of the event's body
-    Column("code_version", Text, nullable=False, server_default=""),  # the Sluice that parked it
+    Column("schema_version", Integer),  # version of the event's body
+    Column("code_version", Text, nullable=False, server_default=""),  # the version of Sluice that parked it
     Column("idempotency_key", FreeText),
     *required(FreeText, "reason", "exception_type"),
     Column("fingerprint", Text, nullable=False),
@@ -142,13 +142,13 @@ dead_letters = _table(
     Column("replayed_as", Text),  # the event that carries an edited payload
     Column("replay_id", Text),  # the bulk replay that took it last
     *optional(FreeText, "operator", "note"),
-    # The long ones last: SQLite reads a row from its beginning, and only as far as it must.
+    # The long columns last: SQLite reads a row from its beginning, and only as far as it must.
     *required(FreeText, "message", "stack"),
     Column("payload", LargeBinary, nullable=False),
     Index("dead_letters_seen", "status", "last_seen", "id"),
     Index("dead_letters_order", "status", "id"),
     Index("dead_letters_of_run", "run_id"),
-    Index("dead_letters_alike", "status", "fingerprint", "id", "first_seen", "last_seen"),  # holds all that is grouped
+    Index("dead_letters_alike", "status", "fingerprint", "id", "first_seen", "last_seen"),  # covers the grouping
     Index("dead_letters_replayed", "replay_id", "status"),
 )
 
@@ -173,8 +173,8 @@ replays = _table(
     *required(FreeText, "operator", "note"),
     *required(Float, "created_at", "updated_at"),
     *counters("total", "replayed"),
-    Column("skips", Text, nullable=False, server_default="{}"),  # JSON: how many letters, by why they were left out
-    Column("position", Text, nullable=False, server_default=""),  # the last letter that was looked at
+    Column("skips", Text, nullable=False, server_default="{}"),  # JSON: how many letters were skipped, by reason
+    Column("position", Text, nullable=False, server_default=""),  # the last letter that was examined
     Index("replays_status", "status"),
 )
 
@@ -208,11 +208,11 @@ api_keys = _table(
 pages = _table(
     "pages",
     Column("corpus", Text, primary_key=True),
-    Column("url_sha256", LargeBinary, primary_key=True),  # of the address that was directed
+    Column("url_sha256", LargeBinary, primary_key=True),  # hash of the address that was directed
     Column("document_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),  # that read it last
-    Column("is_held", Integer, nullable=False, server_default="0"),  # whether the index holds what that run has read
-    Column("read_as", Text, nullable=False, server_default=""),  # how pages were read then: another way reads them anew
+    Column("run_id", Text, nullable=False),  # the run that read it last
+    Column("is_held", Integer, nullable=False, server_default="0"),  # whether the index holds this run's text
+    Column("read_as", Text, nullable=False, server_default=""),  # the way it was read: in another way it is read anew
     Column("rendered", Integer, nullable=False, server_default="0"),
     Column("fetched_at", Float, nullable=False),
     Column("body_sha256", Text, nullable=False),
@@ -221,11 +221,11 @@ pages = _table(
     Column("canonical_url", FreeText),
     Column("links", LargeBinary, nullable=False),  # JSON, compressed by zstd
     Column("nosnippet", Integer, nullable=False, server_default="0"),  # whether the index shows no text of it
-    Column("withdrawn_by", Text),  # why it was taken out of the index, if it was; `fetched_at` is when
-    Column("checksum", Text),  # of the document that the index holds of it
-    Column("watched_since", Float),  # when it was read first of all
-    Column("asked_at", Float),  # when its site was last asked for the page itself
-    counter("changes"),  # how often it was found with another text since then
+    Column("withdrawn_by", Text),  # why it was withdrawn from the index, if it was; `fetched_at` is when
+    Column("checksum", Text),  # checksum of its document in the index
+    Column("watched_since", Float),  # when it was first read
+    Column("asked_at", Float),  # when its site was last requested for the page itself
+    counter("changes"),  # how often its text was found changed since then
     Index("pages_of_document", "corpus", "document_id"),
     Index("pages_fetched", "fetched_at"),
 )
@@ -234,12 +234,12 @@ pages = _table(
 
 quarantine = _table(
     "quarantine",
-    Column("id", Text, primary_key=True),  # follows from corpus, document and checksum: a chunk is held once
+    Column("id", Text, primary_key=True),  # derived from corpus, document and checksum: a chunk is held once
     Column("corpus", Text, nullable=False),
     Column("document_id", FreeText, nullable=False),
-    Column("document_sha256", Text, nullable=False),  # of the document's version that had it last
+    Column("document_sha256", Text, nullable=False),  # the latest version of the document that had it
     Column("chunk_id", FreeText, nullable=False),
-    Column("checksum", Text, nullable=False),  # of the chunk's text
+    Column("checksum", Text, nullable=False),  # checksum of the chunk's text
     *optional(FreeText, "url", "file_path"),
     Column("origin", Text, nullable=False),
     Column("submitted_by", FreeText),
@@ -260,7 +260,7 @@ quarantine = _table(
 
 forgotten = _table(
     "forgotten",
-    Column("id", Text, primary_key=True),  # follows from corpus, kind and value
+    Column("id", Text, primary_key=True),  # derived from corpus, kind and value
     *required(Text, "corpus", "kind"),
     Column("value", FreeText, nullable=False),
     Column("at", Float, nullable=False),
@@ -275,15 +275,15 @@ citations = _table(
     Column("chunk_id", Text, primary_key=True),
     Column("corpus", Text, nullable=False),
     Column("document_id", FreeText, nullable=False),
-    Column("checksum", Text),  # of the chunk's text; NULL where several chunks make the passage
+    Column("checksum", Text),  # checksum of the chunk's text; NULL where several chunks make the passage
     Column("url", FreeText),
-    Column("seen_offset", BigInteger, nullable=False),  # of the journal, as of which the document had the chunk
-    Column("is_checked", Integer, nullable=False, server_default="0"),  # whether it has it as it is now
-    Column("profile", Text),  # of the gate, by which the question was asked
+    Column("seen_offset", BigInteger, nullable=False),  # the journal offset as of which the document had the chunk
+    Column("is_checked", Integer, nullable=False, server_default="0"),  # whether the document was seen to have it now
+    Column("profile", Text),  # the gate's profile that answered the question
     Index("citations_of_document", "corpus", "document_id"),
 )
 IS_UNCHECKED = citations.c.is_checked == literal_column("0")
-"""How a query says *unchecked*: written out, so that SQLite knows the partial index to fit."""
+"""SQL condition for *unchecked*, as a literal, so that SQLite finds the partial index to match."""
 _partial("citations_unchecked", IS_UNCHECKED, citations.c.corpus)
 
 # -- what became of runs, and what steers the gate
@@ -294,7 +294,7 @@ outcomes = _table(
     *required(Text, "corpus", "profile", "plan", "config_hash"),
     *optional(Text, "model_version", "arm"),
     Column("propensity", Float, nullable=False, server_default="1"),
-    Column("bucket", Float),  # of the run's unit, by the draw of a rollout
+    Column("bucket", Float),  # the draw of the run's unit in a rollout
     Column("flags", Text, nullable=False, server_default=""),  # the features that were off, in order
     Column("is_trickle", Integer, nullable=False, server_default="0"),
     Column("is_stepped_back", Integer, nullable=False, server_default="0"),
@@ -306,7 +306,7 @@ outcomes = _table(
     *counters("external_calls", "pages_asked", "pages_read", "cited"),
     Column("used", BigInteger),
     *optional(Float, "cited_age_seconds", "cited_age_without_crawl_seconds"),
-    counter("failed_checks"),  # gates of severity P0 that the answer did not pass
+    counter("failed_checks"),  # failed checks of severity P0 in the answer
     Column("signals", Text, nullable=False, server_default="{}"),  # JSON: signal -> a number in [0, 1]
     Column("judged_at", Float),
     Column("changed_at", Float, nullable=False),
@@ -316,7 +316,7 @@ outcomes = _table(
 flags = _table(
     "flags",
     Column("name", Text, primary_key=True),
-    Column("enabled", Integer),  # NULL: no value is stored, and those below the stored ones decide
+    Column("enabled", Integer),  # NULL: no value is stored, and lower layers decide
     Column("killed", Integer, nullable=False, server_default="0"),
     Column("changed_at", Float, nullable=False),
     *required(FreeText, "operator", "note"),
@@ -333,7 +333,7 @@ defences = _table(
     "defences",
     Column("name", Text, primary_key=True),
     Column("profile", Text, primary_key=True),
-    Column("state", Text, nullable=False),  # JSON: what the next look needs to know of the looks before
+    Column("state", Text, nullable=False),  # JSON: the state that the next look reads
     Column("tripped_at", Float),  # NULL while it only watches
     Column("changed_at", Float, nullable=False),
 )
@@ -342,11 +342,11 @@ rollouts = _table(
     "rollouts",
     Column("model_version", Text, primary_key=True),
     Column("model_sha256", Text, nullable=False),
-    Column("unit", Text, nullable=False),  # what is drawn: each run, or each session
+    Column("unit", Text, nullable=False),  # the unit that is drawn: each run, or each session
     Column("status", Text, nullable=False),
-    Column("active", Integer, unique=True),  # 1 while it has a part in decisions, else NULL: one model at a time
-    Column("stages", Text, nullable=False),  # JSON: the shares that a canary goes through, and their lengths in runs
-    Column("share", Float, nullable=False),  # of the units, in [0, 1]
+    Column("active", Integer, unique=True),  # 1 while it takes part in decisions, else NULL: one model at a time
+    Column("stages", Text, nullable=False),  # JSON: the shares of a canary's stages, and their lengths in runs
+    Column("share", Float, nullable=False),  # share of the units, in [0, 1]
     *required(Float, "began_at", "stage_began_at", "changed_at"),
     Column("history", FreeText, nullable=False),  # JSON: each stage, with its verdict and figures
     Column("operator", FreeText, nullable=False),
@@ -357,10 +357,10 @@ rollouts = _table(
 graph_corpora = _table(
     "graph_corpora",
     Column("corpus", Text, primary_key=True),
-    counter("version"),  # changes of documents, counted
+    counter("version"),  # counts changes of documents
     Column("sha256", Text, nullable=False),  # the sum, modulo 2^256, of the hashes of its documents
     *counters("documents", "edges"),
-    counter("as_of"),  # the highest journal offset that documents were read at
+    counter("as_of"),  # the highest journal offset of its documents
 )
 
 graph_documents = _table(
@@ -368,22 +368,22 @@ graph_documents = _table(
     Column("number", ROW_ID, primary_key=True),
     Column("corpus", Text, nullable=False),
     Column("document_id", FreeText, nullable=False),
-    counter("as_of"),  # the journal offset of the index that it was read from: nothing read earlier replaces it
-    Column("is_tombstone", Integer, nullable=False, server_default="0"),  # it left the index, by `as_of`
+    counter("as_of"),  # the journal offset of the index it was read from: no earlier reading replaces it
+    Column("is_tombstone", Integer, nullable=False, server_default="0"),  # it left the index, at `as_of`
     *optional(FreeText, "path", "url", "title"),
     Column("content_sha256", Text, nullable=False, server_default=""),
-    Column("facts_sha256", Text, nullable=False, server_default=""),  # of what else its edges were made from
+    Column("facts_sha256", Text, nullable=False, server_default=""),  # hash of the other inputs of its edges
     Column("parser_version", Text, nullable=False, server_default=""),
     Column("embedding_version", Text),
     Column("updated_at", Float, nullable=False),
     counter("edges"),
-    Column("sha256", Text, nullable=False, server_default=""),  # of what identifies it and of its edges
+    Column("sha256", Text, nullable=False, server_default=""),  # hash of its identity and of its edges
     Index("graph_documents_by_id", "corpus", "document_id", unique=True),
 )
 
 graph_edges = _table(
     "graph_edges",
-    Column("document", BigInteger, primary_key=True, autoincrement=False),  # the number of the one that owns it
+    Column("document", BigInteger, primary_key=True, autoincrement=False),  # the number of the document that owns it
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     *required(Text, "type", "source_label"),
     Column("source_key", FreeText),  # NULL: the document that owns it
@@ -392,5 +392,5 @@ graph_edges = _table(
     Column("origin", Text, nullable=False),
     Column("lines", Text, nullable=False, server_default=""),  # numbers, between commas
     Column("detail", FreeText, nullable=False, server_default=""),
-    sqlite_with_rowid=False,  # its edges stand together, and are read and removed by their document
+    sqlite_with_rowid=False,  # a document's edges are stored together, and are read and removed with it
 )

@@ -1,8 +1,8 @@
 """Maps documents to the answers that cite them: a row for each cited chunk, from the answer to its pruning.
 
-An answer may be recorded just while a document that it cites changes. So a row is unchecked until the index, as it was
-after the answer was recorded, was seen to hold the chunk; it is unchecked again whenever its document is indexed.
-`ledger.stale_answers` removes the rows of a citation when it tells that its passage is gone.
+A document may change while an answer that cites it is being recorded. So a row stays unchecked until the index, in a
+state later than the answer, was seen to hold the chunk; it is unchecked again whenever its document is indexed.
+`trust.stale_answers` deletes the rows of a citation when it records that its passage is gone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class CitedChunk:
     chunk_id: str
     document_id: str
     checksum: str | None
-    """Of the chunk's text; None where several chunks make the passage."""
+    """Hash of the chunk's text; None where several chunks make the passage."""
     url: str | None
     seen_offset: int
-    """Of the journal, as of which the document is known to have had the chunk."""
+    """Journal offset as of which the document is known to have had the chunk."""
 
 
 _OF_CORPUS = citations.c.corpus == bindparam("of_corpus")
@@ -53,51 +53,51 @@ _STAND = (
 
 
 def note_answer(connection: Transaction, run_id: str, ready: AnswerReady) -> None:
-    """Remember what the answer of a run cites. A second time changes nothing."""
+    """Record the citations of a run's answer. A second time changes nothing."""
     rows = list(_rows(run_id, ready.answer, ready.profile))
     if rows:
         connection.insert_each(_insert(connection.dialect), rows)
 
 
 def uncheck(connection: Transaction, corpus: str, document_ids: Sequence[str], journal_offset: int) -> None:
-    """The documents were indexed anew, or removed, by the records up to that offset: what cites them is unchecked."""
+    """Mark as unchecked what cites these documents, which the records up to that offset indexed anew or removed."""
     for document_id in document_ids:
         unchecked = {"is_checked": 0, "seen_offset": journal_offset - 1}
         connection.update(citations, {"corpus": corpus, "document_id": document_id}, unchecked)
 
 
 def cited_ones(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> list[str]:
-    """Those of the documents that an answer cites."""
+    """Return the documents that an answer cites."""
     asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
     return [row.document_id for row in connection.execute_each(_IS_CITED, asked)]
 
 
 def unchecked(connection: Transaction, corpus: str, journal_offset: int, most: int) -> list[CitedChunk]:
-    """At most `most` chunks that are to be checked against an index that covers `journal_offset`."""
+    """Return at most `most` chunks to check against an index that covers `journal_offset`."""
     asked = {"of_corpus": corpus, "reached": journal_offset, "most": most}
     return [CitedChunk(*row) for row in connection.execute(_UNCHECKED, asked)]
 
 
 def pass_unchanged(connection: Transaction, corpus: str, journal_offset: int) -> None:
-    """What was answered from the index as it is now, which covers `journal_offset`, stands."""
+    """Mark the answers from the index at exactly `journal_offset`, its current state, as checked."""
     connection.execute(_STAND, {"of_corpus": corpus, "reached": journal_offset})
 
 
 def pass_checked(connection: Transaction, rows: Sequence[CitedChunk]) -> None:
-    """These rows were checked and stand; one that was unchecked again meanwhile stays so."""
+    """Mark these rows as checked; a row that was unchecked again meanwhile stays so."""
     for row in rows:
         seen = {name: getattr(row, name) for name in ("run_id", "citation", "chunk_id", "seen_offset")}
         connection.update(citations, seen, {"is_checked": 1})
 
 
 def citing_profiles(connection: Transaction, corpus: str, document_id: str) -> tuple[str, ...]:
-    """The profiles of the gate whose answers cite the document."""
+    """Return the gate's profiles whose answers cite the document."""
     found = connection.execute(_CITING, {"of_corpus": corpus, "of_document": document_id})
     return tuple(sorted(found.scalars()))
 
 
 def drop_citations(connection: Transaction, run_id: str) -> None:
-    """Forget what the answer of a run cites."""
+    """Delete the citations of a run's answer."""
     connection.delete(citations, {"run_id": run_id})
 
 

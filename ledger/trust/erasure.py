@@ -1,8 +1,8 @@
-"""Finds the events and blobs that lead to documents which are to be forgotten.
+"""Finds the events and blobs of documents that are to be forgotten.
 
-A batch holds several documents, and is removed as a whole once the events that need it are over: those that come after
-work with a batch of their own. Nothing that is still open, or parked as a dead letter, loses what it refers to, and
-neither does what is of other documents alone.
+A batch holds several documents, and is removed as a whole once the events that need it are over: later events
+work with a batch of their own. No open event and no parked dead letter loses a blob that it refers to, and
+blobs that only other documents use are kept.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class Leftovers:
     """The blobs of forgotten documents: those that can go, and those that something still needs."""
 
     blobs: set[str] = field(default_factory=set)
-    """All of them, whether they are still there or not."""
+    """All of them, whether they still exist or not."""
     removable: set[str] = field(default_factory=set)
     open_events: list[str] = field(default_factory=list)
-    """Ids of events of these documents that are not over."""
+    """Ids of open events of these documents."""
     parked: set[str] = field(default_factory=set)
     """Blobs that a dead letter needs."""
 
 
 class Erasure(LedgerPart):
-    """Finds what the ledger leads to. Reads the events in batches, so that no look takes long."""
+    """Finds events, blobs and pages of documents. Reads the events in batches, so that no transaction takes long."""
 
     def leftovers(
         self,
@@ -69,13 +69,13 @@ class Erasure(LedgerPart):
         selection: Selection,
         check_cancelled: Callable[[], None] = lambda: None,
     ) -> Leftovers:
-        """The blobs of these documents: raw pages, submissions, batches of chunks, vectors, screenshots.
+        """Return the blobs of these documents: raw pages, submissions, batches of chunks, vectors, screenshots.
 
-        While events of theirs are open it gives those alone.
+        While any of their events are open, returns only those.
         """
         wanted, found = frozenset(document_ids), Leftovers()
         found.open_events = self._open_events(corpus, wanted, selection)
-        if found.open_events:  # the caller waits, and what it waits for is told by a few rows
+        if found.open_events:  # the caller waits for these events, and this query reads only a few rows
             return found
         own_events, blobs = self._own_events(corpus, wanted, selection, check_cancelled)
         with self._database.reading() as connection:
@@ -95,7 +95,7 @@ class Erasure(LedgerPart):
         return found
 
     def blobs_of_others(self, corpus: str) -> set[str]:
-        """The blobs to which only events of other corpora refer."""
+        """Return the blobs that only events of other corpora refer to."""
         own: set[str] = set()
         others: set[str] = set()
         for row in self._every_event():
@@ -103,7 +103,7 @@ class Erasure(LedgerPart):
         return others - own
 
     def pages(self, corpus: str, document_ids: Collection[str], selection: Selection) -> list[bytes]:
-        """The keys of the pages of these documents or addresses that are remembered, read to the end or not."""
+        """Return the keys of the remembered pages of these documents or addresses, fully read or not."""
         wanted = frozenset(document_ids)
         with self._database.reading() as connection:
             rows = connection.execute(_PAGES, {"of_corpus": corpus}).all()
@@ -123,7 +123,7 @@ class Erasure(LedgerPart):
                     connection.delete(pages, {"corpus": corpus, "url_sha256": key})
 
     def _open_events(self, corpus: str, wanted: frozenset[str], selection: Selection) -> list[str]:
-        """The ids of the events of these documents that are under way."""
+        """Return the ids of the open events of these documents."""
         with self._database.reading() as connection:
             rows = connection.execute(_OPEN, {"of_corpus": corpus}).all()
             return [row.id for row in rows if self._leads_to(connection, row, wanted, selection)]
@@ -131,7 +131,7 @@ class Erasure(LedgerPart):
     def _leads_to(
         self, connection: Transaction, row: AnyRow | None, wanted: frozenset[str], selection: Selection
     ) -> bool:
-        """Whether an event is about these documents; a step of embedding by the batch that it goes back to."""
+        """Return whether an event is about these documents; an embedding event is judged by its original batch."""
         while row is not None and row.kind in _WITH_BLOBS:
             event = json.loads(row.payload)
             if row.run_id == selection.run_id:
@@ -147,7 +147,7 @@ class Erasure(LedgerPart):
     def _own_events(
         self, corpus: str, wanted: frozenset[str], selection: Selection, check_cancelled: Callable[[], None]
     ) -> tuple[set[str], set[str]]:
-        """The ids of the events of these documents, and the blobs that those refer to."""
+        """Return the ids of the events of these documents, and the blobs that they refer to."""
         own: set[str] = set()
         blobs: set[str] = set()
         causes: set[str] = set()
@@ -197,7 +197,7 @@ def _is_of(url: str, wanted: frozenset[str], selection: Selection) -> bool:
 
 
 def _blobs_in(body: dict[str, Any]) -> Iterator[str]:
-    """The hashes of what the body refers to."""
+    """Yield the hashes in the blob references of a body."""
     for value in body.values():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, dict) and isinstance(one.get("sha256"), str):

@@ -1,8 +1,8 @@
-"""The negative list: what was forgotten and must not come back.
+"""The negative list: documents that were forgotten and must not come back.
 
-Every stage that could bring it back asks: the crawl before it fetches, the chunk stage before it reads, the embed stage
-once it knows the content, the index before it records. An entry is recorded in the transaction that accepts the request
-to forget, so what is under way then is refused on its way.
+Every stage that could bring one back checks it: the crawl before it fetches, the chunk stage before it reads, the embed
+stage once it knows the content, the index before it records. The transaction that accepts the request to forget
+also records the entries, so events already under way are refused at the next stage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluice.ledger.schema.tables import AnyRow, forgotten
 from sluice.ledger.transaction import Transaction
 
 FEW_ENTRIES = 1_000
-"""A list of up to so many entries is read whole; of a longer one only what could name the documents at hand."""
+"""Entries up to which a list is read whole; of a longer one only those that could name the documents at hand."""
 
 _HAS = forgotten.c
 _OF_CORPUS = _HAS.corpus == bindparam("of_corpus")
@@ -39,7 +39,7 @@ _KINDS: tuple[ForgottenKind, ...] = get_args(ForgottenKind)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What an entry of the list may name a document by; None for what is not known of it."""
+    """The fields by which an entry of the list may name a document; None where unknown."""
 
     url: str | None = None
     document_id: str | None = None
@@ -49,14 +49,14 @@ class Named:
 
 
 class NegativeList:
-    """What of a corpus must not come back, as far as it concerns some documents."""
+    """Entries of a corpus's negative list, as far as they concern some documents."""
 
     def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
         self._entries = set(entries)
         self._prefixes = [value for kind, value in self._entries if kind == "url_prefix"]
 
     def names(self, document: Named) -> str | None:
-        """The kind of entry that names the document; None where none does."""
+        """Return the kind of entry that names the document; None where none does."""
         if not self._entries:
             return None
         for kind in _KINDS:
@@ -71,7 +71,7 @@ class Forgotten(LedgerPart):
     """The negative lists of one ledger. Every method is one transaction and may raise `Unavailable`."""
 
     def about(self, corpus: str, documents: Sequence[Named]) -> NegativeList:
-        """The corpus's list, or of a long one the part that could name one of these documents."""
+        """Return the corpus's list, or the part of a long one that could name one of these documents."""
         with self._database.reading() as connection:
             rows = connection.execute(_FIRST, {"of_corpus": corpus}).all()
             if len(rows) > FEW_ENTRIES:
@@ -84,14 +84,14 @@ class Forgotten(LedgerPart):
         return NegativeList((row.kind, row.value) for row in rows)
 
     def list(self, corpora: frozenset[str] | None = None) -> Sequence[ForgottenEntry]:
-        """Every entry of these corpora (None: of all), the latest first."""
+        """Return every entry of these corpora (None: of all), the latest first."""
         query = select(forgotten).order_by(_HAS.at.desc(), _HAS.id)
         with self._database.reading() as connection:
             entries = [_entry_of(row) for row in connection.execute(query)]
         return [entry for entry in entries if corpora is None or entry.corpus in corpora]
 
     def one(self, entry_id: str) -> ForgottenEntry:
-        """One entry.
+        """Return one entry.
 
         Raises:
             NotFound: there is none with that id.
@@ -101,7 +101,7 @@ class Forgotten(LedgerPart):
         return _entry_of(row)
 
     def add(self, corpus: str, entries: Iterable[tuple[ForgottenKind, str]], operator: str, note: str) -> None:
-        """Put these on the corpus's list; one that is there already stays as it is."""
+        """Add entries to the corpus's list; existing ones stay as they are."""
         with self._database.writing() as connection:
             _add(connection, corpus, entries, operator, note, self._clock())
 
@@ -113,7 +113,7 @@ class Forgotten(LedgerPart):
         operator: str,
         note: str,
     ) -> CreatedRun:
-        """Record a run that removes documents, and in the same transaction what it is to keep out.
+        """Record a run that removes documents, and in the same transaction the entries that keep them out.
 
         The caller publishes `CreatedRun.events`.
         """
@@ -125,7 +125,7 @@ class Forgotten(LedgerPart):
             return created
 
     def lift(self, entry_id: str, operator: str, note: str) -> None:
-        """Take an entry off the list: what it names may come again.
+        """Remove an entry from the list, so that the documents it names may return.
 
         Raises:
             NotFound: there is none with that id.

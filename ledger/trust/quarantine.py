@@ -4,12 +4,12 @@ The life of a held chunk:
 
 1. The inspection at ingest blocks it. It is held, once for each corpus, document and checksum of its text; seen again
    it is the same row, with the document's latest version.
-2. An operator releases it: from then on the inspection lets that text of that document through. Where the corpus still
-   waits for that version, the transaction that releases it also records the run that brings it in.
-3. Or an operator purges it: its text goes, the facts stay. Seen again, it is blocked and its text is not kept.
+2. An operator releases it: from then on the inspection passes that text of that document. Where the corpus still
+   waits for that version, the transaction that releases it also records the run that indexes it.
+3. Or an operator purges it: its text is deleted, the facts stay. Seen again, it is blocked and its text is not kept.
 
-A row names the blob of the document's batch as it was chunked, all its chunks included: a release sends that through
-the inspection again, which knows by then what was released.
+A row names the blob of the document's batch as chunked, with all its chunks: a release sends that blob through
+the inspection again, which then passes the released texts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _findings = TypeAdapter(tuple[Finding, ...])
 
 @dataclass(frozen=True, slots=True)
 class HeldChunk:
-    """A chunk that was blocked, and what is needed to bring it back."""
+    """A blocked chunk, with everything needed to bring it back."""
 
     corpus: str
     document_id: str
@@ -70,11 +70,11 @@ class HeldChunk:
     blob: BlobRef
     """A batch of the whole document as it was chunked."""
     source_sha256: str
-    """The batch of the chunk stage that the document came in."""
+    """Hash of the chunk stage's batch that the document came in."""
 
 
 def quarantine_id(corpus: str, document_id: str, checksum: str) -> str:
-    """The id of a held chunk: the same text of the same document always has the same."""
+    """Return the id of a held chunk, which is the same for the same text of the same document."""
     told = "\n".join((corpus, storable(document_id), checksum))
     return "qtn_" + hashlib.sha256(told.encode()).hexdigest()[:24]
 
@@ -85,13 +85,13 @@ class Quarantine(LedgerPart):
     # -- at ingest
 
     def decisions(self, corpus: str, document_id: str) -> Mapping[str, QuarantineState]:
-        """What operators decided on texts of the document, by checksum; without those that still wait for one."""
+        """Return the operators' decisions on texts of the document, by checksum, without texts still held."""
         with self._database.reading() as connection:
             rows = connection.execute(_DECIDED, {"of_corpus": corpus, "of_document": document_id})
             return {row.checksum: row.state for row in rows}
 
     def hold(self, chunks: Sequence[HeldChunk]) -> tuple[HeldChunk, ...]:
-        """Hold these chunks; those that were not known before. What was decided on a known one stands."""
+        """Hold these chunks; return those that were new. Decisions on known ones stand."""
         now = self._clock()
         new: list[HeldChunk] = []
         with self._database.writing() as connection:
@@ -105,10 +105,10 @@ class Quarantine(LedgerPart):
     # -- looking
 
     def list(self, wanted: QuarantinePage | None = None) -> Sequence[QuarantinedChunk]:
-        """Held chunks one by one, the latest first.
+        """Return held chunks, the latest first.
 
         Raises:
-            InvalidInput: the page's position is none.
+            InvalidInput: the page's position is malformed.
         """
         wanted = wanted or QuarantinePage()
         order = (_HAS.held_at, _HAS.id)
@@ -119,7 +119,7 @@ class Quarantine(LedgerPart):
             return [_chunk_of(row) for row in connection.execute(query.limit(wanted.limit))]
 
     def show(self, held_id: str) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[Any]]:
-        """One held chunk, the batch that has its text (None once purged), and what operators did to it.
+        """Return one held chunk, the batch with its text (None once purged), and the operators' actions on it.
 
         Raises:
             NotFound: there is no such chunk.
@@ -129,7 +129,7 @@ class Quarantine(LedgerPart):
             return _chunk_of(row), _blob_of(row), actions_on(connection, held_id)
 
     def count(self, wanted: QuarantineFilter | None = None) -> int:
-        """How many chunks meet the filter; without one, how many wait for an operator."""
+        """Count the chunks that match the filter; without one, those that wait for an operator."""
         query = select(func.count()).select_from(quarantine).where(*_conditions(wanted or QuarantineFilter()))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar() or 0)
@@ -139,14 +139,14 @@ class Quarantine(LedgerPart):
     def release(
         self, held_id: str, operator: str, note: str, run: NewRun | None = None, first: Sequence[Entry] = ()
     ) -> CreatedRun | None:
-        """Let the text through from now on, and record the run that brings it in, if one is given.
+        """Let the text pass from now on, and record `run`, which indexes it, if one is given.
 
         The caller publishes `CreatedRun.events`.
 
         Raises:
             NotFound: there is no such chunk.
             Conflict: it was released or purged before.
-            BudgetExhausted: what the run may cost does not fit; nothing was released.
+            BudgetExhausted: the run's reservation does not fit; nothing was released.
         """
         now = self._clock()
         with self._database.writing() as connection:
@@ -154,10 +154,10 @@ class Quarantine(LedgerPart):
             return create(connection, run, first, now) if run is not None else None
 
     def purge(self, held_id: str, operator: str, note: str, rest: BlobRef | None) -> tuple[str, ...]:
-        """Give up the text: the hashes of the blobs that have it, for the caller to remove before it says `emptied`.
+        """Mark a text as purged; return the hashes of its blobs, which the caller removes before it calls `emptied`.
 
-        Called again while they are there, it gives them again: a purge that was killed is finished by another one.
-        `rest` is the same document's batch without this text, for the other chunks that are held of it.
+        Until then another call returns them again, so that it can finish a purge that was killed.
+        `rest` is the same document's batch without this text, for the document's other held chunks.
 
         Raises:
             NotFound: there is no such chunk.
@@ -174,19 +174,19 @@ class Quarantine(LedgerPart):
             return tuple(filter(None, (row.blob_sha256, row.source_sha256)))
 
     def emptied(self, held_id: str) -> None:
-        """The blobs that had a purged text are gone."""
+        """Clear a purged text's blob hashes, once its blobs are gone."""
         with self._database.writing() as connection:
             connection.update(quarantine, {"id": held_id, "state": "purged"}, _EMPTY)
 
     def of(self, corpus: str, document_ids: Collection[str], selection: Selection) -> Mapping[str, str | None]:
-        """The ids of the rows of these documents, or that the selection means, each with its document's batch."""
+        """Return the rows of these documents, or that `selection` matches: id to the hash of the document's batch."""
         wanted = frozenset(document_ids)
         with self._database.reading() as connection:
             rows = connection.select(quarantine, {"corpus": corpus}).all()
         return {row.id: row.blob_sha256 for row in rows if row.document_id in wanted or _is_meant(row, selection)}
 
     def forget(self, held_ids: Iterable[str]) -> None:
-        """Remove rows, decided or not, and with them the record of what was decided."""
+        """Delete rows, decided or not, and with them the record of the decisions."""
         with self._database.writing() as connection:
             for held_id in held_ids:
                 connection.delete(quarantine, {"id": held_id})
@@ -231,7 +231,7 @@ def _found(connection: Transaction, held_id: str) -> AnyRow:
 
 @cache
 def _hold(dialect: str) -> Any:
-    """Insert a row; of a known one only what changes with the document's versions, and never back to an older."""
+    """Upsert a row. For a known one it updates only the fields of the document's version, and never to an older one."""
     statement = insert_into(dialect, quarantine)
     passing = ("document_sha256", "chunk_id", "findings", "inspected_by", "run_id", "fetched_at")
     kept = ("blob_sha256", "blob_bytes", "source_sha256")

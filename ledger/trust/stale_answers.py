@@ -1,7 +1,7 @@
-"""An answer that cites what is no longer so is told of it: `AnswerStale` on its run.
+"""Records on a run that citations of its answer are stale, as `AnswerStale`.
 
-Promises: a citation is told of once. The transaction that records the event takes its rows away; who comes second, or
-again after having been killed, finds none and records nothing.
+Promises: each citation is recorded as stale once. The transaction that records the event deletes the citation's rows;
+a second caller, or one that was killed and tries again, finds none and records nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.ledger.trust.citations import drop_citations
 
 
 def tell_run(connection: Transaction, run_id: str, stale: Sequence[StaleCitation], now: float) -> Event | None:
-    """Record on a run which of its citations are stale; None where all of that was told before."""
+    """Record which of a run's citations are stale; None where all of them were recorded before."""
     try:
         run = take(connection, run_id)
     except NotFound:  # pruned meanwhile
