@@ -1,7 +1,7 @@
-"""The wiring: what a process needs, built once and only when it is first needed.
+"""The wiring: every part that a process needs, built once and only when it is first needed.
 
-A `Context` is made per process, after any fork. Nothing here decides anything. What costs much to import is imported
-when its member is built: a command that lists runs needs neither the broker's client nor a model.
+A `Context` is made per process, after any fork. Nothing here decides anything. Expensive modules are imported when
+their member is built: a command that lists runs needs neither the broker's client nor a model.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 
 MOST_USD_AT_ONCE = 1.0
-"""What judging may take in one go where no ceiling of the day is set."""
+"""Most that one round of judging may cost where the day has no ceiling, in USD."""
 
 
 SomeClosable = TypeVar("SomeClosable", bound=Closable)
@@ -91,10 +91,10 @@ class lazy(Generic[Built]):  # noqa: N801 - used as a decorator
 
 
 class Context:
-    """What the handlers and services of one process work with. Safe across its threads."""
+    """The parts that the handlers and services of one process work with. Safe across its threads."""
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
-        """`publish_patience_seconds` limits publishing for whoever has somebody waiting; the ledger has the event."""
+        """`publish_patience_seconds` limits publishing while a caller waits; the ledger has the event."""
         self.settings = settings
         self._publish_patience_seconds = publish_patience_seconds
         self.lock = threading.RLock()
@@ -102,7 +102,7 @@ class Context:
         self._closing = ExitStack()
 
     def close(self) -> None:
-        """Close what was opened, the latest first."""
+        """Close every part that was opened, the latest first."""
         self._closing.close()
 
     def opened(self, part: SomeClosable) -> SomeClosable:
@@ -136,7 +136,7 @@ class Context:
 
     @lazy
     def admission(self) -> Admission:
-        """Whether there is room for one more request."""
+        """Admits or refuses a further request, by the room in the queues."""
         return Admission(self.ledger, self.settings.delivery)
 
     # -- gate ---------------------------------------------------------------------------------
@@ -160,12 +160,12 @@ class Context:
 
     @lazy
     def former_profiles(self) -> Mapping[str, Profile]:
-        """The version before, of each profile that has one: what decides while the flag `gate_weights` is off."""
+        """The previous version of each profile that has one. It decides while the flag `gate_weights` is off."""
         return load_former_profiles(self.settings.gate.profiles_dir)
 
     @lazy
     def standing_defences(self) -> StandingDefences:
-        """Which steps back of the gate stand."""
+        """The gate's steps back that are in force."""
         from sluice.workers.runtime.standing_defences import StandingDefences
 
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
@@ -179,7 +179,7 @@ class Context:
 
     @lazy
     def policy(self) -> PolicyState:
-        """What the owner's settings allow."""
+        """The owner's permissions for search and crawling."""
         search, crawl = self.settings.search, self.settings.crawl
         return policy_state(
             search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
@@ -187,7 +187,7 @@ class Context:
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:
-        """How far a run may go by the settings, and what one search may take at most, with every fail-over."""
+        """Limits of a run by the settings, and the most that one search may take, with every fail-over."""
         from sluice.ingest.search.providers import search_at_most
 
         search, crawl, most = self.settings.search, self.settings.crawl, search_at_most(self.settings.search)
@@ -209,7 +209,7 @@ class Context:
 
     @lazy
     def egress(self) -> EgressProxy:
-        """The one way out of this process, started. Where the policy is `deny` it refuses everything."""
+        """The egress proxy, started: the one way out of this process. Under the policy `deny` it refuses everything."""
         from sluice.ingest.egress.proxy import EgressProxy
 
         proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
@@ -218,7 +218,7 @@ class Context:
         return proxy
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
-        """HTTP through the egress proxy, for one purpose."""
+        """Return the HTTP client through the egress proxy for one purpose."""
         from sluice.ingest.egress.crawl_account import current_egress_grant
         from sluice.ingest.http.fetch import Fetcher
 
@@ -257,14 +257,14 @@ class Context:
 
     @lazy
     def page_memory(self) -> PageMemory:
-        """What was read of each page, by which to know it again: one that was read otherwise is read anew."""
+        """Facts about each page read before. A page that another version, chunking or inspector read is read anew."""
         read_by = f"{version('sluice')} {self.settings.chunk.model_dump_json()} {self.inspector.version}"
         fingerprint = hashlib.sha256(read_by.encode()).hexdigest()[:16]
         return self.ledger.page_memory(read_as=fingerprint, is_there=self.readers.exists)
 
     @lazy
     def host_stats(self) -> HostStats:
-        """What the crawl did to each host, counted in the broker."""
+        """Counters of the crawl's requests to each host, kept in the broker."""
         from sluice.ingest.politeness.hosts import HostStats
 
         return self.opened(HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance))
@@ -294,7 +294,7 @@ class Context:
 
     @lazy
     def question_embedder(self) -> Embedder:
-        """The same models for those who wait for an answer; where all are local, the same embedder."""
+        """The same models for callers that wait for an answer; if all are local, the same embedder."""
         return self._make_embedder(for_questions=True) if self.settings.embed.uses_endpoint else self.embedder
 
     def _make_embedder(self, *, for_questions: bool) -> Embedder:
@@ -327,7 +327,7 @@ class Context:
         )
 
     def hide(self, text: str) -> str:
-        """Mask in a text what no outside service may see."""
+        """Mask the parts of a text that no outside service may see."""
         from sluice.trust.private.mask import hide
         from sluice.trust.private.patterns import build_finder
 
@@ -335,7 +335,7 @@ class Context:
 
     @lazy
     def judge(self) -> ChatEndpoint | None:
-        """The language model that judges; None where the settings name none. Opens nothing before it is asked.
+        """The language model that judges; None where the settings name none. Opens nothing before its first request.
 
         Its requests obey the rules of egress, for the purpose `judge`.
         """
@@ -352,8 +352,8 @@ class Context:
 
     @lazy
     def ragas(self) -> RagasBridge:
-        """Judges answers by what they were made from: by the package `ragas` where it and a judge are there, else by
-        support. What goes out is masked."""
+        """Judges answers against their passages: by the package `ragas` where it and a judge are there, else by
+        support. Outgoing text is masked."""
         from sluice.evaluation.ragas.bridge import RagasBridge
         from sluice.evaluation.ragas.environment import FOLDER, AnsweredQuestion, RagasScore, find_python, judge_answers
 
@@ -388,22 +388,22 @@ class Context:
 
     @lazy
     def memory_model(self) -> MemoryModel:
-        """The language model that distils learnings, where the settings want it, within a run's budget."""
+        """The language model that distils learnings, where the settings enable it, within a run's budget."""
         from sluice.workers.wiring.memories import MemoryModel
 
         return MemoryModel(self.judge if self.settings.memory.distil_by_model else None, self.ledger)
 
     @lazy
     def memories(self) -> ProjectMemories:
-        """The memory of each project, as workers have it: they derive, and search by themselves."""
+        """The memory of each project as workers use it: they derive learnings, and search by themselves."""
         return self.open_memories(ask=self.memory_model.ask if self.memory_model.is_there else None)
 
     def open_memories(
         self, search: Callable[[str], SearchIndex] | None = None, ask: AskModel | None = None, *, derives: bool = True
     ) -> ProjectMemories:
-        """The memory of each project, searched by the index that `search` gives for it. Opens and loads nothing yet.
+        """Return each project's memory, searched by the index that `search` gives for it. Opens and loads nothing yet.
 
-        `derives`: learnings of new iterations are found as soon as something is asked; else a worker does so.
+        `derives`: the next request of a memory derives the learnings of new iterations; else a worker does so.
         """
         from sluice.ingest.embed.tokens import count_tokens
         from sluice.workers.wiring.memories import ProjectMemories

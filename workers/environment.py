@@ -21,7 +21,7 @@ FLAG_VARIABLES: Mapping[FlagName, str] = {
     "memory": "FEATURE_MEMORY",
 }
 GRAPH_VARIABLES = {"url": "NEO4J_URI", "user": "NEO4J_USER", "password": "NEO4J_PASSWORD"}
-"""Those that programs for Neo4j read, by the setting of `[graph]` that each gives. What is set there counts before."""
+"""Variables that Neo4j's programs read, by the `[graph]` setting that each gives. A setting overrides its variable."""
 
 _WORDS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
 

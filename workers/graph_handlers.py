@@ -1,12 +1,12 @@
-"""The handler of the graph: what was indexed is read into its rows, and a generation is folded from them and published.
+"""The handler of the graph: it reads indexed documents into rows, folds a generation from them and publishes it.
 
-What a document states follows from its indexed text and its facts alone. One whose facts are those that the graph has
-it by, read by the same parser, is not read again. All rows are written as of the journal offset of the view that was
-read, so whatever else reads the same documents at the same time, the later view stands.
+What a document states follows from its indexed text and its facts alone. A document is not read again while its facts
+and the parser are those of its row. All rows carry the journal offset of the view that was read, so if several read the
+same documents at the same time, the later view stands.
 
-While more of the corpus is to be read, what is published may be a minute behind; and folding takes no more than a sixth
-of the time, however long it takes. One process publishes at a time; whoever comes second finds it done. The rules of
-handlers stand in `workers.handlers`.
+While more of the corpus is to be read, the published graph may be a minute behind. Folding takes at most a sixth of the
+time, however long it takes. One process publishes at a time; a second one finds it done. The rules of handlers stand in
+`workers.handlers`.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ log = structlog.get_logger(__name__)
 DOCUMENTS_AT_ONCE = 20
 """Documents of one transaction: some thousand edges, 50 ms for which nobody else writes to SQLite."""
 MOST_LOOKS = 5
-"""How often documents are looked at again that change while they are read, before the event is tried again."""
+"""Reads of documents that change while they are read, before the event is tried again."""
 REST = 5
-"""Times its own duration that lie between two foldings of a corpus."""
+"""Pause between two foldings of a corpus, as a multiple of the folding's duration."""
 BEHIND_SECONDS = 60.0
-"""How old what is published may be while more is being read."""
+"""Age that the published graph may reach while more is being read."""
 LOCK_SECONDS = 120.0
-"""How long another process may publish before an event comes back later."""
+"""Longest wait for another process that publishes, before the event comes back later."""
 
 
 def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, graphs: GraphArms) -> Outcome:
     """Read documents into the graph, and publish it unless another event will. The later view of the index stands.
 
-    So a second run finds its documents read, and the graph published.
+    A second run therefore finds its documents read, and the graph published.
     """
     directed, corpus = event.body_as(GraphDirected), event.corpus
     gaps = tuple(
@@ -163,7 +163,7 @@ def _counted() -> Iterator[None]:
 def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, folder: Path) -> None:
     """Remove the rows of the documents, and all generations in `folder`: the next one is folded from rows without them.
 
-    The rows go first, so whoever publishes meanwhile either had begun before, and is waited for, or does without them.
+    The rows go first: a process that publishes meanwhile began before, and is waited for, or does not see them.
 
     Raises:
         Unavailable: another process publishes the corpus all the time, or the ledger does not answer.

@@ -45,7 +45,7 @@ Handler = Callable[[Event, "Context"], Outcome | Postponable]
 
 
 def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory: GateMemory, probe: Probe) -> Outcome:
-    """Probe the local corpus, and the agent's memory where it may count. A read: a second run measures again."""
+    """Probe the local corpus, and the agent's memory where it may count. Only reads: a second run measures again."""
     request = event.body_as(GateRequested)
     profile = choose_profile(profiles, request.profile)
     probed, spend = probe.cover(request, event, profile, gate_memory.recall(request))
@@ -55,9 +55,9 @@ def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory
 def on_coverage_probed(
     event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits, policy: PolicyState
 ) -> Outcome:
-    """Decide, by the profile asked for or the one that the gate has stepped back to.
+    """Decide by the requested profile, or by the one that the gate has stepped back to.
 
-    The profile is kept under its hash, so that the decision can always be recomputed.
+    Keeps the profile under its hash, so that the decision can always be recomputed.
     """
     request = _cause_of(event, ledger).body_as(GateRequested)
     steered = steering.of(event.run_id, request)
@@ -87,12 +87,12 @@ def _cause_of(event: Event, ledger: Ledger) -> Event:
 
 
 def on_answer_directed(event: Event, answering: Answering) -> Outcome:
-    """Answer the run's question with what is there, naming what is not. A read."""
+    """Answer the run's question from the corpus, and name what is missing. Only reads."""
     return answering.answer(event)
 
 
 def on_feedback_given(event: Event, ledger: Ledger, flags: FlagReader, settings: Settings) -> Outcome:
-    """Weigh feedback against the answer that it is about. Recorded by its event; metrics may count twice."""
+    """Compare feedback with its answer, and have a sample judged. Its event records it; metrics may count twice."""
     feedback = event.body_as(FeedbackGiven)
     answer = ledger.run(event.run_id).answer
     metrics.FEEDBACK.labels(feedback.outcome).inc()
@@ -104,7 +104,7 @@ def on_feedback_given(event: Event, ledger: Ledger, flags: FlagReader, settings:
 
 
 def on_response_judgement_directed(event: Event, ledger: Ledger, ragas: RagasBridge) -> Outcome:
-    """Judge what an agent made of an answer. Run twice, only one of the judgements is recorded."""
+    """Judge the response that an agent made of an answer. If it runs twice, one of the judgements is recorded."""
     answer = ledger.run(event.run_id).answer
     if answer is None:
         return Done()
@@ -112,17 +112,17 @@ def on_response_judgement_directed(event: Event, ledger: Ledger, ragas: RagasBri
 
 
 _SALT = "response-judgement:"
-"""Of this draw alone: no other share of the runs is the same ones."""
+"""Salt of this draw alone, so that no other sample of the runs is the same."""
 
 
 def is_sampled(run_id: str, share: float) -> bool:
-    """Return whether the run is one of the `share` of all whose responses are judged: always the same ones."""
+    """Return whether the run is in the `share` of runs whose responses are judged. Always the same for a run."""
     draw = hashlib.sha256(f"{_SALT}{run_id}".encode()).digest()[:8]
     return int.from_bytes(draw) / 2**64 < share
 
 
 def _judge_response(feedback: FeedbackGiven, answer: Answer, bridge: RagasBridge) -> ResponseJudged:
-    """The judgement of the feedback's response; it counts in the metrics.
+    """Judge the feedback's response, and count the judgement in the metrics.
 
     Raises:
         SluiceError: as the bridge's judge.
@@ -163,4 +163,4 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
 
 
 HANDLERS: dict[str, Handler] = {kind: with_dependencies(handler) for kind, handler in PIPELINE.items()}
-"""Each handler with what its signature names, from the context of the process that runs it."""
+"""Handlers by event kind, each with what its signature names, from the context of the process that runs it."""

@@ -1,7 +1,7 @@
-"""Handlers of what is indexed: chunks are inspected, embedded and appended; documents go, generations are published.
+"""Handlers of the index: they inspect, embed and append chunks, remove documents and publish generations.
 
-A submission never replaces what others brought: that is decided in the one process that writes the corpus, right before
-it does, so that nothing comes in between. The rules of handlers stand in `workers.handlers`.
+A submission never replaces a document that others brought. The one process that writes the corpus checks this right
+before it writes, so that nothing comes in between. The rules of handlers stand in `workers.handlers`.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 
 STILL_OPEN_SECONDS = 0.5
-"""Until events of forgotten documents are looked for again: an event takes about as long."""
+"""Pause before the next look for open events of forgotten documents; an event takes about as long."""
 
 
 def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmbedder) -> Outcome:
-    """Inspect a batch, and embed the first of what is let through. A chunk is held once; a second run costs little."""
+    """Inspect a batch, and embed the first portion of what passes. A chunk is held once; a second run costs little."""
     inspected = inspection.inspect(event.body_as(DocumentChunked), event)
     if not inspected.batch.documents:
         return Done(inspected.removal, inspected.gaps)
@@ -67,7 +67,7 @@ def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmb
 
 
 def on_chunks_partly_embedded(event: Event, embedder: ChunkEmbedder) -> Outcome:
-    """Embed the next chunks of a batch, by the model of those before. Vectors follow from the texts."""
+    """Embed the next chunks of a batch by the model of the earlier ones. Equal texts give equal vectors."""
     begun = event.body_as(ChunksPartlyEmbedded)
     return embedder.embed_next(begun, load_chunks(begun.chunks_blob, embedder.blobs), event)
 
@@ -77,8 +77,8 @@ def on_chunks_embedded(
 ) -> Outcome:
     """Append to the journal, which takes an equal document version only once.
 
-    A submission that may not replace what has its id is left out and told. Where the corpus was given another model
-    since the vectors were made, the embed stage makes them again.
+    A submission that may not replace the document with its id is left out, with a gap. If the corpus was given another
+    model since the vectors were made, the embed stage makes them again.
     """
     embedded = event.body_as(ChunksEmbedded)
     batch, vectors = embedder.load(embedded)
@@ -107,7 +107,7 @@ def on_chunks_embedded(
 
 
 def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore) -> Outcome:
-    """Find what is to be forgotten, and direct its removal by ids: so a second run of what follows means the same."""
+    """Find the documents to forget, and direct their removal by ids, so that the events that follow may run twice."""
     directed = event.body_as(ForgetDirected)
     selection, is_written = directed.selection, corpora.readers.exists(event.corpus)
     found: list[DocumentFacts] = []
@@ -118,7 +118,7 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
         ledger.forgotten.add(event.corpus, entries_for(found), directed.operator, directed.note)
     ids = tuple(dict.fromkeys((*(facts.document_id for facts in found), *selection.document_ids)))
     held = ledger.quarantine.of(event.corpus, ids, selection)
-    _remove_blobs(filter(None, held.values()), blobs)  # first: a row that is left leads to its blob again
+    _remove_blobs(filter(None, held.values()), blobs)  # before the rows: a row that is left leads to its blob again
     ledger.quarantine.forget(held)
     if not is_written:
         return Done((Next(ErasureDirected(document_ids=ids, selection=selection)),))
@@ -126,7 +126,7 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
 
 
 def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore) -> Outcome:
-    """Remove known pages and blobs of what is forgotten, once no event of theirs is under way. Twice does no harm."""
+    """Remove known pages and blobs of forgotten documents once none of their events is open. May run twice."""
     directed = event.body_as(ErasureDirected)
     meant = event.corpus, directed.document_ids, directed.selection
     left = ledger.erasure.leftovers(*meant, check_cancelled)
@@ -155,9 +155,9 @@ def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: Page
 
 
 def on_page_withdrawn(event: Event, ledger: Ledger, writers: CorpusWriters, pages: Pages) -> Outcome:
-    """Append tombstones for what the index still holds of the page. A second time there is nothing left of it.
+    """Append tombstones for what the index still holds of the page; a second run finds nothing left.
 
-    What answers cite of it is unchecked both times: the first one may have been killed behind the tombstones.
+    Each run has citations of the page checked again: the first one may have been killed after the tombstones.
     """
     page = event.body_as(PageWithdrawn)
     going = pages.withdrawable(page.document_ids, event.corpus, page.seen_at)
@@ -171,11 +171,11 @@ def on_page_withdrawn(event: Event, ledger: Ledger, writers: CorpusWriters, page
 def on_document_indexed(
     event: Event, ledger: Ledger, corpora: Corpora, shipper: Shipper, graphs: GraphArms, settings: Settings
 ) -> Outcome:
-    """Publish what the journal holds; where the current generation covers it, only say which that is.
+    """Publish what the journal holds; if the current generation covers it, only name that generation.
 
-    How long crawled pages took until they are found is counted here, and again in a second run. Where something is to
-    be erased, nothing but the new generation is left, here and in the object store, and nothing of it in the graph.
-    Answers that cite what is no longer so are told, each once. The graph reads what changed afterwards.
+    Measures how long crawled pages took until they are found; a second run measures again. After an erasure only the
+    new generation is left, here and in the object store, and the graph holds nothing of the documents. Runs whose
+    answers cite changed documents get an event, each once. The graph reads what changed afterwards.
     """
     indexed = event.body_as(DocumentIndexed)
     with metrics.INDEX_PUBLISH_SECONDS.time(), corpora.writers.writing(event.corpus) as writer:
@@ -209,7 +209,7 @@ class Admitted(NamedTuple):
 
 
 def admit(batch: ChunkBatch, vectors: Vectors, writer: Writer) -> Admitted:
-    """The documents of the batch that may be written, and why others may not."""
+    """Return the documents of the batch that may be written, and why others may not."""
     earlier_ids = {document.document_id: _earlier_id(document) for document in batch.documents}
     wanted = [name for pair in earlier_ids.items() for name in pair if name is not None]
     recorded = writer.documents(wanted)
@@ -239,7 +239,7 @@ def admit(batch: ChunkBatch, vectors: Vectors, writer: Writer) -> Admitted:
 
 
 def _earlier_id(document: ChunkedDocument) -> str | None:
-    """The id that versions before 0.4 gave to a submission without an id: that of the page at the claimed address."""
+    """Return the id that versions before 0.4 gave a submission without an id: that of the page at its address."""
     source = document.url or document.file_path
     provenance = document.provenance
     if provenance.source != "submission" or source is None:
@@ -249,7 +249,7 @@ def _earlier_id(document: ChunkedDocument) -> str | None:
 
 
 def entries_for(found: Iterable[DocumentFacts]) -> list[tuple[ForgottenKind, str]]:
-    """What the negative list says of documents that a filter chose: their ids, and the addresses that were crawled."""
+    """Return negative-list entries for documents that a filter chose: their ids, and the addresses of crawled ones."""
     entries: list[tuple[ForgottenKind, str]] = []
     for facts in found:
         entries.append(("document_id", facts.document_id))
@@ -259,6 +259,6 @@ def entries_for(found: Iterable[DocumentFacts]) -> list[tuple[ForgottenKind, str
 
 
 def _remove_blobs(hashes: Iterable[str], blobs: BlobStore) -> None:
-    """Remove blobs now, however lately they were put."""
+    """Remove unused blobs now, however recently they were put."""
     for sha256 in hashes:
         blobs.remove_unused(sha256, since=time.time() + 1)

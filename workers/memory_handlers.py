@@ -1,4 +1,4 @@
-"""Handlers of what agents remember: the journal of a feature is caught up with, and what changed goes to the index.
+"""Handlers of agents' memory: they derive learnings from a feature's journal, and send what changed to the index.
 
 The rules of handlers stand in `workers.handlers`.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MemoryIndexing(Step):
-    """Brings what is remembered into the index of its feature."""
+    """Brings iterations and learnings into the index of their feature."""
 
     readers: CorpusReaders
     director: EmbeddingDirector
@@ -36,9 +36,9 @@ class MemoryIndexing(Step):
     def send(
         self, event: Event, project: str, state: FeatureMemory, entry_ids: Iterable[str], learning_ids: Iterable[str]
     ) -> Done:
-        """Direct that what the index lacks of these iterations and learnings be embedded, and what is to go removed.
+        """Direct the embedding of iterations and learnings that the index lacks, and the removal of those not offered.
 
-        What it holds with an equal checksum is not embedded again. A gap for what the run's budget does not cover.
+        Skips documents that the index holds with an equal checksum. What the run's budget does not cover becomes a gap.
         """
         model = self.director.embedding.fingerprint(event.corpus)
         records = (state.iterations[name] for name in entry_ids if name in state.iterations)
@@ -60,9 +60,9 @@ class MemoryIndexing(Step):
 def on_iteration_recorded(
     event: Event, memories: ProjectMemories, memory_model: MemoryModel, indexing: MemoryIndexing
 ) -> Outcome:
-    """Distil and weigh what was recorded, and index it with all that is learned. The journal takes each entry once.
+    """Distil and weigh recorded iterations, and index them with all learnings. The journal takes each entry once.
 
-    The index takes each version once: so a second run sends what the first one, killed behind the journal, did not.
+    The index takes each version once, so a second run sends what a first one, killed after the journal, did not.
     """
     recorded = event.body_as(IterationRecorded)
     _require_own_corpus(event, recorded)
@@ -83,7 +83,7 @@ def on_learning_changed(event: Event, memories: ProjectMemories, indexing: Memor
 
 
 def _require_own_corpus(event: Event, body: IterationRecorded | LearningChanged) -> None:
-    """Refuse an event that would bring what is remembered of one feature into the corpus of another.
+    """Refuse an event that would bring one feature's memory into the corpus of another.
 
     Raises:
         MalformedEvent: its corpus is not that of its project and feature.

@@ -1,6 +1,6 @@
-"""Handlers of what comes from outside: searches, pages, submitted documents. They end in chunks.
+"""Handlers of searches, crawled pages and submitted documents. They end in chunks.
 
-What the egress proxy refused becomes events of the run, and marks on the span of its hop. The proxy's own log line,
+Refusals of the egress proxy become events of the run, and marks on the span of its hop. The proxy's own log line,
 written at the first refusal of each kind, has the run id as well. The rules of handlers stand in `workers.handlers`.
 """
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 _OF_THE_WEB = frozenset({"crawl", "search"})
-"""Documents that a site has a say in. What somebody handed in under the same address is his."""
+"""Sources whose documents the site may withdraw; a submission under the same address belongs to its sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Pages(Step):
     transient_pages: TransientPages
 
     def record(self, page: CrawledPage | UnchangedPage, event: Event) -> Body:
-        """The event of a page, which is remembered, so that the next crawl need not read it again.
+        """Remember a page, so that the next crawl need not read it again, and return its event.
 
-        Its body is kept as a blob; where the site asks that no copy be archived, only until it was read.
+        Its body is kept as a blob; if the site requests that no copy be archived, only until it was read.
         """
         if isinstance(page, UnchangedPage):
             self.page_memory.seen_again(event.corpus, page.url, page.fetched_at, asked=page.by != "sitemap")
@@ -85,14 +85,14 @@ class Pages(Step):
         return crawled
 
     def document(self, page: PageCrawled, event: Event) -> Document:
-        """The document that a recorded page is: known by the URL at which it was found in the end."""
+        """Return a recorded page as a document. Its id follows from the page's final URL, after redirects."""
         return document_of_page(page, self._bodies(event, page.unarchived_by).get(page.blob), event.run_id)
 
     def withdrawn(self, refusal: SluiceError, corpus: str, seen_at: datetime) -> tuple[PageWithdrawn, ...]:
-        """The event for a page that the corpus holds although the refusal says that it no longer may; else none.
+        """Return a withdrawal if the corpus holds a page that, by the refusal, it no longer may; else nothing.
 
-        Asked by the crawl, so that a page that was never indexed is no event, and again by the index (`withdrawable`),
-        since what it held may have been read anew meanwhile.
+        The crawl calls it, so that a page that was never indexed makes no event. The index checks again
+        (`withdrawable`), since the page may have been read anew meanwhile.
         """
         withdrawal = withdrawal_in(refusal)
         if withdrawal is None:
@@ -103,7 +103,7 @@ class Pages(Step):
         return (PageWithdrawn(url=withdrawal.addresses[-1], document_ids=documents, by=withdrawal.by, seen_at=seen_at),)
 
     def withdrawable(self, document_ids: Sequence[str], corpus: str, seen_at: datetime) -> tuple[str, ...]:
-        """Those documents that the corpus holds, that came from the web, and that were not seen since `seen_at`."""
+        """Return the documents that the corpus holds, that came from the web and were not seen since `seen_at`."""
         try:
             held = self.readers.existing(corpus).documents(document_ids)
         except NotFound:
@@ -117,7 +117,7 @@ class Pages(Step):
         )
 
     def _bodies(self, event: Event, unarchived_by: str | None) -> BlobStore:
-        """Where the body of a page is kept."""
+        """Return the store that keeps the body of a page."""
         return self.transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else self.blobs
 
 
@@ -128,7 +128,7 @@ def on_search_directed(
     crawl_limits: CrawlLimits,
     flags: FlagReader,
 ) -> Outcome | Postponable:
-    """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
+    """Query the search providers. A second run queries them again; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
     if not flags.enabled_now("search"):
         return Done(gaps=(flag_gap("search", directed.query),))
@@ -153,7 +153,7 @@ def on_search_directed(
 def _searched(
     directed: SearchDirected, search_web: Callable[[SearchDirected], SearchCompleted], crawl_limits: CrawlLimits
 ) -> Done | SearchFailed:
-    """What the providers found, and the crawls of it; or that none of them answered."""
+    """Return the search results with crawls of them, or the failure if no provider answered."""
     try:
         answered = search_web(directed)
     except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
@@ -181,9 +181,9 @@ def on_search_completed(event: Event, chunker: Chunker) -> Outcome:
 def on_crawl_directed(
     event: Event, crawler: Crawler, pages: Pages, ledger: Ledger, settings: Settings, flags: FlagReader
 ) -> Outcome | Postponable:
-    """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
+    """Fetch one page. A second run fetches it again; the run's dedupe key keeps one event per URL.
 
-    A page that may no longer be in the index is withdrawn from it.
+    Withdraws a page that may no longer be in the index.
     """
     directed = event.body_as(CrawlDirected)
     meter = BudgetMeter(directed.allowance)
@@ -210,7 +210,7 @@ def on_crawl_directed(
 
 
 def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, pages: Pages) -> Done:
-    """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
+    """Return a gap, and the page's withdrawal if the index holds it although it no longer may."""
     try:
         withdrawn = pages.withdrawn(refusal, event.corpus, utc_now())
     except Exception as error:
@@ -225,14 +225,14 @@ def on_page_crawled(event: Event, pages: Pages, chunker: Chunker) -> Outcome:
 
 
 def on_documents_submitted(event: Event, chunker: Chunker) -> Outcome:
-    """Extract and chunk what was handed in. Chunk ids follow from source and content."""
+    """Extract and chunk submitted documents. Chunk ids follow from source and content."""
     submitted = event.body_as(DocumentsSubmitted)
     batch = DocumentBatch.model_validate_json(chunker.blobs.get(submitted.documents))
     return chunker.chunk(tuple(brought_by(event.run_id, document) for document in batch.documents), event)
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
-    """The document that a crawled page is: known by the URL at which it was found in the end."""
+    """Return a crawled page as a document. Its id follows from the page's final URL, after redirects."""
     return Document(
         id=document_id_for(page.final_url),
         url=page.final_url,
@@ -243,19 +243,19 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
 
 
 def first_crawled_at(batch: ChunkBatch) -> datetime | None:
-    """When the first crawled page of a batch was fetched; None where no page was crawled."""
+    """Return when the first crawled page of a batch was fetched; None if no page was crawled."""
     provenances = (document.provenance for document in batch.documents)
     return min((one.fetched_at for one in provenances if one.source == "crawl"), default=None)
 
 
 def brought_by(run_id: str, document: Document) -> Document:
-    """A document that was handed in, with the run that brings it."""
+    """Return a submitted document with the run that brings it."""
     provenance = document.provenance.model_copy(update={"run_id": run_id})
     return document.model_copy(update={"provenance": provenance})
 
 
 def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:
-    """What is kept of a page, by which to know it again."""
+    """Return the facts by which the next crawl recognises a page."""
     return RememberedPage(
         url=page.url,
         final_url=page.final_url,
@@ -272,7 +272,7 @@ def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:
 
 
 def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Document, ...]:
-    """One document per snippet. Its id differs from its page's, so that a snippet never replaces a page."""
+    """Return one document per snippet. Its id differs from its page's, so that a snippet never replaces a page."""
     return tuple(
         Document(
             id=snippet_id_for(result.url),
@@ -299,12 +299,12 @@ MARK = "egress refused"
 
 
 def refused(report: EgressReport | None) -> tuple[Next, ...]:
-    """An event for each target and rule."""
+    """Return an event for each refused target and rule."""
     return tuple(map(Next, _bodies(report)))
 
 
 def mark_refusals(report: EgressReport | None) -> None:
-    """Mark each on the current span: also that of an attempt that fails, and therefore emits nothing."""
+    """Mark each refusal on the current span, also for an attempt that fails and therefore emits nothing."""
     for body in _bodies(report):
         trace.get_current_span().add_event(MARK, body.model_dump())
 

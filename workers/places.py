@@ -15,7 +15,7 @@ CONFIG_FILE = "sluice.toml"
 CONFIG_VARIABLE = "SLUICE_CONFIG"
 DATA_FOLDER = "sluice-data"
 API_FILE = "api.json"
-"""In the data directory: where its HTTP interface answers, and the key by which its own user operates it."""
+"""File of the data directory with the address of its HTTP interface and the key of its own user."""
 
 
 def config_file() -> Path:
@@ -38,14 +38,14 @@ def default_data_dir() -> Path:
 
 
 def is_standing() -> bool:
-    """Return whether there is an instance to speak of here: a settings file, or a data directory."""
+    """Return whether an instance exists here: a settings file, or a data directory."""
     return config_file().is_file() or default_data_dir().is_dir()
 
 
 def _here_and_above(name: str) -> Iterator[Path]:
     """Yield `name` in this folder and in each one above that belongs to this user or to root.
 
-    Above this folder others' files do not count, as with git: who may write to /tmp could otherwise plant settings.
+    Above this folder other users' files do not count, as with git: who may write to /tmp could plant settings.
     """
     here = Path.cwd()
     yield here / name

@@ -1,4 +1,4 @@
-"""The names of settings: which there are, and which one a misspelt name was probably meant to be."""
+"""The names of settings, and the name that a misspelt one probably stands for."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_URL", "SLUIC
 
 
 def names_of(settings: type[BaseModel]) -> frozenset[str]:
-    """Every setting by its dotted name: `http_port`, `crawl.max_pages`."""
+    """Return every setting by its dotted name: `http_port`, `crawl.max_pages`."""
     return frozenset(name for name, is_fixed in _fields(settings) if not is_fixed)
 
 
 def constants_of(settings: type[BaseModel]) -> frozenset[str]:
-    """Every constant that stands beside the settings (see `Fixed`), by the dotted name that it would have as one."""
+    """Return every constant beside the settings (see `Fixed`), by the dotted name that it would have as one."""
     return frozenset(name for name, is_fixed in _fields(settings) if is_fixed)
 
 
 def variable_of(name: str) -> str:
-    """The variable that sets it: `crawl.max_pages` is `SLUICE_CRAWL__MAX_PAGES`."""
+    """Return the variable that sets it: `crawl.max_pages` is `SLUICE_CRAWL__MAX_PAGES`."""
     return PREFIX + name.upper().replace(".", "__")
 
 
 def unknown_variables(settings: type[BaseModel], environment: Mapping[str, str]) -> list[str]:
-    """The `SLUICE_*` variables that set nothing, as their dotted names would be."""
+    """Return the `SLUICE_*` variables that set nothing, by the dotted names that they would have."""
     known = names_of(settings)
     tables = tuple(f"{one}." for one in known)  # a part of a setting that is a table, as `embed.corpora` is
     found = []
@@ -47,7 +47,7 @@ def unknown_variables(settings: type[BaseModel], environment: Mapping[str, str])
 
 
 def problems(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """The dotted name and the plain sentence of each problem; `UNKNOWN` where there is no such setting."""
+    """Yield the dotted name and a plain sentence for each problem; `UNKNOWN` if there is no such setting."""
     for entry in error.errors(include_url=False, include_input=False):
         name = ".".join(str(part) for part in entry["loc"])
         is_unknown = entry["type"] == "extra_forbidden"
@@ -55,9 +55,9 @@ def problems(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 def remedy_of(name: str, settings: type[BaseModel], told: Callable[[str], str] = str) -> str:
-    """What to do about a name that is none: delete that of a constant, or write another as it was probably meant.
+    """Return the remedy for an unknown name: delete a constant, or write the setting that is closest.
 
-    `told` gives a setting's name as its reader set it: in the file, or by a variable.
+    `told` maps a setting's name to the form in which the user set it: in the file, or by a variable.
     """
     if name in constants_of(settings):
         return "it is a constant: delete it"
@@ -71,7 +71,7 @@ def remedy_of(name: str, settings: type[BaseModel], told: Callable[[str], str] =
 
 
 def _fields(settings: type[BaseModel]) -> Iterator[tuple[str, bool]]:
-    """The dotted name of each field, and whether it is fixed."""
+    """Yield the dotted name of each field, and whether it is fixed."""
     for name, field in settings.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from ((f"{name}.{below}", is_fixed) for below, is_fixed in _fields(field.annotation))

@@ -53,12 +53,12 @@ from sluice.workers.setting_names import (
 )
 
 BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
-"""Of URLs that a Redis or Valkey is reached by: plain, with TLS, by a socket of this machine."""
+"""URL schemes of a Redis or Valkey: plain, with TLS, by a socket of this machine."""
 
 
 class PoolSettings(Value):
-    """How many events of each stage are handled at once: by threads of one process in gate, search, crawl and query,
-    by a process each in the others. Which stages share a process, and when one has had enough."""
+    """Number of events that each stage handles at once: by threads of one process in gate, search, crawl and query, by
+    a process each in the others. Also the stages that share a process, and the limits at which one is replaced."""
 
     together: tuple[tuple[Queue, ...], ...] = (("gate", "query"), ("search", "index", "graph"))
     """Stages that run in one process each: light ones, whose memory is mostly the code that they share. `[]` parts all.
@@ -93,7 +93,7 @@ class DeliverySettings(Value):
     """The delivery guarantee's clocks."""
 
     lease_seconds: Annotated[float, Field(gt=0)] = 15.0
-    """How long a claim lasts without a heartbeat; a killed worker's event is free again after it."""
+    """Duration of a claim without a heartbeat; a killed worker's event is free again after it."""
     max_deliveries: Annotated[int, Field(ge=1)] = 3
     """Deaths of a worker on one event after which the event is quarantined as poison."""
     retry_base_seconds: Annotated[float, Field(gt=0)] = 1.0
@@ -104,18 +104,18 @@ class DeliverySettings(Value):
     """Longest that one event may take. A worker in which one takes longer finishes its others, ends itself and is
     started anew."""
     deaf_after_seconds: Annotated[float, Field(ge=5)] = 30.0
-    """How long a worker may take nothing from a queue that is not empty, or a process give no sign of life, before it
-    is started anew. Longer than any pause of a healthy one: loading a model takes a few seconds."""
+    """Longest time that a worker may take nothing from a queue that is not empty, or a process give no sign of life,
+    before it is started anew. Longer than any pause of a healthy one: loading a model takes a few seconds."""
     max_ready_events: Annotated[int, Field(ge=1)] = 50_000
-    """Events that may wait in one stage; beyond, requests that would add to them are told to come back later. At a
-    hundred a second they are eight minutes of work: who comes later is served sooner elsewhere."""
+    """Events that may wait in one stage; beyond, requests that would add to them are refused until later. At a hundred
+    a second they are eight minutes of work: who comes later is served sooner elsewhere."""
     max_ready_events_per_lane: Annotated[int, Field(ge=1)] = 20_000
     """As max_ready_events, of one API key (or of one corpus, where there is no key): one feeder cannot fill a stage
     to the exclusion of others."""
 
 
 class _SettingsFile(TomlConfigSettingsSource):
-    """The settings of `sluice.toml`; a relative data directory in it is one of the file's folder."""
+    """The settings of `sluice.toml`. A relative data directory in it is relative to the file's folder."""
 
     def __call__(self) -> dict[str, Any]:
         values = super().__call__()
@@ -155,7 +155,7 @@ class Settings(BaseSettings):
     """Whether requests from this machine need an API key. true: always. false: only while a key is in force. Not set:
     once a key was made, also after it was revoked. From other machines a key is always needed."""
     query_timeout_seconds: Annotated[float, FIXED] = 10.0
-    """How long a direct query may wait for its reply; a healthy one takes milliseconds."""
+    """Longest wait of a direct query for its reply; a healthy one takes milliseconds."""
 
     gate: GateSettings = GateSettings()
     budget: BudgetSettings = BudgetSettings()
@@ -218,7 +218,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments first, then the environment, then the file, then the variables that are named for Neo4j."""
+        """Return the sources by precedence: arguments, environment, file, then variables that are named for Neo4j."""
         file = _SettingsFile(settings_cls, config_file())
         neo4j = InitSettingsSource(settings_cls, read_graph_server(os.environ))
         return init_settings, env_settings, file, neo4j
@@ -254,7 +254,7 @@ class Settings(BaseSettings):
 
     @property
     def graph_hindrance(self) -> str:
-        """Why no question is searched by the graph, as the settings have it; empty where it may be."""
+        """Reason why the settings keep searches from using the graph; empty if they do not."""
         if self.index.engine != "local":
             return f"index.engine is {self.index.engine}"
         if not self.graph.enabled:
@@ -263,15 +263,15 @@ class Settings(BaseSettings):
 
     @property
     def model_dir(self) -> Path:
-        """Where the local embedding model's files are."""
+        """Folder of the local embedding model's files."""
         return self.embed.model_dir or self.data_dir / "models"
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """The settings of this process.
+    """Return the settings of this process.
 
     Raises:
-        InvalidSetting: a value cannot be used or a name is none. Names each such setting and what would be right. Or a
+        InvalidSetting: a value cannot be used or a name is unknown (names each such setting and its remedy), or a
             `FEATURE_*` variable is neither true nor false.
     """
     config = os.environ.get(CONFIG_VARIABLE)
@@ -306,7 +306,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def stray_variables() -> list[str]:
-    """A sentence for each `SLUICE_*` variable that sets nothing. It may be another program's: it is no error."""
+    """Return a sentence for each `SLUICE_*` variable that sets nothing. It may be another program's: it is no error."""
     return [
         f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, Settings, variable_of)}"
         for name in unknown_variables(Settings, os.environ)
@@ -315,7 +315,7 @@ def stray_variables() -> list[str]:
 
 
 def _wrong(name: str, problem: str) -> InvalidSetting:
-    """What is wrong with one setting, named as it was set: by its variable, or in the file."""
+    """Return the error for one setting, named as it was set: by its variable, or in the file."""
     is_variable = variable_of(name) in {variable.upper() for variable in os.environ}
     if problem == UNKNOWN:
         told = variable_of if is_variable else str
@@ -331,13 +331,13 @@ def _together(wrong: list[InvalidSetting]) -> InvalidSetting:
 
 
 def _variables_in(problem: str) -> str:
-    """The variables that are set of the field that pydantic's message quotes: it names no more than the section."""
+    """Return the set variables of the field that pydantic's message quotes, which names only the section."""
     prefixes = tuple(variable_of(word) for word in problem.split('"')[1::2])
     return ", ".join(sorted(name for name in os.environ if name.upper().startswith(prefixes))) or "SLUICE_*"
 
 
 def environment_of(settings: Settings) -> Mapping[str, str]:
-    """The variables that make a child process read the same settings."""
+    """Return the variables that make a child process read the same settings."""
     return {
         "SLUICE_DATA_DIR": str(settings.data_dir),
         "SLUICE_BROKER_URL": settings.broker_location,

@@ -8,8 +8,8 @@
    its claim in the meantime is fenced: nothing of its work is recorded. Where a stage of the same process comes next,
    the transaction claims that stage's next event too: whose turn it is, which may be another tenant's.
 4. *Publish.* Wake-ups for the emitted events go to their queues, but for one whose place the claim of 3 has taken. If
-   the broker is away they wait in the ledger. Where nothing else is to be published, the transaction of 3 is not
-   synced, and nobody is told of it, before that of the event that follows: one sync, one word for both.
+   the broker is away they wait in the ledger. If nothing else has to be published, the transaction of 3 is synced and
+   announced together with that of the event that follows: one sync for both.
 5. *Go on.* With what was claimed in 3 the worker begins again at 2, `MOST_IN_A_ROW` times at most.
 6. *Acknowledge.* Returning acknowledges the message.
 
@@ -79,16 +79,16 @@ ATTEMPTS: dict[Queue, int] = {
 """Tries of a stage before an event is parked. The outside world gets few: an agent is waiting."""
 
 MOST_IN_A_ROW = 8
-"""Events that one wake-up may lead to in a thread: a covered question has three, and a process that is to end need not
-wait for more than the one at hand."""
+"""Most events that one wake-up may handle in a row in a thread: a covered question has three, and a process that shuts
+down waits only for the current one."""
 
 PATIENT_ATTEMPTS = 12
-"""Tries where nothing failed and only a turn was not to be had: a host's rate, a full queue."""
+"""Tries of an event that only had to wait: for a host's rate limit, a full queue, a full disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageWorker:
-    """What one process handles the events of its stage with. Safe across its threads."""
+    """Everything that a process needs to handle the events of its stage. Safe across its threads."""
 
     stage: Queue
     name: str
@@ -99,21 +99,21 @@ class StageWorker:
     pool: Mapping[Queue, StageWorker] = field(default_factory=dict)
     """The workers of every stage of the process, this one among them."""
     may_go_on: Callable[[], bool] = lambda: True
-    """Whether the process still takes events; called between two of a thread."""
+    """Whether the process still takes events; called between two events of a thread."""
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
-        """The stage's next event, if there is one."""
+        """Claim the stage's next event, if there is one."""
         lease_seconds = self.context.settings.delivery.lease_seconds
         return self.context.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone)
 
 
 class Handled(NamedTuple):
-    """How the handler ended, and the error behind it."""
+    """The outcome of a handler, the error behind it and its duration."""
 
     outcome: Outcome
     error: BaseException | None = None
     seconds: float = 0.0
-    """How long the handler took."""
+    """Duration of the handler, in seconds."""
 
 
 def use_wake_up(announced: str, worker: StageWorker) -> None:
@@ -131,7 +131,7 @@ def use_wake_up(announced: str, worker: StageWorker) -> None:
 
 
 def _carry_through(claim: Claim, worker: StageWorker, most: int) -> None:
-    """Handle the event, and those that its settling leads on to in this process: `most` in all."""
+    """Handle the event, and those that its settlement claims next in this process: `most` in all."""
     untold: list[Event] = []
     for left in reversed(range(most)):
         following = _handle(claim, worker, untold, may_go_on=left > 0)
@@ -141,7 +141,7 @@ def _carry_through(claim: Claim, worker: StageWorker, most: int) -> None:
 
 
 def _handle(claim: Claim, worker: StageWorker, untold: list[Event], *, may_go_on: bool) -> Claim | None:
-    """Steps 2 to 4 of one event; the claim to go on with. `untold` are events that were emitted and not told of yet."""
+    """Run steps 2 to 4 of one event; return the next claim. `untold` holds emitted events not announced yet."""
     event, started = claim.event, time.perf_counter()
     with span(
         event.kind,
@@ -162,9 +162,9 @@ def _handle(claim: Claim, worker: StageWorker, untold: list[Event], *, may_go_on
 
 
 def _go_on(worker: StageWorker) -> GoOn | None:
-    """With what this process may go on: stages whose events threads handle side by side.
+    """Return the stages that this process may go on with: those whose events threads handle side by side.
 
-    Of the others one process handles one event at a time.
+    In the other stages one process handles one event at a time.
     """
     if not worker.pool or not worker.may_go_on():
         return None
@@ -173,7 +173,7 @@ def _go_on(worker: StageWorker) -> GoOn | None:
 
 
 def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
-    """Nothing was claimed. A wake-up for an event that was never recorded is somebody's mistake, and is kept."""
+    """Publish what a refused claim emitted. Park a wake-up for an event that was never recorded as a dead letter."""
     log.debug("permit_spare", event_id=announced, stage=worker.stage, reason=refusal.reason)
     _send(refusal.emitted, worker.context, wake_ups_of(refusal.emitted))
     ledger = worker.context.ledger
@@ -204,10 +204,10 @@ def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span, *, may_go_on: 
 def _settle_within_budget(
     claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_on: GoOn | None
 ) -> Settled:
-    """Settle what was done, even where another worker took the budget of what should follow meanwhile.
+    """Settle the outcome, even if another worker has taken the budget of the events that should follow.
 
-    Half of what costs is left out, and half again, until the rest fits; what is left out is a gap. The work itself is
-    not done a second time: it may have been paid for.
+    Leaves out half of the costly events, and half again, until the rest fits; each becomes a gap. The work itself is
+    not repeated: it may have been paid for.
     """
     while True:
         try:
@@ -249,7 +249,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_o
 
 
 def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker) -> None:
-    """Let the stage rest when most of its work fails, and go on when a probe went well."""
+    """Pause the stage when most of its work fails, and resume it when a probe succeeded."""
     stage, ledger = worker.stage, worker.context.ledger
     failed = counts_as_failure(stage, error)
     why = worker.outcomes.record(failed=failed)
@@ -270,7 +270,7 @@ def _send(emitted: Sequence[Event], context: Context, wake_ups: Sequence[WakeUp]
 
 
 def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> Handled:
-    """The outcome of the event's handler; whatever it raises is turned into one."""
+    """Return the outcome of the event's handler; `outcome_of` turns whatever it raises into one."""
     started = time.perf_counter()
     try:
         outcome = _decided(HANDLERS[event.kind](event, context), event, context)
@@ -281,13 +281,13 @@ def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> 
     except Exception as raised:  # noqa: BLE001 - whatever it is, it has an outcome and is logged
         error, spend = raised, Spend()
     failed = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
-    stack = None if isinstance(error, EmbedderDown) else error  # known, and told for as long as it lasts
+    stack = None if isinstance(error, EmbedderDown) else error  # a known outage, reported while it lasts
     log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=stack)
     return Handled(replace(failed, spend=spend), error, time.perf_counter() - started)
 
 
 def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> Outcome:
-    """The outcome; of work that could be postponed, what it means for this event: only a replay waits."""
+    """Resolve postponable work: a replay waits and is retried, any other event takes the outcome given instead."""
     if not isinstance(outcome, Postponable):
         return outcome
     if context.ledger.dead_letters.is_replay(event):
@@ -296,11 +296,11 @@ def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> 
 
 
 def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Retry | DeadLetter:
-    """What an error means: the one table that tells transient from permanent.
+    """Map an error to an outcome: the one table that separates transient from permanent errors.
 
-    Work that needs an embedding model which is out of reach waits for it, however long that is.
-    A bug is taken for transient, as a later deployment may mend it; it is parked once its tries are used up. So is a
-    handler that was fenced: whoever took the corpus over may get the next try.
+    Work that needs an embedding model which is out of reach waits for it, however long that is. A bug counts as
+    transient, as a later deployment may mend it; its event is parked once its tries are used up. A fenced
+    handler counts so too: the worker that took the corpus over may get the next try.
     """
     match error:
         case Fenced():
@@ -323,13 +323,13 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
 
 
 def backoff_seconds(attempts: int, delivery: DeliverySettings) -> float:
-    """Exponential back-off with full jitter (Brooker, AWS Architecture Blog, 2015), at least a tenth of its base."""
+    """Return an exponential back-off with full jitter (Brooker, AWS Architecture Blog, 2015), at least base / 10."""
     ceiling = min(delivery.retry_max_seconds, delivery.retry_base_seconds * 2**attempts)
     return random.uniform(delivery.retry_base_seconds / 10, ceiling)
 
 
 def _record(claim: Claim, stage: Queue, handled: Handled, hop: Span) -> None:
-    """What became of an event, once the ledger has it: counted, marked on its span, and one line of the log."""
+    """Count an event that the ledger has settled, mark failures on its span, and write one log line."""
     event, outcome = claim.event, handled.outcome
     metrics.EVENTS_HANDLED.labels(stage, event.kind, type(outcome).__name__).inc()
     facts: dict[str, object] = {}

@@ -31,11 +31,11 @@ ROLES: tuple[Role, ...] = get_args(Role)
 KEY_PREFIX = "slk_"
 LOCAL_PREFIX = "slo_"
 REMEMBERED_SECONDS = 2.0
-"""How long the list of keys is trusted without asking the ledger again: the delay of a revocation."""
+"""Age up to which the list of keys is used without a look into the ledger: the delay of a revocation."""
 _LOOK_AHEAD_SECONDS = 0.5
-"""What is asked of keys that are known takes less."""
+"""Margin for the check that follows `is_known`, which takes less."""
 _UNKNOWN_SECONDS = 0.1
-"""How long the list is trusted to lack a key: wrong keys ask the ledger no more often than that, a new one works."""
+"""Age up to which the list may lack a key: wrong keys read the ledger no more often, and a new key works after it."""
 
 
 class ApiKeys:
@@ -49,7 +49,7 @@ class ApiKeys:
         self._read_at = float("-inf")
 
     def create(self, name: str, role: Role, corpora: Sequence[str]) -> tuple[str, str]:
-        """A new key's id and the key itself, which is not kept. No corpora: all of them.
+        """Create a key; return its id and the key itself, which is not kept. Without corpora it covers all of them.
 
         Raises:
             InvalidInput: an unknown role or an unusable corpus name.
@@ -64,7 +64,7 @@ class ApiKeys:
         return key_id, key
 
     def list(self) -> Sequence[KeyRecord]:
-        """Every key, the revoked ones too."""
+        """Return every key, the revoked ones too."""
         return self._ledger.keys.list()
 
     def revoke(self, key_id: str) -> bool:
@@ -76,12 +76,12 @@ class ApiKeys:
         return self._ledger.keys.revoke(key_id)
 
     def is_known(self, key: str | None) -> bool:
-        """Whether the ledger was read so lately that it need not be for this key; None: for a request without one."""
+        """Return whether the list is recent enough to check this key without the ledger. None stands for no key."""
         is_fresh = time.monotonic() - self._read_at < REMEMBERED_SECONDS - _LOOK_AHEAD_SECONDS
         return is_fresh and (key is None or _hash(key) in self._active)
 
     def find(self, key: str) -> KeyRecord | None:
-        """The key's record while it is in force. One that was made a moment ago is looked for in the ledger."""
+        """Return the key's record while it is in force. Reads the ledger for a key that the list lacks."""
         hashed = _hash(key)
         return self._in_force().get(hashed) or self._in_force(_UNKNOWN_SECONDS).get(hashed)
 
@@ -92,7 +92,7 @@ class ApiKeys:
     def needed(self, required: bool | None) -> bool:
         """Return whether a request from this machine needs a key, by the setting `require_api_key`.
 
-        Not set (None), revoking the last key does not open the interface again: the ledger keeps what was revoked.
+        If it is None, revoking the last key does not open the interface again: the ledger keeps revoked keys.
         """
         active = self._in_force()
         if required is None:
@@ -112,7 +112,7 @@ class ApiKeys:
 class LocalKey:
     """The key of this machine's own user, for the command line: who can read it can read the ledger as well.
 
-    It stands in the data directory, in a file of mode 0600, and is another each time an interface starts, so that a
+    It stands in the data directory, in a file of mode 0600, and changes each time an interface starts, so that a
     program that took the port meanwhile has learned nothing.
     """
 
@@ -120,7 +120,7 @@ class LocalKey:
         self._file = data_dir / API_FILE
 
     def renew(self, host: str, port: int) -> None:
-        """Write another key, and where the interface answers."""
+        """Write a new key, and the address of the interface."""
         reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
         url = f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
         told = {"url": url, "key": LOCAL_PREFIX + secrets.token_urlsafe(32)}

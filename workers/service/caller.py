@@ -1,4 +1,4 @@
-"""The sender of a request: what its key allows."""
+"""The sender of a request, and what its key allows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Caller:
             raise Forbidden(f"this key may not touch corpus {corpus!r}")
 
     def may_see(self, corpus: str | None) -> bool:
-        """Whether something of that corpus is this caller's to see. What is of no corpus is for those who see all."""
+        """Return whether the caller may see something of that corpus. What has no corpus needs a key for all."""
         return self.corpora is None or corpus in self.corpora
 
     def may_operate(self) -> None:
@@ -53,10 +53,10 @@ class Caller:
             raise Forbidden("this concerns every corpus, and the key is limited to some: use an operator's key of all")
 
     def narrowed(self, wanted: Narrowable) -> Narrowable:
-        """The filter, of the caller's corpora alone.
+        """Limit the filter to the caller's corpora.
 
         Raises:
-            Forbidden: it names another.
+            Forbidden: the filter names another.
         """
         for corpus in wanted.corpora or ():
             self.may_touch(corpus)

@@ -1,6 +1,6 @@
-"""Dead letters and their bulk replays, as far as a caller may see them, and what operators do with them.
+"""Dead letters and their bulk replays, as far as a caller may see them, and operators' actions on them.
 
-A caller of some corpora sees and touches their letters alone; a letter that is no event is of no corpus.
+A caller of some corpora sees and touches their letters alone; a letter without an event has no corpus.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _PAGE = 100
 
 
 class DeadLetterDesk:
-    """The dead letters of one instance, and their bulk replays. What changes something records who did it and when.
+    """The dead letters of one instance, and their bulk replays. Every change records who made it and when.
 
-    Every method on one letter or replay raises `NotFound` where it is not there or not the caller's to see, and
-    `Conflict` where its state does not allow the change.
+    Every method on one letter or replay raises `NotFound` if it does not exist or the caller may not see it, and
+    `Conflict` if its state does not allow the change.
     """
 
     def __init__(self, context: Context) -> None:
@@ -40,22 +40,22 @@ class DeadLetterDesk:
         self._letters, self._replays = context.ledger.dead_letters, context.ledger.replays
 
     def some(self, wanted: DeadLetterPage, caller: Caller) -> Sequence[DeadLetterSummary]:
-        """Letters that meet every filter given, the latest first."""
+        """Return letters that meet every given filter, the latest first."""
         return self._letters.list(caller.narrowed(wanted))
 
     def groups(self, wanted: DeadLetterPage, caller: Caller) -> Sequence[DeadLetterGroup]:
-        """Letters that failed alike, counted."""
+        """Count letters that failed alike."""
         return self._letters.groups(caller.narrowed(wanted))
 
     def one(self, letter_id: str, caller: Caller) -> DeadLetterView:
-        """One letter, whole."""
+        """Return one letter, whole."""
         letter = self._letters.show(letter_id)
         if not caller.may_see(letter.corpus):
             raise NotFound(f"no dead letter {letter_id}")
         return letter
 
     def edit(self, letter_id: str, payload: bytes, caller: Caller, note: str) -> DeadLetterView:
-        """Put another payload in place.
+        """Replace a letter's payload.
 
         Raises:
             InvalidInput: it is no event.
@@ -64,14 +64,14 @@ class DeadLetterDesk:
         return self._letters.edit(letter_id, payload, caller.owner, note)
 
     def replay(self, letter_id: str, caller: Caller, note: str, *, force: bool) -> Replayed:
-        """Make its event ready again, and publish it."""
+        """Make the letter's event ready again, and publish it."""
         self.one(letter_id, caller)
         event = self._letters.replay(letter_id, caller.owner, force=force, note=note)
         self._context.transport.publish([event])
         return Replayed(dead_letter_id=letter_id, event_id=event.id, run_id=event.run_id)
 
     def purge(self, letter_id: str, caller: Caller, note: str) -> Purged:
-        """Empty one letter: its payload, stack and past payloads go, the facts stay."""
+        """Empty one letter: remove its payload, stack and past payloads, and keep the facts."""
         self.one(letter_id, caller)
         self._letters.purge(letter_id, caller.owner, note)
         return Purged(matching=1, purged=1)
@@ -90,7 +90,7 @@ class DeadLetterDesk:
         return self._letters.purge_all(wanted, caller.owner, expected=asked.confirm, note=asked.note)
 
     def begin_replay(self, request: ReplayRequest, caller: Caller) -> ReplayView | ReplayPlan:
-        """Begin a bulk replay of letters of the caller's corpora, or with `dry_run` say what it would do."""
+        """Begin a bulk replay of letters of the caller's corpora, or with `dry_run` describe it."""
         wanted = caller.narrowed(request.filter)
         if request.dry_run:
             return self._replays.plan(wanted, force=request.force)

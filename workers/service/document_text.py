@@ -1,4 +1,4 @@
-"""The text of a document as it is indexed, line by line: what a reader of a citation opens."""
+"""The indexed text of a document, line by line, for a reader who opens a citation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def read_document_text(
     start_line: int = 1,
     end_line: int | None = None,
 ) -> DocumentText:
-    """Lines `start_line` to `end_line` (inclusive, from 1; to the end by default), as citations number them.
+    """Return lines `start_line` to `end_line` (inclusive, from 1; to the end by default), as citations number them.
 
-    The document is named by its id, or by its URL or path. What the settings name is masked, and lines of passages that
-    the guard blocks are empty and named; numbers stay.
+    `document_id` may also be the document's URL or path. Values that the settings name are masked. Lines of passages
+    that the guard blocks are empty and listed; line numbers stay.
 
     Raises:
         NotFound: nothing was written to the corpus, or it holds no such document.
@@ -71,7 +71,7 @@ def read_document_text(
 
 
 def _shown(joined: JoinedText, facts: DocumentFacts, settings: TrustSettings) -> str:
-    """The text with placeholders for what the settings mask. What other rules inspected is searched again."""
+    """Return the text with private values masked. If other rules inspected the document, it is searched again."""
     finder = build_finder(settings)
     is_searched = is_current(facts.inspected_by, finder)
     private = joined.private if is_searched or not settings.mask else tuple(finder.find(joined.text))

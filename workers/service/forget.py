@@ -1,7 +1,7 @@
-"""Un-ingest on request: documents go with every trace of them, and the negative list keeps them out.
+"""Un-ingest on request: removes documents with every trace of them, and keeps them out by the negative list.
 
-The proof looks for what is forgotten in every place that could still have it. Not looked into: answers that were given
-(they belong to the history of their runs, which `sluice prune` removes), and copies that were made elsewhere.
+The proof searches every place that could still have forgotten documents, but not answers that were given (they belong
+to the history of their runs, which `sluice prune` removes), nor copies that were made elsewhere.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WEB = ("http://", "https://")
 
 
 class ForgetDesk:
-    """What an operator may have forgotten. A caller of some corpora touches those alone."""
+    """Forgets documents for operators. A caller of some corpora touches those alone."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -54,7 +54,7 @@ class ForgetDesk:
         self._forgotten = context.ledger.forgotten
 
     def forget(self, request: ForgetRequest, caller: Caller) -> RunAccepted:
-        """Record that documents are to be forgotten. The run is finished when nothing of them is left.
+        """Begin a run that forgets documents. The run is finished when nothing of them is left.
 
         Raises:
             InvalidInput: the URL or the prefix cannot be used.
@@ -71,7 +71,7 @@ class ForgetDesk:
         return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
     def count(self, request: ForgetRequest, caller: Caller) -> int:
-        """Return how many documents of those that are served now are meant."""
+        """Count the served documents that the request selects."""
         caller.may_touch(request.corpus)
         selection = usable_selection(request.selection)
         if not self._context.readers.exists(request.corpus):
@@ -80,24 +80,24 @@ class ForgetDesk:
         return sum(is_selected(one, selection) for one in facts)
 
     def prove(self, corpus: str, selection: Selection, caller: Caller) -> ForgetProof:
-        """Look for what the selection means in every place that could still have it."""
+        """Search every place that could still have documents of the selection."""
         caller.may_touch(corpus)
         meant = usable_selection(selection)
         traces = tuple(_Search(self._context, corpus, meant).traces())
         return ForgetProof(corpus=corpus, selection=meant, traces=traces)
 
     def entries(self, caller: Caller) -> Sequence[ForgottenEntry]:
-        """The negative lists of the caller's corpora."""
+        """Return the negative lists of the caller's corpora."""
         return self._forgotten.list(caller.corpora)
 
     def keep_out(self, entry: NewEntry, caller: Caller) -> Sequence[ForgottenEntry]:
-        """Put something on the negative list that is not in the corpus; the list as it is then."""
+        """Put an entry on the corpus's negative list and return the list. Removes nothing from the corpus."""
         caller.may_touch(entry.corpus)
         self._forgotten.add(entry.corpus, [(entry.kind, _usable(entry.kind, entry.value))], caller.owner, entry.note)
         return [one for one in self.entries(caller) if one.corpus == entry.corpus]
 
     def allow(self, entry_id: str, caller: Caller, note: str) -> ForgottenEntry:
-        """Take an entry off the negative list; what it names may be crawled and taken in again.
+        """Take an entry off the negative list; what it names may be crawled and ingested again.
 
         Raises:
             NotFound: there is none with that id, or it is not the caller's to see.
@@ -110,7 +110,7 @@ class ForgetDesk:
 
 
 def usable_selection(selection: Selection) -> Selection:
-    """The selection with its URL in the form in which documents have theirs.
+    """Return the selection with its URL in the form that documents have.
 
     Raises:
         InvalidInput: a URL or a prefix that no document can have.
@@ -131,13 +131,13 @@ def _usable(kind: ForgottenKind, value: str) -> str:
 
 _UNKNOWN_CHECKSUM = "0" * 64
 _MOST_NAMED = 20
-"""Of what is found in one place, so many are named."""
+"""Most names that the trace of one place lists."""
 
 
 class _Search:
-    """Looks for what a selection means: in what is served, on disk, in the ledger, in blobs, graph and object store.
+    """Searches for documents of a selection: in what is served, on disk, in ledger, blobs, graph and object store.
 
-    Changes nothing. Reads the whole journal and every blob, so it takes as long as that.
+    Changes nothing. Reads the whole journal and every blob, and takes as long as that.
     """
 
     def __init__(self, context: Context, corpus: str, selection: Selection) -> None:
@@ -146,7 +146,7 @@ class _Search:
         self._layout = CorpusLayout(context.settings.index_root, corpus)
 
     def traces(self) -> Iterator[Trace]:
-        """Yield what was found in each place."""
+        """Yield the findings in each place."""
         ledger, blobs, meant = self._context.ledger, self._context.blobs, (self._corpus, self._ids, self._selection)
         if self._context.readers.exists(self._corpus):
             yield from self._in_index()
@@ -168,7 +168,7 @@ class _Search:
         return is_selected(facts, self._selection)
 
     def _in_index(self) -> Iterator[Trace]:
-        """Yield what queries find now, with what the journal has beyond the generation; and what is on disk."""
+        """Yield what queries find now, which includes the journal beyond the generation; and what is on disk."""
         layout, served = self._layout, Found("what queries find")
         for facts in self._context.readers.reader(self._corpus).all_facts():
             served.looked_at += 1
@@ -185,7 +185,7 @@ class _Search:
         yield _trace("corpora kept beside it", len(beside), beside, detail)
 
     def _in_batches(self) -> Trace:
-        """Look into batches of documents and of chunks, but for those of other corpora alone."""
+        """Search batches of documents and of chunks, except blobs of other corpora alone."""
         selection, blobs = self._selection, self._context.blobs
         needle = to_json(selection.named[1]).strip(b'"') if selection.named else b""
         looked_at = 0
@@ -204,7 +204,7 @@ class _Search:
         return _trace("batches among the blobs", looked_at, sorted(found))
 
     def _in_object_store(self, url: str) -> Trace:
-        """Look for generations that were sent away: those that are on disk here were looked into."""
+        """Find generations in the store that are not on disk here; those on disk were searched."""
         from sluice.index.remote.object_store import open_store
         from sluice.index.remote.snapshots import list_stored_generations
 
@@ -237,14 +237,14 @@ class _Search:
             return _trace("graph server", 0, ["not looked into"], detail)
 
     def _left_over(self, place: str, held: list[str]) -> Trace:
-        """Name what is held of documents that are meant, or that the index has no more."""
+        """Trace documents held at `place` that the selection names by id, or that the index has no more."""
         readers, corpus = self._context.readers, self._corpus
         served = readers.reader(corpus).documents(held) if readers.exists(corpus) else {}
         return _trace(place, len(held), sorted(one for one in held if one in self._ids or one not in served))
 
 
 def _facts_in(content: bytes) -> Iterator[DocumentFacts]:
-    """The facts of each document in a batch of either kind; before it is chunked, as far as a selection needs them."""
+    """Yield the facts of each document in a batch of either kind; unchunked, as far as a selection needs them."""
     for kind in (ChunkBatch, DocumentBatch):
         try:
             batch = kind.model_validate_json(content)
@@ -260,7 +260,7 @@ def _facts_in(content: bytes) -> Iterator[DocumentFacts]:
 
 
 def _trace(place: str, looked_at: int, names: Iterable[str], detail: str | None = None) -> Trace:
-    """A trace with the first of the names, and how many there are more."""
+    """Return a trace with the first of the names, and the number of further ones."""
     found = tuple(names)
     more = (f"and {len(found) - _MOST_NAMED} more",) if len(found) > _MOST_NAMED else ()
     return Trace(place=place, looked_at=looked_at, found=(*found[:_MOST_NAMED], *more), detail=detail)

@@ -1,7 +1,7 @@
-"""The freshness job of one corpus: what is indexed now against what was indexed when the job last went through.
+"""The freshness job of one corpus: compares what is indexed now with what its last completed job found.
 
-Below `freshness/CORPUS` in the data directory stand `manifest.jsonl` (of the last job that went through),
-`manifest.current.jsonl` (of a job that has not), `refresh_plan.jsonl` and `embedding_ledger.jsonl`. The current
+Below `freshness/CORPUS` in the data directory stand `manifest.jsonl` (of the last completed job),
+`manifest.current.jsonl` (of a job that is not complete), `refresh_plan.jsonl` and `embedding_ledger.jsonl`. The current
 manifest takes the place of the last one when everything that follows from the plan was done. So a job that fails or is
 killed plans the same again, and nothing is left out.
 """
@@ -38,11 +38,11 @@ from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
 
 PLAN_VARIABLE = "SLUICE_REFRESH_PLAN"
-"""In the environment of the command: the path of the plan, which is also its last argument."""
+"""Variable of the command's environment: the path of the plan, which is also its last argument."""
 _TERM_SECONDS = 5.0
-"""Between SIGTERM and SIGKILL."""
+"""Pause between SIGTERM and SIGKILL."""
 _LOOKED_UP_AT_ONCE = 500
-"""Documents for which the ledger is asked in one transaction when they were seen last."""
+"""Documents whose last sighting one ledger transaction looks up."""
 
 
 class FreshnessFiles(NamedTuple):
@@ -50,13 +50,13 @@ class FreshnessFiles(NamedTuple):
 
     folder: Path
     last: Path
-    """The manifest of the last job that went through."""
+    """The manifest of the last completed job."""
     current: Path
-    """The manifest of a job that has not gone through yet."""
+    """The manifest of a job that is not complete yet."""
     plan: Path
-    """What has to be embedded or forgotten."""
+    """The documents to embed or to forget."""
     decisions: Path
-    """What was decided, job after job."""
+    """The decisions of all jobs, in order."""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -78,7 +78,7 @@ def files_of(context: Context, corpus: str, folder: Path | None = None) -> Fresh
 
 
 def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
-    """Write the manifest of what the corpus serves now to `path`; how many documents it has.
+    """Write the manifest of what the corpus serves now to `path`; return its number of documents.
 
     Raises:
         NotFound: nothing was written to the corpus yet.
@@ -87,7 +87,7 @@ def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
 
 
 def published_hash(settings: Settings, corpus: str) -> str | None:
-    """The hash of what the corpus's current generation holds, by its manifest; None where that is not to read."""
+    """Return the hash of what the corpus's current generation holds, by its manifest; None if it cannot be read."""
     layout = CorpusLayout(settings.index_root, corpus)
     name = read_current_name(layout)
     try:
@@ -97,10 +97,10 @@ def published_hash(settings: Settings, corpus: str) -> str | None:
 
 
 def require_whole(context: Context, corpus: str) -> CorpusHash | None:
-    """The hash of what the corpus serves, read anew; None where the engine is not ours or the corpus is empty.
+    """Compute the hash of what the corpus serves; None where the engine is not ours or the corpus is empty.
 
     Raises:
-        Corrupted: it is not what was published.
+        Corrupted: the corpus serves something else than was published.
     """
     reader = context.readers.existing(corpus)
     found = reader.corpus_hash() if isinstance(reader, IndexReader) else None
@@ -142,7 +142,7 @@ def _entries(context: Context, corpus: str) -> Iterator[ManifestEntry]:
 
 @dataclass(frozen=True, slots=True)
 class Rechecked:
-    """What a run found: how many pages it asked for, and how they were."""
+    """Result of a recheck run: pages requested, unchanged, read and withdrawn."""
 
     run_id: str
     asked: int = 0
@@ -150,18 +150,18 @@ class Rechecked:
     read: int = 0
     withdrawn: int = 0
     tokens: int = 0
-    """That were embedded."""
+    """Tokens embedded."""
 
 
 def due_pages(context: Context, corpus: str, now: datetime) -> list[DuePage]:
-    """The pages of the corpus that are due, the longest overdue first, as many as are asked for at a time."""
+    """Return the due pages of the corpus, the longest overdue first, at most as many as one run requests."""
     settings = context.settings.freshness
     watched = context.page_memory.watched(corpus, now, shortest_expected(settings))
     return choose_due(watched, settings, now, settings.max_pages)
 
 
 def recheck(context: Context, corpus: str, now: datetime | None = None) -> str | None:
-    """Record a run that asks again for the pages that are due; its id, or None where none is due.
+    """Begin a run that requests the due pages again; return its id, or None if no page is due.
 
     Raises:
         PolicyRefused: crawling is off.
@@ -177,7 +177,7 @@ def recheck(context: Context, corpus: str, now: datetime | None = None) -> str |
 
 
 def rechecked(ledger: Ledger, run_id: str) -> Rechecked:
-    """What a recheck has found so far."""
+    """Count what a recheck has found so far."""
     kinds = (CrawlDirected, PageUnchanged, PageCrawled, PageWithdrawn)
     found = Counter({kind.kind: len(ledger.events_of_kind(run_id, kind.kind)) for kind in kinds})
     return Rechecked(
@@ -191,13 +191,13 @@ def rechecked(ledger: Ledger, run_id: str) -> Rechecked:
 
 
 def run_with_plan(command: str, plan: Path, timeout_seconds: float, *, stdout: int | None = None) -> int:
-    """Run `command` with the path of the plan behind its arguments; its exit code (128 + the signal that ended it).
+    """Run `command` with the plan's path as last argument; return its exit code (128 + the signal that ended it).
 
-    `stdout` is where its output goes; by default where ours does.
+    `stdout` receives its output; by default ours does.
 
     Raises:
         InvalidInput: there is no such command.
-        TimedOut: it took longer, and was ended with all that it had started.
+        TimedOut: it took longer, and was ended with every process that it had started.
     """
     try:
         arguments = shlex.split(command)
@@ -224,7 +224,7 @@ def run_with_plan(command: str, plan: Path, timeout_seconds: float, *, stdout: i
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command and all that it has started."""
+    """End the command and every process that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):

@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from sluice.workers.wiring.corpora import Reader
 
 SMALL_LAG = 100
-"""Documents that may go before bulk: a second or so."""
+"""Largest lag, in documents, that may precede bulk: a second or so of work."""
 MOST_NAMED = 100
-"""Of documents that differ, so many are named."""
+"""Most differing documents that a proof names."""
 NO_SERVER = "no graph server is configured: set graph.url, or NEO4J_URI; without one the graph is in files"
 _OFF = "the graph is off (graph.enabled): what is published stays as it is"
 _OF_THE_FEEDING = frozenset({"owner", "as_of", "sha256", "embedding"})
-"""Properties on a graph server that are for its feeding alone."""
+"""Properties on a graph server that only its feed uses."""
 
 
 class GraphDesk:
-    """What callers ask of the graphs, and what operators and the reconciler's process do for them.
+    """Answers callers' questions to the graphs, and maintains them for operators and the reconciler's process.
 
     Every call for a caller raises `Forbidden` where the corpus is not the caller's, `InvalidInput` where it is an
     agent's memory, which has no graph, and `NotFound` where nothing was written to it. A question also raises
@@ -66,10 +66,10 @@ class GraphDesk:
         """Return the rows for a question in Cypher.
 
         Raises:
-            InvalidQuestion: it cannot be read, or asks for more than reading; names line and column.
+            InvalidQuestion: it cannot be read, or does more than read; names line and column.
             PolicyRefused: the file of the Cypher engine is not written, by `graph.cypher`.
-            TimedOut, Overloaded: it took longer than it may, or as many questions as may are being answered.
-            NotFound: a graph server was asked for, and none is configured, or it was not fed with the corpus yet.
+            TimedOut, Overloaded: it took longer than its limit, or too many questions are being answered.
+            NotFound: the request is for a graph server, and none is configured, or it was not fed with the corpus yet.
         """
         self._reader(request.corpus, caller)
         if not request.server and not self._context.settings.graph.cypher:
@@ -128,7 +128,7 @@ class GraphDesk:
             return linked(self._view(corpus), module, failing_only=failing, top_k=top_k)
 
     def status(self, corpus: str, caller: Caller) -> GraphStatus:
-        """Return how the graph of a corpus stands."""
+        """Return the status of a corpus's graph."""
         self._reader(corpus, caller)
         folder, totals = self._context.graphs.folder(corpus), self._context.ledger.graph.totals(corpus)
         generation, problem = published_in(folder)
@@ -151,12 +151,12 @@ class GraphDesk:
         )
 
     def every(self, caller: Caller) -> list[GraphStatus]:
-        """Return how the graph of each corpus stands that the caller may see; agents' memories have none."""
+        """Return the status of each graph that the caller may see; agents' memories have none."""
         names = [name for name in self._context.readers.names() if is_graphed(name) and caller.may_see(name)]
         return [self.status(name, caller) for name in names]
 
     def rebuild(self, corpus: str, caller: Caller) -> RunAccepted:
-        """Have every document of the corpus read anew, and the graph published. Until then the old one answers.
+        """Begin a run that reads the corpus anew and publishes its graph. Until then the old graph answers.
 
         Raises:
             PolicyRefused: the graph is off.
@@ -182,7 +182,7 @@ class GraphDesk:
         return max(0, version - (generation.version if generation else 0))
 
     def bring_up(self, corpus: str, lag: GraphLag, *, once_per: str) -> RunAccepted:
-        """Send what the graph lacks. The same lag is sent once for each name `once_per`.
+        """Begin a run that brings the graph what it lacks. The same lag is sent once for each name `once_per`.
 
         Raises:
             Overloaded: the queue is full; says when to come back.
@@ -212,7 +212,7 @@ class GraphDesk:
         )
 
     def _reader(self, corpus: str, caller: Caller) -> Reader:
-        """Return what reads the index of a corpus that may have a graph."""
+        """Return the index reader of a corpus that may have a graph."""
         caller.may_touch(corpus)
         if not is_graphed(corpus):
             raise InvalidInput("corpus", f"{corpus} is an agent's memory, which has no graph", "name another corpus")
@@ -229,7 +229,7 @@ class GraphDesk:
         raise Unavailable(f"{problem}; it is being made anew")
 
     def _version_on_server(self, corpus: str) -> int | None:
-        """Changes of the corpus's graph that the graph server was fed up to; None where that cannot be said."""
+        """Return the version of the corpus's graph that the graph server was fed; None if it is unknown."""
         if self._context.graph_server is None:
             return None
         try:
@@ -245,9 +245,9 @@ class GraphDesk:
         return run_cypher(request, self._context.graphs.folder(request.corpus), version)
 
     def _asked_of_server(self, request: CypherRequest) -> CypherResult:
-        """Ask the graph server; nodes and edges have the properties of the published file.
+        """Query the graph server; nodes and edges have the properties of the published file.
 
-        The question passes the guard of the published file, written in the server's words, before it is sent.
+        The question passes the guard of the published file, in the server's dialect, before it is sent.
         """
         from sluice.graph.cypher.dialects import NEO4J
         from sluice.graph.cypher.guard import guard
@@ -278,7 +278,7 @@ class GraphDesk:
 
 
 def check_graph_server(context: Context) -> GraphServerHealth:
-    """Have the graph server answer a question. The message names host and port and no secret.
+    """Ping the graph server. The message names host and port and no secret.
 
     Raises:
         NotFound: no server is configured.
@@ -298,7 +298,7 @@ def _server_of(context: Context) -> GraphServer:
 
 
 def _shown(value: Any) -> Any:
-    """A cell without the properties that are for the feeding alone."""
+    """Return a cell without the properties that only the feed uses."""
     if isinstance(value, dict):
         own = _OF_THE_FEEDING if "label" in value or "type" in value else frozenset[str]()
         return {name: _shown(one) for name, one in value.items() if name not in own}

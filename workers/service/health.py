@@ -1,4 +1,4 @@
-"""Is this instance well? Broker, ledger, disk, workers, embedder, snapshots, graphs: each is asked, and measured."""
+"""Checks the health of an instance: broker, ledger, disk, workers, embedder, snapshots and graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice.workers.wiring.graphs import is_graphed
 
 
 def check_health(context: Context) -> Health:
-    """The state of every part. Asks each once, within its own time limit; raises nothing."""
+    """Return the state of every part. Checks each once, within its own time limit; raises nothing."""
     checks = {name: _asked(check, context) for name, check in _CHECKS.items()}
     return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
 
@@ -80,7 +80,7 @@ def _snapshots(context: Context) -> HealthCheck:
 
 
 def _graphs(context: Context) -> HealthCheck:
-    """The published graph of each corpus. One that is behind, or not published yet, is no illness: it is disposable."""
+    """Check the published graph of each corpus. One that is behind or not published yet is well: it is disposable."""
     from sluice.graph.arm import DAMAGED
 
     corpora, damaged = {}, []

@@ -20,14 +20,14 @@ from sluice.workers.settings import Settings
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
 
 PUBLISH_PATIENCE_SECONDS = 2.0
-"""How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""
+"""Longest wait for a broker that hangs. The run is recorded by then; the reconciler publishes it."""
 
 
 class Instance:
     """The services of one process, for as long as it serves."""
 
     def __init__(self, settings: Settings) -> None:
-        """To be made in the running event loop.
+        """Build every service, in the running event loop.
 
         Raises:
             InvalidSetting: no broker is known.
@@ -51,7 +51,7 @@ class Instance:
         self.announcements.start()
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close every part that was opened."""
         await self.announcements.stop()
         await self.query_pool.close()
         self.context.close()
