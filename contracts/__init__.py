@@ -1,11 +1,10 @@
-"""The types that everything else speaks: events, documents, results, outcomes, errors.
+"""The types that all packages share: events, documents, results, outcomes, errors.
 
-Start with `contracts.event`: the envelope, `encode` and `decode`. The bodies stand by subject in
-`contracts.gate`, `contracts.ingest`, `contracts.index` and `contracts.learning.events`; what is
-ingested in `contracts.document`;
-what a query gets in `contracts.retrieval`; what the HTTP interface takes and gives in
-`contracts.api`, `contracts.memory.api` and `contracts.graph.api`; how a handler ends in
-`contracts.outcome`; what can go wrong in `contracts.errors`.
+Start with `contracts.event`: the envelope, `encode` and `decode`. Event bodies are defined by subject in
+`contracts.gate`, `contracts.ingest`, `contracts.index` and `contracts.learning.events`; ingested documents in
+`contracts.document`; query results in `contracts.retrieval`; requests and responses of the HTTP interface in
+`contracts.api`, `contracts.memory.api` and `contracts.graph.api`; the ways a handler ends in `contracts.outcome`; the
+errors in `contracts.errors`.
 
 Importing this package registers every body, so `decode` knows them all.
 """

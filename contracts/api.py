@@ -44,7 +44,7 @@ class SubmittedDocument(Value):
     published_at: Moment | None = None
     author: str | None = None
     signature: Annotated[Signature | None, Field(exclude_if=is_none)] = None
-    """Made by `sluice sign --source` over the content and the claimed url or file_path."""
+    """The signature that `sluice sign --source` makes over the content and the claimed url or file_path."""
     metadata: dict[str, Scalar] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class DocumentsRequest(Value):
     documents: Annotated[tuple[SubmittedDocument, ...], Field(min_length=1, max_length=1_000)]
     limits: Limits = Limits()
     render: AskedRender = None
-    """Of the pages that are to be crawled."""
+    """Applies to the pages to crawl."""
     screenshot: Switch = False
 
 
@@ -82,8 +82,8 @@ class Lines(Value):
 class DocumentText(Value):
     """`GET /v1/documents/{id}/text`: lines of the extracted text, numbered as citations number them.
 
-    `text.split("\\n")[i]` is line `start_line + i`. `line_count` is that of the whole text, white space at its end
-    aside. The lines of `left_out` are empty: the guard keeps what stands there.
+    `text.split("\\n")[i]` is line `start_line + i`. `line_count` counts the lines of the whole text, without trailing
+    white space. The lines in `left_out` are empty: the guard withholds their text.
     """
 
     document_id: str
@@ -101,18 +101,18 @@ class DocumentText(Value):
 
 
 class FeedbackRequest(Feedback):
-    """`POST /v1/feedback`: what became of the answer of `run_id`."""
+    """`POST /v1/feedback`: how useful the answer of `run_id` was."""
 
     run_id: str
     chunk_ids_used: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
 
 
 RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory", "graph"]
-"""What a run is for. A `memory` run brings what an agent remembers into the index. A `control` run is made by
-nobody's request: it records that what steers the gate was changed."""
+"""Purpose of a run. A `memory` run brings an agent's memory into the index. A `control` run belongs to no request: it
+records a change to the controls of the gate."""
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
 ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
-"""The states that a run does not leave."""
+"""The final states of a run."""
 
 
 class RunAccepted(Value):
@@ -124,7 +124,7 @@ class RunAccepted(Value):
 
 
 class RunView(Value):
-    """`GET /v1/runs/{id}`: everything an agent may want to know about a run."""
+    """`GET /v1/runs/{id}`: the state of a run, with its decision, answer and spend."""
 
     run_id: str
     kind: RunKind
@@ -146,11 +146,11 @@ class RunView(Value):
     journal_offset: int | None = None
     generation: str | None = None
     stale: Annotated[tuple[StaleCitation, ...], Field(exclude_if=is_empty)] = ()
-    """Citations of the answer whose passages their sources do not have any more."""
+    """Citations of the answer whose passages are no longer at their sources."""
 
 
 class StageView(Value):
-    """One stage: how many events wait in it, and whether it rests. `paused_by` None with a reason: its breaker."""
+    """One stage: its waiting events, and whether it is paused. `paused_because` without `paused_by`: by its breaker."""
 
     stage: Queue
     ready: int
@@ -164,10 +164,10 @@ class StageView(Value):
 
 
 class DefenceView(Value):
-    """One defence of the gate for one profile ("*": for all). `stands` is its step back; None while it only watches.
+    """One defence of the gate for one profile ("*" for all). `stands` is its fallback in force; None while it watches.
 
-    `configuration` is what it watches: the hash of a profile, with a learned model's version behind a "+" where one
-    decides. `falls_back_to` is what decides in its place, `windows` what its latest windows showed, oldest first.
+    `configuration` is watched: the hash of a profile, with "+" and a learned model's version where a model decides.
+    `falls_back_to` is the configuration that replaces it, `windows` the latest measured windows, oldest first.
     """
 
     name: DefenceName
@@ -179,7 +179,7 @@ class DefenceView(Value):
 
 
 class Problem(Value):
-    """Every error response: what is wrong, where, and what to do about it."""
+    """Every error response: the problem, the field, and the remedy."""
 
     code: str
     message: str
@@ -204,6 +204,6 @@ class Health(Value):
     checks: dict[str, HealthCheck]
 
     def without_facts(self) -> Health:
-        """Which parts are well and which are not, and nothing of what they hold."""
+        """Return the health of each part without its details and facts."""
         bare = {name: HealthCheck(ok=check.ok) for name, check in self.checks.items()}
         return self.model_copy(update={"checks": bare})

@@ -1,4 +1,4 @@
-"""The value every contract is made of: frozen, closed to unknown fields, JSON on the wire."""
+"""The base of every contract: a frozen value, closed to unknown fields, JSON on the wire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 
 class Fixed:
-    """Marks a field of a settings class as a constant: no file and no variable may set it, only code may.
+    """Marks a field of a settings class as a constant: only code may set it, no file and no variable.
 
     It stands beside the settings for its reason and its unit, and so that a test can build a part with another value.
     """
@@ -21,7 +21,7 @@ FIXED = Fixed()
 
 
 class Value(BaseModel):
-    """A frozen value. Unknown fields are refused, so a misspelt name is an error and never silence.
+    """A frozen value. Unknown fields are refused, so a misspelt name is always an error.
 
     Numbers are finite: JSON can carry no other.
     """
@@ -39,7 +39,7 @@ def _to_utc(moment: datetime) -> datetime:
 
 
 CORPUS_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
-"""A corpus name is also a folder name, so it holds nothing that a file system could misread."""
+"""A corpus name is also a folder name, so it holds only characters that every file system accepts."""
 
 Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 """A point in time with its zone, kept in UTC. A time without a zone is refused."""
@@ -49,35 +49,35 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class BlobRef(Value):
-    """A claim check: where a body too large for a message is kept, by the hash of its content."""
+    """A claim check: a reference to a body too large for a message, by the hash of its content."""
 
     sha256: Sha256
     size_bytes: Annotated[int, Field(ge=0)]
 
 
 def is_none(value: object) -> bool:
-    """For fields that came later: left out of the JSON where they say nothing."""
+    """Return whether `value` is None. Used to leave fields of later versions out of the JSON."""
     return value is None
 
 
 def is_empty(value: object) -> bool:
-    """As `is_none`, for what is empty, 0 or off by default."""
+    """Return whether `value` is empty, 0 or off. Used like `is_none`."""
     return not value
 
 
 Switch = Annotated[bool, Field(exclude_if=is_empty)]
-"""A switch that came later: left out of the JSON where it is off, so what was recorded before says the same."""
+"""A switch of a later version: left out of the JSON when off, so that older records keep their bytes."""
 LaterText = Annotated[str | None, Field(exclude_if=is_none)]
-"""Text that came later: left out of the JSON where there is none."""
+"""Text of a later version: left out of the JSON when None."""
 
 
 def fields_of(kind: type[BaseModel], value: BaseModel) -> dict[str, Any]:
-    """The fields of `kind` with what `value` has in them, by which to make another value that has them too."""
+    """Return the fields of `kind` with the values that `value` has for them, to construct another value."""
     return {name: getattr(value, name) for name in kind.model_fields}
 
 
 def shared_fields(kind: type[BaseModel], value: object) -> dict[str, Any]:
-    """The fields of `kind` that `value` has too; those that it lacks are for the caller to add."""
+    """Return the fields of `kind` that `value` also has; the caller adds the others."""
     return {name: getattr(value, name) for name in kind.model_fields if hasattr(value, name)}
 
 
@@ -85,7 +85,7 @@ SomeValue = TypeVar("SomeValue", bound=BaseModel)
 
 
 def construct_unvalidated(kind: type[SomeValue], fields: Mapping[str, Any], names: set[str]) -> SomeValue:
-    """Make a value of all its fields without validating them again. `names` are their names, and must not change.
+    """Construct a value from all its fields without validation. `names` are their names, and must not change.
 
     Like pydantic's `model_construct`, in a tenth of its time.
     """

@@ -1,7 +1,6 @@
-"""Amounts of work in the units that budgets cap, and how an allowance is shared out before the work begins.
+"""Amounts of work in the units of budgets, and the division of an allowance before the work begins.
 
-Milliseconds are those of the outside world: of searching and of fetching pages. Tokens are those that an embedding
-model reads.
+Milliseconds count external work: searching and fetching pages. Tokens are those that an embedding model reads.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from sluice.contracts.base import Value, is_none
 
 LaterCount = Annotated[int | None, Field(ge=0, exclude_if=is_none)]
 LaterAmount = Annotated[float | None, Field(ge=0, exclude_if=is_none)]
-"""Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
+"""Fields of a later version: left out of the JSON when None, so that older records keep their bytes."""
 
 
 class Spend(Value):
-    """Usage: of one event, of a run, or of a day."""
+    """Usage of one event, of a run, or of a day."""
 
     pages: Annotated[int, Field(ge=0)] = 0
     bytes: Annotated[int, Field(ge=0)] = 0
@@ -32,7 +31,7 @@ class Spend(Value):
 
 
 class Ceiling(Value):
-    """The most that may be reserved and spent together, in each unit. None: no ceiling."""
+    """The most that may be reserved and spent together, in each unit. None means no ceiling."""
 
     pages: Annotated[int, Field(ge=0)] | None = None
     bytes: Annotated[int, Field(ge=0)] | None = None
@@ -41,44 +40,44 @@ class Ceiling(Value):
     usd: Annotated[float, Field(ge=0)] | None = None
 
     def missing_for(self, asked: Spend) -> tuple[str, ...]:
-        """The units of which this leaves less than what is asked for."""
+        """Return the units of which this leaves less than `asked`."""
         units = type(self).model_fields
         return tuple(unit for unit in units if getattr(asked, unit) > 0 and not _fits(self, asked, unit))
 
 
 class Ceilings(Value):
-    """The ceilings of a run and of a UTC day. Read as what is left, the same units say what may still be reserved."""
+    """The ceilings of a run and of a UTC day. Also used for the amounts that remain of them, in the same units."""
 
     run: Ceiling = Ceiling()
     day: Ceiling = Ceiling()
 
     def missing_for(self, asked: Spend) -> tuple[str, ...]:
-        """The ceilings that leave less than what is asked for, by their names: `run_pages`, `day_usd`."""
+        """Return the names of the ceilings that leave less than `asked`, like `run_pages`, `day_usd`."""
         short = {"run": self.run.missing_for(asked), "day": self.day.missing_for(asked)}
         return tuple(f"{whose}_{unit}" for whose, units in short.items() for unit in units)
 
     def least(self, unit: str) -> float | None:
-        """The lower of the run's and the day's ceiling; None where neither has one."""
+        """Return the lower of the run's and the day's ceiling; None where neither has one."""
         both: list[float | None] = [getattr(self.run, unit), getattr(self.day, unit)]
         return min((most for most in both if most is not None), default=None)
 
     def capped(self, asked: Spend) -> Spend | None:
-        """What of `asked` has to be reserved: the units that are under a ceiling. None where nothing has."""
+        """Return the part of `asked` to reserve: the units that have a ceiling; None where no unit has one."""
         kept = {unit: amount for unit, amount in asked if amount and self.least(unit) is not None}
         return Spend(**kept) if kept else None
 
 
 LEAST_PAGE_BYTES = 200_000
-"""The smallest share of bytes that a page is sent for with: nearly every page of text fits, and none is cut short."""
+"""The smallest share of bytes to fetch a page with. Nearly every text page fits into it, so none is cut short."""
 LEAST_PAGE_MILLISECONDS = 2_000
-"""The smallest share of time that a page is sent for with: a healthy site needs a tenth of it."""
+"""The smallest share of time to fetch a page with. A healthy site needs a tenth of it."""
 
 
 class Allowance(Value):
-    """What a directive may use, together with all that follows from it. None: that unit is not counted out.
+    """The most that a directive and all its follow-up work may use. None: that unit is not limited.
 
     Allowances are only ever divided on the way down, so however the work is spread over workers, it cannot use more
-    than was given out at the top.
+    than the first directive had.
     """
 
     pages: Annotated[int, Field(ge=0)]
@@ -87,11 +86,11 @@ class Allowance(Value):
 
     @property
     def reserve(self) -> Spend:
-        """The same as the ledger reserves it."""
+        """Return the amounts that the ledger reserves."""
         return Spend(pages=self.pages, bytes=self.bytes or 0, milliseconds=self.milliseconds or 0.0)
 
     def less(self, spent: Spend) -> Allowance:
-        """What is left of it."""
+        """Return the remainder after `spent`, 0 at least."""
         return Allowance(
             pages=max(0, self.pages - spent.pages),
             bytes=None if self.bytes is None else max(0, self.bytes - spent.bytes),
@@ -99,18 +98,18 @@ class Allowance(Value):
         )
 
     def pages_that_fit(self) -> int:
-        """Among how many pages it can be divided: fewer than `pages` where a share would be too small for one.
+        """Return the number of pages that it can be divided among: fewer than `pages` where a share would be too small.
 
-        As long as anything is left there is one page in it.
+        While anything is left, it is enough for one page.
         """
         return min(self._room().values())
 
     def short_of(self, pages: int) -> tuple[str, ...]:
-        """The units in which it cannot be divided among that many pages."""
+        """Return the units that are too small to divide among `pages`."""
         return tuple(unit for unit, fitting in self._room().items() if fitting < pages)
 
     def shared(self, pages: Sequence[int]) -> tuple[Allowance, ...]:
-        """An allowance for each number of `pages`, with bytes and milliseconds in proportion to them."""
+        """Return an allowance for each number in `pages`, with bytes and milliseconds in proportion."""
         total = max(1, sum(pages))
         return tuple(
             Allowance(
@@ -122,7 +121,7 @@ class Allowance(Value):
         )
 
     def _room(self) -> dict[str, int]:
-        """For how many pages each unit is enough."""
+        """Return the number of pages that each unit is enough for."""
         room = {"pages": self.pages}
         if self.bytes is not None:
             room["bytes"] = _pages_in(self.bytes, LEAST_PAGE_BYTES)
@@ -136,12 +135,12 @@ def _pages_in(left: float, least: float) -> int:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """`total` split into `parts` whole shares that differ by one at most, larger first."""
+    """Split `total` into `parts` whole shares that differ by one at most, larger first."""
     return [total // parts + (1 if index < total % parts else 0) for index in range(parts)]
 
 
 _DECIMALS = 9
-"""Of USD, as the ledger keeps them: sums of floats are compared no finer."""
+"""Decimals of USD in the ledger. Float sums are compared at this precision."""
 
 
 def _fits(ceiling: Ceiling, asked: Spend, unit: str) -> bool:

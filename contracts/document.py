@@ -1,4 +1,4 @@
-"""Documents, their chunks, and where they came from: what travels from ingest to index."""
+"""Documents, their chunks, and their provenance: the values that travel from ingest to index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scalar = str | int | float | bool
 
 
 class Provenance(Value):
-    """How a document got here: kept with every chunk, shown with every citation."""
+    """The provenance of a document: kept with every chunk, shown with every citation."""
 
     source: Literal["crawl", "search", "submission", "file"]
     fetched_at: Moment
@@ -31,31 +31,31 @@ class Provenance(Value):
     author: str | None = None
     run_id: str | None = None
     nosnippet: Switch = False
-    """The site asks that no text of the page be shown: its chunks are ranked and cited without their text."""
+    """The site requests that no text of the page be shown: its chunks are ranked and cited without their text."""
     max_snippet: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
-    """The most characters of a passage that the site lets be shown; None for as many as there are."""
+    """The most characters of a passage that the site allows to be shown; None for no limit."""
     submitted_by: LaterText = None
-    """Of what a caller handed in: the API key's id; None where no key was needed."""
+    """For a submitted document: the API key's id; None where no key was needed."""
     signed_by: LaterText = None
-    """The id of the key in `trust.keys` whose signature was found valid when the document came in."""
+    """The id of the key in `trust.keys` whose signature was valid when the document arrived."""
     repository: LaterText = None
-    """Of a file of a repository: its address, or its folder on this machine."""
+    """For a file of a repository: the repository's address, or its local folder."""
     commit: LaterText = None
     """The commit at which the file was read."""
     branch: LaterText = None
 
     @property
     def origin(self) -> Origin:
-        """How the document got here, as trust counts it."""
+        """Return the kind of origin by which trust is scored."""
         return _ORIGINS[self.source]
 
 
 _AHEAD = timedelta(days=1)
-"""How far a date of publication may lie after the fetch: dates without a time of day, in any time zone."""
+"""Tolerance for a publication date after the fetch: a date without a time of day may be in any time zone."""
 
 
 def is_publication_date(published_at: datetime | None, fetched_at: datetime) -> bool:
-    """Whether a document can have been published then: there is a date, and it is not after the fetch."""
+    """Return whether `published_at` is set and not after the fetch, within a day's tolerance."""
     return published_at is not None and published_at <= fetched_at + _AHEAD
 
 
@@ -83,7 +83,7 @@ class Document(Value):
 
     @property
     def source(self) -> str:
-        """What a reader would look up: the URL, else the path, else the id."""
+        """Return the address that a reader would look up: the URL, else the path, else the id."""
         return self.url or self.file_path or self.id
 
 
@@ -94,7 +94,7 @@ class DocumentBatch(Value):
 
 
 class PageLink(NamedTuple):
-    """A link of a page: the line of its words in the text that was chunked, where it leads, and its words."""
+    """A link of a page: the line of its words in the chunked text, its target, and its words."""
 
     line: int
     url: str
@@ -104,12 +104,11 @@ class PageLink(NamedTuple):
 class Chunk(Value):
     """A passage: the unit that is embedded, indexed, ranked and cited.
 
-    `chunk_id` is derived from the document's source and the chunk's normalised content, so the same
-    passage of the same source always has the same id. `start_line` and `end_line` are 1-based and
-    inclusive, in the text that was chunked (for code: the file itself; for HTML and PDF: the
-    extracted Markdown); the header rows that a later part of a table repeats above its rows are not
-    counted. `section_path` is the breadcrumb of headings, outermost first. `anchor` is the fragment of
-    the nearest heading of an HTML page that has one, `page` the page of a PDF on which the chunk begins.
+    `chunk_id` is derived from the document's source and the chunk's normalised content, so the same passage of the same
+    source always has the same id. `start_line` and `end_line` are 1-based and inclusive, in the chunked text (for code:
+    the file itself; for HTML and PDF: the extracted Markdown); header rows that a later part of a table repeats above
+    its rows are not counted. `section_path` is the breadcrumb of headings, outermost first. `anchor` is the fragment of
+    the nearest HTML heading that has one, `page` the page of a PDF on which the chunk begins.
     """
 
     chunk_id: str
@@ -126,9 +125,9 @@ class Chunk(Value):
     anchor: LaterText = None
     page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
     inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
-    """What was found in the text; None where nothing was found."""
+    """Findings of the inspection in the text; None where there are none."""
     links: Annotated[tuple[PageLink, ...], Field(exclude_if=is_empty)] = ()
-    """Of a page whose text holds no addresses: the links that begin in this chunk."""
+    """For a page whose text holds no addresses: the links that begin in this chunk."""
 
 
 class DocumentFacts(Value):
@@ -136,7 +135,7 @@ class DocumentFacts(Value):
 
     document_id: str
     checksum: Sha256
-    """SHA-256 of the normalised content: equal checksums mean nothing to re-embed."""
+    """SHA-256 of the normalised content: with an equal checksum nothing is embedded again."""
     url: str | None = None
     file_path: str | None = None
     title: str | None = None
@@ -144,10 +143,10 @@ class DocumentFacts(Value):
     metadata: dict[str, Scalar] = Field(default_factory=dict)
     provenance: Provenance
     inspected_by: LaterText = None
-    """Version of the rules and the model by which its chunks were inspected; None for what was not inspected."""
+    """Version of the rules and the model that inspected its chunks; None if not inspected."""
     inspected_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
     inspection_sha256: LaterText = None
-    """Stands for which chunks the inspection let through and what it says of each: see `inspection_digest`."""
+    """Digest of the chunks that the inspection let through and of its findings: see `inspection_digest`."""
 
 
 class ChunkedDocument(DocumentFacts):
@@ -156,16 +155,16 @@ class ChunkedDocument(DocumentFacts):
     chunks: tuple[Chunk, ...]
 
     def embedding_texts(self) -> list[str]:
-        """What is embedded for each chunk: title and headings first, as they carry the topic."""
+        """Return the text to embed for each chunk: title and headings first, as they carry the topic."""
         return [embedding_text(self.title, chunk) for chunk in self.chunks]
 
 
 class TokenIds(Value):
-    """What a tokenizer made of every text that a batch of chunks embeds, so that nobody does it again.
+    """Token ids of every text that a batch of chunks embeds, so that no other stage tokenises it again.
 
-    `ids` are those of all texts on end, each an unsigned 16-bit integer, little endian; `counts` says how many of them
-    each text has, in the order of documents and chunks, or -1 for a text that has to be tokenised after all. They
-    are of use only to who has the very same tokenizer.
+    `ids` are the ids of all texts, concatenated, each an unsigned 16-bit integer, little endian; `counts` is the number
+    of ids of each text, in the order of documents and chunks, or -1 for a text that is still to be tokenised. Only a
+    process with the identical tokenizer can use them.
     """
 
     tokenizer_sha256: Sha256
@@ -178,19 +177,19 @@ class ChunkBatch(Value):
 
     documents: tuple[ChunkedDocument, ...]
     tokens: TokenIds | None = None
-    """Of `embedding_texts()` of all documents, where the chunker knew them; older blobs have none."""
+    """For `embedding_texts()` of all documents, if the chunker had them; older blobs have none."""
 
 
 class TrustScorer(Protocol):
-    """Scores the source of a chunk. Safe for threads; the same for every chunk of a document."""
+    """Scores the source of a chunk. Safe for threads; the score is the same for every chunk of a document."""
 
     def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
-        """The trust in a document's source, for one of its chunks, at `now`."""
+        """Return the trust in a document's source, for one of its chunks, at `now`."""
         ...
 
 
 def embedding_text(title: str | None, chunk: Chunk) -> str:
-    """A chunk's text under its title and breadcrumb, without repeating either."""
+    """Return a chunk's text below its title and breadcrumb, without repeating either."""
     heading = " > ".join(dict.fromkeys(part for part in (title, *chunk.section_path, chunk.symbol_path) if part))
     if not heading or chunk.text.startswith(heading):
         return chunk.text
@@ -198,28 +197,28 @@ def embedding_text(title: str | None, chunk: Chunk) -> str:
 
 
 def inspection_digest(chunks: Sequence[Chunk]) -> str:
-    """A hash over the ids of chunks and what was found in each: equal digests mean the same chunks, judged alike."""
+    """Return a hash over chunk ids and findings: equal digests mean the same chunks with the same findings."""
     told = (f"{chunk.chunk_id} {chunk.inspection.model_dump_json() if chunk.inspection else ''}" for chunk in chunks)
     return sha256_text("\n".join(told))
 
 
 def sha256_text(text: str) -> str:
-    """Hex SHA-256 of the UTF-8 bytes of `text`."""
+    """Return the hex SHA-256 of the UTF-8 bytes of `text`."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def document_id_for(source: str) -> str:
-    """The id of a document known only by its URL or path: stable across its versions."""
+    """Return the id of a document that has only a URL or path: stable across its versions."""
     return "doc_" + sha256_text(source)[:32]
 
 
 def snippet_id_for(url: str) -> str:
-    """The id of what a search showed of a page. It differs from the page's own: a snippet never replaces a page."""
+    """Return the id of a search snippet for `url`. It differs from the page's own: a snippet never replaces a page."""
     return document_id_for(f"snippet:{url}")
 
 
 def parse_host(url: str | None) -> str | None:
-    """The host of a URL in lower case; None where there is none."""
+    """Return the host of a URL in lower case; None where there is none."""
     if not url:
         return None
     try:
@@ -229,7 +228,7 @@ def parse_host(url: str | None) -> str | None:
 
 
 def is_under(host: str | None, domains: Iterable[str]) -> bool:
-    """Whether the host is one of the domains or below one of them."""
+    """Return whether the host is one of the domains or below one of them."""
     if host is None:
         return False
     return any(host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains))

@@ -1,9 +1,9 @@
-"""The error tree: every failure Sluice names, and whether trying again can help.
+"""The error tree: every failure Sluice names, and whether a retry can help.
 
     SluiceError
     ├── InvalidInput          a field of a request, an event or a setting is wrong
     │   ├── MalformedEvent    bytes that are not an event of any known kind and version
-    │   ├── InvalidQuestion   a question in Cypher that cannot be read, or asks for more than reading
+    │   ├── InvalidQuestion   a Cypher question that cannot be parsed, or that would do more than read
     │   └── InvalidSetting    a key of sluice.toml or a SLUICE_* variable
     ├── NotFound              a run, corpus, document, dead letter or generation that is not there
     ├── Conflict              the request contradicts what is recorded (idempotency key reused, wrong fingerprint)
@@ -11,13 +11,13 @@
     ├── PolicyRefused         the owner's rules forbid it: robots, egress, allowlist, switched off
     ├── NotInstalled          a library of an extra of the distribution is missing
     ├── BudgetExhausted       a ceiling of the run or the day is reached
-    ├── Unavailable           a part we depend on does not answer: trying later can help
+    ├── Unavailable           a part we depend on does not answer: a later retry can help
     │   ├── TimedOut          it took longer than its limit
     │   ├── Overloaded        a queue or quota is full
-    │   ├── EmbedderDown      the embedding model keeps failing: work waits for it and is not counted as tried
+    │   ├── EmbedderDown      the embedding model keeps failing: its work waits, and no attempt is counted
     │   └── DiskFull          the disk of the data directory has no room
     ├── Corrupted             bytes on disk do not match their hash
-    └── Fenced                another worker owns this work now; whatever we did must not count
+    └── Fenced                another worker owns this work now; nothing we did may be recorded
 
 `Unavailable` and its children are transient; everything else is permanent.
 """
@@ -38,13 +38,13 @@ class SluiceError(Exception):
     code = "error"
 
     def __init_subclass__(cls, code: str | None = None) -> None:
-        """Give the subclass a `code` of its own, or that of the error that it is a case of."""
+        """Set the subclass's `code`, by default that of its base class."""
         super().__init_subclass__()
         cls.code = code or cls.code
 
 
 class InvalidInput(SluiceError, code="invalid_input"):
-    """A value that was handed in is wrong. Names the field, the problem and the remedy."""
+    """An input value is wrong. Names the field, the problem and the remedy."""
 
     def __init__(self, field: str, problem: str, remedy: str = "") -> None:
         self.field = field
@@ -58,7 +58,7 @@ class MalformedEvent(InvalidInput, code="malformed_event"):
 
 
 class InvalidQuestion(InvalidInput, code="invalid_question"):
-    """A question in Cypher that cannot be read, or asks for more than reading. Names line and column."""
+    """A Cypher question that cannot be parsed, or that would do more than read. Names line and column."""
 
 
 class InvalidSetting(InvalidInput, code="invalid_setting"):
@@ -66,7 +66,7 @@ class InvalidSetting(InvalidInput, code="invalid_setting"):
 
 
 class NotFound(SluiceError, code="not_found"):
-    """What was asked for is not recorded here."""
+    """The requested object is not recorded here."""
 
 
 class Conflict(SluiceError, code="conflict"):
@@ -78,7 +78,7 @@ class Forbidden(SluiceError, code="forbidden"):
 
 
 class PolicyRefused(SluiceError, code="policy_refused"):
-    """A rule of the owner forbids the action. `rule` names it, `lifted_by` says what would allow it."""
+    """A rule of the owner forbids the action. `rule` names it, `lifted_by` names the change that would allow it."""
 
     def __init__(self, rule: str, problem: str, lifted_by: str = "") -> None:
         self.rule = rule
@@ -88,7 +88,7 @@ class PolicyRefused(SluiceError, code="policy_refused"):
 
 
 class NotInstalled(SluiceError, code="not_installed"):
-    """A library is missing that an extra of the distribution brings. `remedy` is the command that installs it."""
+    """A library of an extra of the distribution is missing. `remedy` is the command that installs it."""
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         self.problem = problem
@@ -101,7 +101,7 @@ class BudgetExhausted(SluiceError, code="budget_exhausted"):
 
 
 class Unavailable(SluiceError, code="unavailable"):
-    """A part that we depend on does not answer; a later try may succeed, after `retry_after_seconds`."""
+    """A part that we depend on does not answer; a retry may succeed after `retry_after_seconds`."""
 
     transient = True
 
@@ -115,15 +115,15 @@ class TimedOut(Unavailable, code="timed_out"):
 
 
 class Overloaded(Unavailable, code="overloaded"):
-    """A queue, rate or quota is full. `retry_after_seconds` says when to come back."""
+    """A queue, rate or quota is full. `retry_after_seconds` is the time until the next try."""
 
 
 class EmbedderDown(Unavailable, code="embedder_down"):
-    """The embedding model is out of reach. What needs a vector waits, and comes back after `retry_after_seconds`."""
+    """The embedding model is out of reach. Work that needs a vector is retried after `retry_after_seconds`."""
 
 
 class DiskFull(Unavailable, code="disk_full"):
-    """The disk has no room for what is to be written. Reading goes on; writing goes on once there is room."""
+    """The disk is too full for a write. Reads continue; writes continue once there is room."""
 
     remedy = "make room on the disk of the data directory; nothing needs a restart"
 
@@ -133,33 +133,33 @@ class Corrupted(SluiceError, code="corrupted"):
 
 
 class Fenced(SluiceError, code="fenced"):
-    """The claim behind this work was taken over; nothing it did may be recorded."""
+    """Another worker took over the claim behind this work; nothing it did may be recorded."""
 
 
 Extra = Literal["crawl", "cypher", "eval", "fit", "graph", "mcp", "memory", "neo4j", "postgres", "private", "qdrant"]
-"""Parts of the distribution that are installed on demand. A library of one is imported where it is first used."""
+"""Extras of the distribution, installed on demand. The library of an extra is imported where it is first used."""
 
 
 def needed(extra: Extra, error: ImportError) -> NotInstalled:
-    """Return the error that says which library is missing and which command installs it."""
+    """Return the error that names the missing library and the command that installs it."""
     library = (error.name or str(error)).partition(".")[0]
     return NotInstalled(f"{library} is not installed", f"pip install 'sluice[{extra}]'")
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says that a disk, or a user's share of it, is full."""
+    """Return whether an error reports a full disk or a user's exhausted disk quota."""
     return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT))
 
 
 def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[str, str]:
-    """The dotted field and the plain sentence of a validation error's first entry."""
+    """Return the dotted field and the plain sentence of a validation error's first entry."""
     entry = error.errors(include_url=False, include_input=False)[0]
     path = [*prefix, *(str(part) for part in entry["loc"])]
     return ".".join(path) or "body", plain_sentence(entry)
 
 
 def plain_sentence(entry: Mapping[str, Any]) -> str:
-    """What an entry of a validation error says, without patterns that only programs read."""
+    """Return the message of a validation error's entry, without patterns that only programs read."""
     if entry["type"] == "string_pattern_mismatch":
         pattern = entry.get("ctx", {}).get("pattern", "")
         return next((told for known, told in _FORMS.items() if pattern.startswith(known)), str(entry["msg"]))
@@ -172,4 +172,4 @@ _FORMS = {
     r"^lrn_": "is no id of a learning: lrn_ and 24 hexadecimal digits, as the list of learnings tells them",
     r"^[0-9a-f]{64}": "is no SHA-256: 64 hexadecimal digits in small letters",
 }
-"""By the beginning of a pattern."""
+"""Messages by the beginning of a pattern."""

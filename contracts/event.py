@@ -1,13 +1,12 @@
-"""The envelope that every event travels in, and the registry of what may be inside.
+"""The envelope of every event, and the registry of bodies.
 
-An event is a past-tense fact (`PageCrawled`); a directive is a command that the gate or a handler
-issues (`CrawlDirected`). Both are one frozen `Event`: the envelope says which run it belongs to
-(`run_id`, the correlation id), what caused it (`cause_id`) and which trace it continues
-(`traceparent`, W3C Trace Context); the `body` says what happened. A body's class fixes its `kind`,
-`version` and the `queue` that consumes it (None: recorded and streamed, handled by nobody).
+An event is a past-tense fact (`PageCrawled`); a directive is a command that the gate or a handler issues
+(`CrawlDirected`). Both are one frozen `Event`: the envelope names its run (`run_id`, the correlation id), its cause
+(`cause_id`) and the trace that it continues (`traceparent`, W3C Trace Context); the `body` holds its content. A body's
+class fixes its `kind`, `version` and the `queue` that consumes it (None: recorded and streamed, handled by nobody).
 
-`encode` and `decode` are the only doors between an `Event` and bytes. A version once released stays
-readable: its class stays registered and its golden file in `tests/golden/events/` stays decodable.
+Only `encode` and `decode` convert between an `Event` and bytes. A version once released stays readable: its class stays
+registered and its golden file in `tests/golden/events/` stays decodable.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from sluice.contracts.ids import new_event_id
 Queue = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query", "graph"]
 QUEUES: tuple[Queue, ...] = ("gate", "search", "crawl", "chunk", "embed", "index", "query", "graph")
 AFTERWARDS: frozenset[Queue] = frozenset({"graph"})
-"""Stages whose work no run waits for: it closes, and is answered, while they go on."""
+"""Stages that no run waits for: the run closes and is answered while they continue."""
 
 
 class Body(Value):
-    """What happened. Subclasses set `kind`, `version` and `queue`, and register by being defined."""
+    """The content of an event. Subclasses set `kind`, `version` and `queue`, and are registered when defined."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
@@ -77,7 +76,7 @@ class Event(Value):
         occurred_at: datetime | None = None,
         baggage: Mapping[str, str] | None = None,
     ) -> Event:
-        """A new event around `body`. Without a `traceparent` or `baggage` of its own it carries on its cause's."""
+        """Return a new event around `body`. `traceparent` and `baggage` default to those of `cause`."""
         return cls(
             id=new_event_id(),
             kind=body.kind,
@@ -92,10 +91,10 @@ class Event(Value):
         )
 
     def body_as(self, kind: type[SomeBody]) -> SomeBody:
-        """The body, known to be of this class.
+        """Return the body, checked to be of class `kind`.
 
         Raises:
-            MalformedEvent: it is of another.
+            MalformedEvent: it is of another class.
         """
         if not isinstance(self.body, kind):
             raise MalformedEvent("kind", f"{self.kind} where {kind.kind} belongs")
@@ -103,12 +102,12 @@ class Event(Value):
 
     @property
     def queue(self) -> Queue | None:
-        """The queue whose pool handles this event, or None when it is only recorded."""
+        """Return the queue whose pool handles this event, or None when it is only recorded."""
         return self.body.queue
 
 
 class Gap(Value):
-    """Something the answer lacks, and why: the opposite of silence."""
+    """A part that the answer lacks, and the reason, so that nothing is missing silently."""
 
     stage: str
     subject: str
@@ -118,18 +117,18 @@ class Gap(Value):
 
 
 class GapFound(Body):
-    """A handler could not get something that the run asked for. Streamed, and named in the answer."""
+    """A handler could not get a part that the run requested. Streamed, and named in the answer."""
 
     gap: Gap
 
 
 def encode(event: Event) -> bytes:
-    """The event as canonical UTF-8 JSON."""
+    """Return the event as canonical UTF-8 JSON."""
     return event.model_dump_json().encode()
 
 
 def decode(raw: bytes | str | dict[str, Any]) -> Event:
-    """The event in `raw`.
+    """Return the event in `raw`.
 
     Raises:
         MalformedEvent: not JSON, not an object, of an unknown kind or version, or with a field that
@@ -146,7 +145,7 @@ def decode(raw: bytes | str | dict[str, Any]) -> Event:
 
 @cache
 def _envelope_of(body_class: type[Body]) -> type[Event]:
-    """The event with its body's class known, so that both are read in one pass."""
+    """Return the envelope class for this body's class, so that one pass parses both."""
     return create_model(f"{body_class.__name__}Event", __base__=Event, body=(body_class, ...))
 
 

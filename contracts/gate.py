@@ -1,4 +1,4 @@
-"""Events of the gate: a request goes in, coverage is probed, a plan comes out."""
+"""Events of the gate: request, coverage probe, decision, feedback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
 
 SessionId = Annotated[str | None, Field(min_length=1, max_length=128, exclude_if=is_none)]
-"""The agent's own name of its session. Requests of one session get the same gate while a model is rolled out."""
+"""The agent's own name of its session. While a model is rolled out, all requests of a session get the same gate."""
 
 
 class Message(PromptMessage):
@@ -33,7 +33,7 @@ class Message(PromptMessage):
 class Limits(Value):
     """Ceilings of one run. None takes the configured default; a request may lower it, never raise it.
 
-    `max_tokens` are those that are embedded, `max_milliseconds` those that searching and fetching pages take.
+    `max_tokens` limits embedded tokens, `max_milliseconds` the time of searching and fetching pages.
     """
 
     max_pages: Annotated[int, Field(ge=0)] | None = None
@@ -49,7 +49,7 @@ AskedMemory = Annotated[MemoryScope | None, Field(exclude_if=is_none)]
 
 
 class GateOptions(SearchOptions):
-    """What an agent asks of the gate. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
+    """An agent's request to the gate. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
 
     profile: ProfileName = "default"
     session: Annotated[tuple[Message, ...], Field(max_length=64)] = ()
@@ -64,7 +64,7 @@ class GateOptions(SearchOptions):
 
 
 class GateRequested(GateOptions, Body, queue="query"):
-    """An agent asked."""
+    """An agent sent a request to the gate."""
 
     deadline_at: Moment | None = None
 
@@ -90,7 +90,7 @@ class QueryTerm(Value):
 
 
 class ProbeSentence(Value):
-    """A sentence of a top hit, and how it stands to the question."""
+    """A sentence of a top hit, and its match with the question."""
 
     chunk_id: str
     term_coverage: Annotated[float, Field(ge=0, le=1)]
@@ -100,7 +100,7 @@ class ProbeSentence(Value):
 
 
 class CoverageProbed(Body, queue="gate"):
-    """What the local corpus has on the query: everything the gate may know about it, measured once."""
+    """The coverage of the query by the local corpus: all measurements that the gate decides by."""
 
     generation: str | None
     journal_offset: int = 0
@@ -116,20 +116,20 @@ class CoverageProbed(Body, queue="gate"):
     """Share of the query's idf mass found in the session's messages."""
     probed_at: Moment
     embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
-    """Why the question has no vector: then the hits are those of BM25, and nothing new can be embedded."""
+    """The reason why the question has no vector. The hits are then those of BM25, and no new text can be embedded."""
     judgement: Annotated[Judgement | None, Field(exclude_if=is_none)] = None
-    """What a judge said to whether the passages answer the question; None where it was not asked."""
+    """The judge's verdict on whether the passages answer the question; None where the gate did not call it."""
     sentences: Annotated[tuple[ProbeSentence, ...], Field(exclude_if=is_empty)] = ()
     """The sentences of the top hits that hold most of the question's words, best first; older probes have none."""
     memory_similarity: Annotated[tuple[float, ...], Field(exclude_if=is_empty)] = ()
     """Cosine of the query to each text of the agent's memory that can hold an answer; their words count in
     `session_term_coverage`. Empty where memory was not read."""
     domain: Annotated[DomainMeasures | None, Field(exclude_if=is_none)] = None
-    """What the profile's domain has measured besides; None where it weighs nothing of the kind."""
+    """Further measurements of the profile's domain; None where the profile gives them no weight."""
 
 
 class Contribution(Value):
-    """What one feature added to the score: `weight * value`. `raw` is the measurement behind `value`."""
+    """The contribution of one feature to the score: `weight * value`. `raw` is the measurement behind `value`."""
 
     feature: str
     value: float
@@ -139,7 +139,7 @@ class Contribution(Value):
 
 
 class Veto(Value):
-    """A rule or ceiling that lowered the plan, from what to what, and what would lift it."""
+    """A rule or ceiling that lowered the plan, the plans before and after, and the change that would lift it."""
 
     name: str
     lowered_from: Plan
@@ -149,7 +149,7 @@ class Veto(Value):
 
 
 class PolicyState(Value):
-    """What the owner's rules allowed when the decision was made. A reason stands where something is off."""
+    """The actions that the owner's rules allowed at the time of the decision, and why the others were off."""
 
     search_allowed: bool
     crawl_allowed: bool
@@ -158,7 +158,7 @@ class PolicyState(Value):
 
 
 class BudgetState(Value):
-    """What the run and its UTC day had left when the decision was made, and what a search takes of it at most.
+    """The remaining budget of the run and its UTC day at the time of the decision, and the most that a search uses.
 
     None: no ceiling.
     """
@@ -168,7 +168,7 @@ class BudgetState(Value):
     run_pages_left: Annotated[int, Field(ge=0)] | None = None
     day_pages_left: Annotated[int, Field(ge=0)] | None = None
     search_usd_estimate: float = 0.0
-    """What one search may cost, with every fail-over."""
+    """The most that one search may cost, with every fail-over."""
     run_bytes_left: LaterCount = None
     day_bytes_left: LaterCount = None
     run_tokens_left: LaterCount = None
@@ -176,17 +176,17 @@ class BudgetState(Value):
     run_milliseconds_left: LaterAmount = None
     day_milliseconds_left: LaterAmount = None
     search_milliseconds_estimate: Annotated[float, Field(ge=0, exclude_if=is_empty)] = 0.0
-    """How long one search may take, with every fail-over."""
+    """The longest that one search may take, with every fail-over."""
 
     @classmethod
     def of(cls, left: Ceilings, *, search_usd: float, search_milliseconds: float) -> BudgetState:
-        """The state for what is left, and for what one search takes at most."""
+        """Return the state for the amounts left, and for the most that one search uses."""
         amounts = {f"{whose}_{unit}_left": amount for whose, ceiling in left for unit, amount in ceiling}
         return cls(search_usd_estimate=search_usd, search_milliseconds_estimate=search_milliseconds, **amounts)
 
     @property
     def left(self) -> Ceilings:
-        """What may still be reserved."""
+        """Return the amounts that may still be reserved."""
         run, day = ({unit: getattr(self, f"{whose}_{unit}_left") for unit in Ceiling.model_fields} for whose in _WHOSE)
         return Ceilings(run=Ceiling(**run), day=Ceiling(**day))
 
@@ -195,14 +195,14 @@ _WHOSE = ("run", "day")
 
 
 class SearchAim(Value):
-    """Where one query is searched: in which part of the web, and with what filters (as in `SearchDirected`)."""
+    """Target of one search query: the part of the web and the filters (as in `SearchDirected`)."""
 
     vertical: Vertical = "web"
     filters: dict[str, str] = Field(default_factory=dict)
 
 
 class DecisionFields(Value):
-    """The plan, and all that led to it."""
+    """The plan, and all inputs of the decision."""
 
     plan: Plan
     scored_plan: Plan
@@ -221,31 +221,31 @@ class DecisionFields(Value):
     profile_version: int
     config_hash: str
     coverage_probability: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """How probable it is that the corpus answers the question, by the profile's calibration; None without one."""
+    """Probability that the corpus answers the question, by the profile's calibration; None without a calibration."""
     generation: str | None = None
     policy: PolicyState
     budget: BudgetState
     control: Annotated[Control | None, Field(exclude_if=is_none)] = None
-    """What steered the decision beside the profile; None where nothing did."""
+    """The controls beside the profile that took part in the decision; None where there were none."""
     decided_at: Moment
 
 
 class GateDecided(DecisionFields, Body):
-    """The plan, and all that led to it. Recomputing it from its recorded signals gives the same bytes."""
+    """The plan, and all inputs of the decision. Recomputing it from its recorded signals gives the same bytes."""
 
 
 class Directives(Value):
-    """What a decision orders, as three switches, and what each feature added to the score."""
+    """The orders of a decision as three switches, and the contribution of each feature to the score."""
 
     use_retrieval: bool
     use_search: bool
     use_crawl: bool
     justification: dict[str, float]
-    """Feature to its contribution (weight x value); a feature without a weight contributes 0."""
+    """Contribution (weight x value) by feature; a feature without a weight contributes 0."""
 
     @staticmethod
     def fields_of(decided: DecisionFields) -> dict[str, object]:
-        """The values of these fields for `decided`."""
+        """Return the values of these fields for `decided`."""
         return {
             "use_retrieval": decided.plan is not Plan.SKIP,
             "use_search": decided.plan in (Plan.SEARCH, Plan.FULL_LOOP) and bool(decided.search_seeds),
@@ -255,18 +255,18 @@ class Directives(Value):
 
 
 class Decision(Directives, DecisionFields):
-    """A decision as agents see it: as it is recorded, and what it orders."""
+    """A decision for agents: the recorded one, and its orders."""
 
     @classmethod
     def of(cls, decided: GateDecided) -> Decision:
-        """The decision that was recorded."""
+        """Return the recorded decision with its orders."""
         return cls(**dict(decided), **cls.fields_of(decided))
 
 
 class RagDirectivesEvaluated(Directives, Body):
-    """What the gate has ordered for one question. The run's id in the envelope is the task's; handled by no one.
+    """The gate's orders for one question. The run's id in the envelope is the task's; no queue handles it.
 
-    `gate_model_version` is the learned model's that chose the plan, or `heuristic`.
+    `gate_model_version` is the version of the learned model that chose the plan, or `heuristic`.
     """
 
     kind: ClassVar[str] = "rag_directives_evaluated"
@@ -280,7 +280,7 @@ class RagDirectivesEvaluated(Directives, Body):
 
     @classmethod
     def of(cls, request: GateRequested, decided: GateDecided, gate_model_version: str) -> RagDirectivesEvaluated:
-        """What `decided` orders for `request`."""
+        """Return the orders of `decided` for `request`."""
         return cls(
             query=request.query,
             plan=decided.plan,
@@ -293,7 +293,7 @@ class RagDirectivesEvaluated(Directives, Body):
 
 
 class Feedback(Value):
-    """What became of an answer: the chunks that were used, the outcome, a rating from 0 to 1."""
+    """Feedback on an answer: the chunks used, the outcome, a rating from 0 to 1."""
 
     chunk_ids_used: tuple[str, ...] = ()
     outcome: FeedbackOutcome = "unknown"
@@ -301,13 +301,13 @@ class Feedback(Value):
     note: Annotated[str, Field(max_length=4_000)] = ""
     signal: Signal = DEFAULT_SIGNAL
     response: Response = None
-    """What the agent made of the answer."""
+    """The text that the agent produced from the answer."""
 
 
 class FeedbackGiven(Feedback, Body, queue="gate"):
-    """An agent told what became of an answer."""
+    """An agent gave feedback on an answer."""
 
     @property
     def value(self) -> float | None:
-        """How good the answer was, in [0, 1]: the rating, else what the outcome stands for; None: not known."""
+        """Return the value of the answer in [0, 1]: the rating, else the value of the outcome; None if unknown."""
         return OUTCOME_VALUES.get(self.outcome) if self.rating is None else self.rating

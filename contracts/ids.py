@@ -1,4 +1,4 @@
-"""Identifiers that sort by the time they were made."""
+"""Identifiers that sort by creation time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 
 
 def new_run_id() -> str:
-    """A fresh run id, which is also the correlation id of everything the run causes."""
+    """Return a new run id, which is also the correlation id of everything the run causes."""
     return _sortable("run")
 
 
 def new_event_id() -> str:
-    """A fresh event id."""
+    """Return a new event id."""
     return _sortable("evt")
 
 
 def made_at(identifier: str) -> datetime:
-    """When an id was made, to the millisecond.
+    """Return the creation time of an id, to the millisecond.
 
     Raises:
-        ValueError: it is none of ours.
+        ValueError: the id has another form.
     """
     milliseconds = int(identifier.split("_", 1)[1][:12], 16)
     return datetime.fromtimestamp(milliseconds / 1_000, UTC)

@@ -1,7 +1,7 @@
 """Events of the index, of the memory and the graph that follow it, and of the answer.
 
-A feature's journal holds the truth on an agent's memory and the corpus's journal that on a graph: their events say what
-of it is to be indexed or read.
+A feature's journal is the source of truth for an agent's memory, and the corpus's journal for a graph: these events
+name the entries and documents to index or read.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class DocumentIndexed(Body, queue="index"):
     chunk_count: int
     journal_offset: int
     erase: Switch = False
-    """Whether nothing may be left of what was removed: no older generation, no record of the journal."""
+    """Whether every trace of removed documents must go: from older generations and from the journal's records."""
     crawled_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
     """When the first of the pages among them was fetched; None where no page was crawled."""
 
 
 class SnapshotPublished(Body):
-    """A generation became current. Query workers are woken; the pointer on disk is the truth."""
+    """A generation became current. Wakes query workers; the pointer on disk is authoritative."""
 
     generation: str
     journal_offset: int
@@ -45,7 +45,7 @@ EntryIds = Annotated[tuple[str, ...], Field(max_length=1_000)]
 
 
 class IterationRecorded(Body, queue="chunk"):
-    """Iterations stand in a feature's journal, to be distilled and indexed. `entry_ids` are entries of it."""
+    """A feature's journal holds new iterations, to be distilled and indexed. `entry_ids` are its entries."""
 
     project: ProjectPath
     feature: FeatureName
@@ -53,7 +53,7 @@ class IterationRecorded(Body, queue="chunk"):
 
 
 class LearningChanged(Body, queue="chunk"):
-    """Learnings of a feature were added, edited, reviewed or pruned: the index is to hold them as they stand."""
+    """Learnings of a feature were added, edited, reviewed or pruned; the index must be updated."""
 
     project: ProjectPath
     feature: FeatureName
@@ -61,9 +61,9 @@ class LearningChanged(Body, queue="chunk"):
 
 
 class GraphDirected(Body, queue="graph"):
-    """Read these documents into the graph as the index has them at `journal_offset` or later.
+    """Read these documents into the graph, from the index at `journal_offset` or later.
 
-    One that the index does not hold leaves the graph. Without documents only the published graph is brought up to date.
+    A document that the index does not hold leaves the graph. Without documents only the published graph is updated.
     """
 
     document_ids: Annotated[tuple[str, ...], Field(max_length=1_000)]
@@ -71,11 +71,11 @@ class GraphDirected(Body, queue="graph"):
 
 
 class GraphPublished(Body):
-    """A generation of the graph became current. Who walks it looks at the pointer on disk."""
+    """A generation of the graph became current. Readers of the graph follow the pointer on disk."""
 
     generation: str
     covers: Annotated[int, Field(ge=0)]
-    """Changes of the corpus's graph that it covers."""
+    """Changes of the corpus's graph that the generation covers."""
     nodes: Annotated[int, Field(ge=0)]
     edges: Annotated[int, Field(ge=0)]
 
@@ -92,7 +92,7 @@ NO_TEXT = "(The site asks that no text of this page be shown; it can be read the
 
 
 class Citation(Value):
-    """Where `[number]` of the context points: `source` is `path:start-end` or `url:start-end`."""
+    """The source of `[number]` in the context: `source` is `path:start-end` or `url:start-end`."""
 
     number: int
     chunk_id: str
@@ -103,10 +103,10 @@ class Citation(Value):
     author: LaterText = None
     published_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
     licence: LaterText = None
-    """An address or a name, as the page gives it: what may be done with what is cited."""
+    """An address or a name, as the page gives it: the terms of use of the cited source."""
     site_name: LaterText = None
     origin: Annotated[Origin | None, Field(exclude_if=is_none)] = None
-    """How the cited document got here. Of a submission `url` is only what its sender claims."""
+    """The origin of the cited document. For a submission `url` is only the sender's claim."""
     trust: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Calibrated probability that the passage answers the question."""
@@ -115,15 +115,15 @@ class Citation(Value):
     link: LaterText = None
     """An address that opens at the passage: with the heading's anchor or the PDF's page, and a text fragment."""
     insights: Annotated[PassageInsights | None, Field(exclude_if=is_none)] = None
-    """What the profile has passages checked for; None where it asks for nothing or nothing was found."""
+    """Results of the profile's checks on the passage; None without checks or findings."""
     code: Annotated[CodeSample | None, Field(exclude_if=is_none)] = None
-    """Of a passage with code, where the profile asks: what a tool must know before it runs any of it."""
+    """For a passage with code, if the profile requests it: facts that a tool needs before it runs the code."""
     graph_path: LaterText = None
-    """By which edges the graph led to the passage, as `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
+    """The edges by which the graph led to the passage, as `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
 
 
 class Answer(Value):
-    """Cited context for an agent. `context` carries `[n]` marks; `missing` names what could not be had."""
+    """Cited context for an agent. `context` carries `[n]` marks; `missing` names the parts that were unobtainable."""
 
     query: str
     corpus: str
@@ -137,28 +137,28 @@ class Answer(Value):
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Calibrated probability that the context answers the question."""
     limits: LaterText = None
-    """What the reader should know of the answer's limits, where its confidence is low."""
+    """The limits of the answer, for the reader, where its confidence is low."""
     trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=is_empty)] = ()
     """One for each cited chunk, in the order of `chunks`."""
     checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=is_empty)] = ()
     insights: Annotated[AnswerInsights | None, Field(exclude_if=is_none)] = None
-    """What the profile has whole answers checked for."""
+    """Results of the profile's checks on the whole answer."""
 
 
 class AnswerReady(Body):
-    """The answer of the run, whole."""
+    """The complete answer of the run."""
 
     answer: Answer
     duration_ms: float
     prompt: Prompt = ()
     profile: LaterText = None
-    """The gate's profile that it was asked by."""
+    """The gate's profile of the request."""
     unseen_seconds: Annotated[tuple[float, ...], Field(exclude_if=is_empty)] = ()
-    """Of each document that is cited, how long ago it was read last or seen to be as it was."""
+    """For each cited document, the seconds since it was last read or found unchanged."""
 
 
 class StaleCitation(Value):
-    """A citation of an answer whose passage its source does not have any more."""
+    """A citation of an answer whose passage is no longer at its source."""
 
     citation: int
     """Its number in the answer."""
@@ -166,19 +166,19 @@ class StaleCitation(Value):
     document_id: str
     url: str | None = None
     what: Literal["changed", "gone"]
-    """Whether the document is there with another text, or is not there at all."""
+    """Whether the document has another text now, or no longer exists."""
     changed_at: Moment
-    """When the document's new text was read, or its going was seen."""
+    """When the document's new text was read, or its removal was seen."""
 
 
 class AnswerStale(Body):
-    """Passages that the run's answer cites are no longer so at their source. Comes after the run's end."""
+    """Passages that the run's answer cites have changed at their source. Comes after the run's end."""
 
     citations: tuple[StaleCitation, ...]
 
 
 class RunFinished(Body):
-    """Nothing of the run is open any more, or its deadline has passed and it was answered."""
+    """The run has no open work left, or its deadline passed and it was answered."""
 
     status: Literal["finished", "failed", "cancelled"]
     missing: tuple[Gap, ...] = ()

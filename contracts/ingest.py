@@ -1,4 +1,4 @@
-"""Events of ingestion (search, crawl, chunk, embed), counters of what the crawl did to each host, pages read before."""
+"""Events of ingestion (search, crawl, chunk, embed), counters of each crawled host, and pages crawled before."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sluice.contracts.event import Body
 from sluice.contracts.operations.forget import Selection
 
 Render = Literal["auto", "always", "never"]
-"""Whether a browser shows the pages: where there is evidence that one is needed, always, or never."""
+"""Use of a browser to render pages: where there is evidence that a page needs it, always, or never."""
 WithdrawnBy = Literal["noindex", "not_found", "gone"]
-"""Why a page may no longer be in the index: it says so, or its site answers 404 or 410."""
+"""Reason for removing a page from the index: the page forbids indexing, or its site answers 404 or 410."""
 AskedRender = Annotated[Render | None, Field(exclude_if=is_none)]
-"""As a request may say it; None takes the configured way."""
+"""The value in a request; None takes the configured one."""
 Vertical = Literal["web", "news", "code"]
-"""Which part of the web is searched, where a provider knows such parts."""
+"""The part of the web to search, where a provider supports such parts."""
 
 
 def _is_web(vertical: object) -> bool:
@@ -29,7 +29,7 @@ def _is_web(vertical: object) -> bool:
 
 
 class SearchDirected(Body, queue="search"):
-    """Search the web for `query`; crawl up to `crawl_pages` of what is found (0: keep snippets only)."""
+    """Search the web for `query`; crawl up to `crawl_pages` of the results (0: keep snippets only)."""
 
     query: str
     locale: str | None = None
@@ -41,20 +41,20 @@ class SearchDirected(Body, queue="search"):
     byte_allowance: Annotated[int, Field(ge=0)] | None = None
     max_usd: Annotated[float, Field(ge=0)] = 0.0
     millisecond_allowance: LaterAmount = None
-    """Of the pages that are crawled, not of the search itself."""
+    """Limit for the crawled pages, not for the search itself."""
     render: AskedRender = None
-    """How the pages that are found are shown, where the request said so."""
+    """Rendering of the result pages, if the request sets it."""
     screenshot: Switch = False
-    """Keep a picture of each page that is found."""
+    """Keep a picture of each result page."""
 
     @property
     def allowance(self) -> Allowance:
-        """What the pages that are found may use."""
+        """Return the allowance for crawling the result pages."""
         return Allowance(pages=self.crawl_pages, bytes=self.byte_allowance, milliseconds=self.millisecond_allowance)
 
 
 class SearchResult(Value):
-    """One result, as its provider gave it."""
+    """One result, as the provider returned it."""
 
     url: str
     title: str
@@ -76,11 +76,11 @@ class SearchCompleted(Body, queue="chunk"):
     keep_snippets: bool = True
     """Whether the snippets themselves become documents (they do where no page will be crawled)."""
     shortfalls: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
-    """What the answer lacks and why, a sentence each: a later page that failed, rows that could not be used."""
+    """Missing parts of the result with reasons, a sentence each: a later page that failed, unusable rows."""
 
 
 class CrawlDirected(Body, queue="crawl"):
-    """Fetch one page. `page_allowance` counts this page and all that its links may lead to."""
+    """Fetch one page. `page_allowance` counts this page and all pages that its links may lead to."""
 
     url: Annotated[str, Field(max_length=4_096)]
     depth: Annotated[int, Field(ge=0)] = 0
@@ -92,19 +92,19 @@ class CrawlDirected(Body, queue="crawl"):
     provider: str | None = None
     millisecond_allowance: LaterAmount = None
     screenshot: Switch = False
-    """Keep a picture of the page as a blob; takes a browser."""
+    """Keep a picture of the page as a blob; requires a browser."""
     came_by: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
-    """The addresses that led here within the run, the first one first: what is endless shows in them."""
+    """The addresses that led here within the run, first one first. They reveal endless chains of links."""
     by_sitemap: Switch = False
-    """Whether a page that is known need not be asked for where its site's sitemap says that it has not changed."""
+    """Whether to skip fetching a known page if its site's sitemap lists it as unchanged."""
 
     @property
     def allowance(self) -> Allowance:
-        """What this page and all that its links lead to may use."""
+        """Return the allowance of this page and all pages that its links lead to."""
         return Allowance(pages=self.page_allowance, bytes=self.byte_allowance, milliseconds=self.millisecond_allowance)
 
     def with_allowance(self, share: Allowance) -> CrawlDirected:
-        """The same with another allowance."""
+        """Return the same directive with another allowance."""
         allowances = {
             "page_allowance": share.pages,
             "byte_allowance": share.bytes,
@@ -131,37 +131,37 @@ class PageCrawled(Body, queue="chunk"):
     provider: str | None = None
     elapsed_ms: float = 0.0
     canonical_url: LaterText = None
-    """Under which address the page wants to be known, where it says so and that is on its own site."""
+    """The page's own canonical address, if it names one on its own site."""
     noarchive: Switch = False
-    """The site asks that no copy be shown: the raw page is not kept longer than it takes to read it."""
+    """The site requests that no copy be shown: the raw page is deleted as soon as it has been read."""
     unarchived_by: LaterText = None
-    """Of such a page the event that crawled it, by which its raw page is kept meanwhile: see
+    """For such a page, the event that crawled it; it keys the raw page until then: see
     `workers.runtime.transient_pages`."""
     nosnippet: Switch = False
-    """The site asks that no text of the page be shown: it is ranked and cited, and its text stays out of answers."""
+    """The site requests that no text of the page be shown: the page is ranked and cited, without text in answers."""
     max_snippet: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
-    """The most characters of a passage that the site lets be shown; None for as many as there are."""
+    """The most characters of a passage that the site allows to be shown; None for no limit."""
     screenshot: Annotated[BlobRef | None, Field(exclude_if=is_none)] = None
-    """A PNG of the page as the browser showed it, where one was asked for."""
+    """A PNG of the page as the browser rendered it, if the directive requested one."""
 
 
 class PageUnchanged(Body):
-    """A page was asked for again and is as it was: what the index holds of it stands."""
+    """A page was checked again and is unchanged: its indexed documents stay valid."""
 
     url: str
     final_url: str
     depth: int
     by: Literal["not_modified", "same_content", "sitemap"]
-    """The site said so (304), the body is byte for byte the one that was read last, or the page was not asked for since
-    its site's sitemap says that it has not changed."""
+    """The site answered 304, the body equals the last one byte for byte, or the site's sitemap lists the page as
+    unchanged, so it was not fetched."""
     fetched_at: Moment
     elapsed_ms: float = 0.0
 
 
 class PageWithdrawn(Body, queue="index"):
-    """A page that the index holds asks not to be indexed any more, or is gone: its documents are to be removed.
+    """An indexed page forbids indexing now, or is gone: its documents are to be removed.
 
-    Removed is only what was fetched up to `seen_at`, and only from `crawl` and `search`: what was handed in stays.
+    Removes only documents fetched up to `seen_at`, and only from `crawl` and `search`; submitted documents stay.
     """
 
     url: str
@@ -171,7 +171,7 @@ class PageWithdrawn(Body, queue="index"):
 
 
 class EgressRefused(Body):
-    """Something that a crawl or a search wanted to reach, and may not: once for each target and rule, with a count."""
+    """A crawl or a search tried to reach a forbidden target: one event for each target and rule, with a count."""
 
     purpose: str
     host: str
@@ -182,21 +182,21 @@ class EgressRefused(Body):
 
 
 class DocumentsSubmitted(Body, queue="chunk"):
-    """Documents handed in by an agent or an operator; the blob is a `DocumentBatch`."""
+    """An agent or an operator submitted documents; the blob is a `DocumentBatch`."""
 
     documents: BlobRef
     document_count: Annotated[int, Field(ge=1)]
 
 
 class ChunkFact(Value):
-    """A chunk as a message carries it: its id and the hash of what is embedded for it."""
+    """A chunk in a message: its id and the hash of its embedding text."""
 
     chunk_id: str
     text_sha256: str
 
 
 class DocumentChunked(Body, queue="embed"):
-    """Documents were split; the blob is a `ChunkBatch`: as much as is embedded in about a second, or one document."""
+    """Documents were split; the blob is a `ChunkBatch`: about a second's worth of embedding, or one document."""
 
     chunks_blob: BlobRef
     document_ids: tuple[str, ...]
@@ -205,7 +205,7 @@ class DocumentChunked(Body, queue="embed"):
 
     @classmethod
     def of(cls, batch: ChunkBatch, blob: BlobRef) -> DocumentChunked:
-        """The event of a batch that is kept as `blob`."""
+        """Return the event of a batch that is stored as `blob`."""
         chunks = tuple(
             ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
             for document in batch.documents
@@ -220,10 +220,10 @@ class DocumentChunked(Body, queue="embed"):
 
 
 class ChunksPartlyEmbedded(Body, queue="embed"):
-    """The first `chunk_count` chunks of the batch have their vectors by one model; the embed stage goes on from there.
+    """The first `chunk_count` chunks of the batch have their vectors by one model; the embed stage embeds the rest.
 
     So a document of any length is embedded in steps of about a second, between which other work has its turn. With
-    `chunk_count` 0 the batch is embedded anew: its corpus got another model meanwhile.
+    `chunk_count` 0 the batch is embedded again, because its corpus has a new model.
     """
 
     chunks_blob: BlobRef
@@ -248,9 +248,9 @@ class ChunksEmbedded(Body, queue="index"):
 
 
 class DocumentsRemoved(Body, queue="index"):
-    """An agent or operator asked for documents to be forgotten.
+    """An agent or operator requested that documents be forgotten.
 
-    With `erase` nothing of them is to be left, in older versions and generations either; `selection` is what was asked.
+    With `erase` every trace is removed, also from older versions and generations; `selection` is the request's.
     """
 
     document_ids: tuple[str, ...]
@@ -259,38 +259,38 @@ class DocumentsRemoved(Body, queue="index"):
 
 
 class ForgetDirected(Body, queue="index"):
-    """Find the documents that are meant, in the journal and elsewhere, remove them and every trace of them."""
+    """Find the selected documents, in the journal and elsewhere, and remove them with every trace."""
 
     selection: Selection
     keep_out: bool
-    """Whether the negative list is to name the documents; it has the selection itself already."""
+    """Whether to add the documents to the negative list; it already contains the selection itself."""
     operator: str
     note: str = ""
 
 
 class ErasureDirected(Body, queue="index"):
-    """Remove what is left of forgotten documents outside the index: known pages, raw pages, batches of chunks."""
+    """Remove the remains of forgotten documents outside the index: known pages, raw pages, batches of chunks."""
 
     document_ids: tuple[str, ...]
     selection: Selection
 
 
 class HostCounts(Value):
-    """What happened to one host. Counts of several crawls or days are added up."""
+    """Counters of one host. Those of several crawls or days are added up."""
 
     requests: int = 0
-    """Whatever left for it: pages, redirects, robots.txt, sitemaps, parts of rendered pages."""
+    """All requests to it: pages, redirects, robots.txt, sitemaps, parts of rendered pages."""
     pages: int = 0
     """Pages that were read, unchanged ones too."""
     failures: int = 0
-    """No connection, no answer in time, a status of 500 or more."""
+    """No connection, no answer in time, or a status of 500 or more."""
     robots_refusals: int = 0
     egress_refusals: int = 0
     received_bytes: int = 0
     rendered: int = 0
-    """Pages that a browser showed."""
+    """Pages that a browser rendered."""
     waited_seconds: float = 0.0
-    """For turns, in all."""
+    """Total wait for the host's turns."""
 
     def __add__(self, other: HostCounts) -> HostCounts:
         ours, theirs = self.model_dump(), other.model_dump()
@@ -298,28 +298,28 @@ class HostCounts(Value):
 
 
 class HostView(HostCounts):
-    """`GET /v1/hosts`: what the crawl did to one host over the days asked for."""
+    """`GET /v1/hosts`: the crawl's counters for one host over the requested days."""
 
     host: str
     interval_seconds: float = 0.0
-    """Between two requests, as it was held last."""
+    """Latest interval between two requests."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def success_share(self) -> float:
-        """Of the requests, those that did not fail; 1 where there were none."""
+        """Return the share of requests that did not fail; 1 without requests."""
         return 1.0 if self.requests == 0 else max(0.0, 1.0 - self.failures / self.requests)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def render_share(self) -> float:
-        """Of the pages, those that a browser showed; 0 where there were none."""
+        """Return the share of pages that a browser rendered; 0 without pages."""
         return self.rendered / self.pages if self.pages else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """One way on from a page: a canonical address, and the text that a reader sees of it (or its title)."""
+    """A link of a page: a canonical address, and its visible text (or its title)."""
 
     url: str
     text: str = ""
@@ -327,48 +327,48 @@ class PageLink:
 
 @dataclass(frozen=True, slots=True)
 class RememberedPage:
-    """A page as it was read last. `url` is the address that was directed, in its canonical form."""
+    """A page as it was last read. `url` is the directed address, in canonical form."""
 
     url: str
     final_url: str
     document_id: str
-    """Of the document that was made of it."""
+    """Id of the document that was made from it."""
     body_sha256: str
-    """Of the body that was kept, in hexadecimal digits: for a rendered page that of the browser's HTML."""
+    """SHA-256 of the stored body, in hexadecimal digits; for a rendered page of the browser's HTML."""
     fetched_at: datetime
-    """When it was read last, or seen to be as it was."""
+    """When the page was last read or found unchanged."""
     rendered: bool = False
-    """Whether a browser showed it: then a 304 for the page itself says nothing about what its scripts load."""
+    """Whether a browser rendered it. A 304 for the page then does not cover the content that its scripts load."""
     etag: str | None = None
     last_modified: str | None = None
     canonical_url: str | None = None
     links: tuple[PageLink, ...] = ()
     nosnippet: bool = False
-    """Whether the index holds it as a page of which no text is shown."""
+    """Whether it is indexed as a page whose text must not be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPage:
-    """A page that the index holds, as far as it matters to when it is asked for again."""
+    """An indexed page, with the facts that decide when to check it again."""
 
     url: str
-    """Where it was found in the end."""
+    """Its final address."""
     document_id: str
     fetched_at: datetime
-    """When it was read last, or seen to be as it was."""
+    """When the page was last read or found unchanged."""
     asked_at: datetime
-    """When its site was last asked for the page itself: its sitemap may have told of it since."""
+    """When the page itself was last requested; its sitemap may have reported on it since."""
     watched_since: datetime
-    """When it was read first of all."""
+    """When it was first read."""
     changes: int = 0
-    """How often its text was found to be another one since then."""
+    """Number of text changes found since then."""
     cited_by: tuple[str, ...] = ()
-    """The profiles of the gate whose answers cite it."""
+    """The gate's profiles whose answers cite it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnPage:
-    """A page that was taken out of the index at `withdrawn_at`, and why."""
+    """A page that was removed from the index at `withdrawn_at`, with the reason."""
 
     by: WithdrawnBy
     withdrawn_at: datetime

@@ -1,4 +1,4 @@
-"""The ways in which the handling of one event can end.
+"""The possible outcomes of handling one event.
 
 A handler returns one of these; `workers/task.py` is the only place that acts on them.
 """
@@ -14,11 +14,11 @@ from sluice.contracts.event import Body, Gap
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """An event to emit: its body, and a key by which a second one of the same run is dropped.
+    """An event to emit: its body, and a key that drops a second one in the same run.
 
-    `dedupe_key` is unique within a run: two pages that link to the same third page direct one crawl.
-    `reserve` is what the work may cost: it is taken from the budget in the transaction that emits the
-    event, before any worker can act on it, and replaced by the real spend when the event settles.
+    `dedupe_key` is unique within a run: two pages that link to the same third page direct one crawl. `reserve` is the
+    most the work may cost: it is taken from the budget in the transaction that emits the event, before any worker can
+    act on it, and replaced by the real spend when the event settles.
     """
 
     body: Body
@@ -28,7 +28,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The event was handled. `emits` become events, `gaps` are what could not be had and why."""
+    """The event was handled. `emits` become events, `gaps` are the missing parts with reasons."""
 
     emits: tuple[Next, ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -37,9 +37,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try again later: the cause is expected to pass. `spend` is what the attempt has cost all the same.
+    """Try again later: the cause is expected to pass. `spend` is the attempt's cost.
 
-    Where it does not count (`counts` False) nothing was tried, and it may come back however often it takes.
+    With `counts` False nothing was tried, and the event may be retried without limit.
     """
 
     after_seconds: float
@@ -50,7 +50,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Settle without effect: the event is no longer wanted (a cancelled run, a passed deadline)."""
+    """Settle without effect: the event is obsolete (a cancelled run, a passed deadline)."""
 
     why: str
 
@@ -60,7 +60,7 @@ DeadLetterReason = Literal["exhausted", "poison", "malformed", "unroutable", "po
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Park the event for an operator: trying again cannot help. `spend` is what the attempt has cost all the same."""
+    """Park the event for an operator: a retry cannot help. `spend` is the attempt's cost."""
 
     reason: DeadLetterReason
     error: BaseException | None = field(default=None, compare=False)
@@ -69,11 +69,10 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Postponable:
-    """Nothing was asked of the outside world: what would have been asked kept failing (an open circuit), or its quota
-    is used up.
+    """No request was sent outside: its target kept failing (an open circuit), or the quota is used up.
 
-    A run goes on without it, as `instead` says. Work that an operator replayed was not done by that: it is tried again
-    after `after_seconds`, and parked again where that does not help either.
+    A run continues without it, with `instead`. An event that an operator replayed is not done by that: it is retried
+    after `after_seconds`, and parked again if that fails too.
     """
 
     instead: Done
@@ -82,7 +81,7 @@ class Postponable:
 
 
 class CostlyFailure(Exception):
-    """What a handler raises, from the error that it met, where the attempt has already cost something."""
+    """Raised by a handler, from the original error, when the failed attempt has a cost."""
 
     def __init__(self, spend: Spend) -> None:
         super().__init__("the attempt failed and has cost something")
@@ -90,4 +89,4 @@ class CostlyFailure(Exception):
 
 
 Outcome = Done | Retry | Discard | DeadLetter
-"""What the ledger records."""
+"""The outcomes that the ledger records."""

@@ -1,4 +1,4 @@
-"""The plans of the gate, from the cheapest to the dearest."""
+"""The plans of the gate, from the cheapest to the most expensive."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Plan(StrEnum):
-    """How far a run goes for its answer, nearest first."""
+    """The sources that a run uses for its answer, nearest first."""
 
     SKIP = "skip"
     RETRIEVE = "retrieve"

@@ -9,27 +9,27 @@ from pydantic import Field
 from sluice.contracts.base import LaterText, Switch, Value, is_empty, is_none
 
 Channel = Literal["news", "press_release", "social", "forum", "owned", "other"]
-"""The kind of a source: the press, an announcement, a social network, a forum, a brand's own site, anything else."""
+"""The kind of a source: press, announcement, social network, forum, a brand's own site, or another."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Sentiment(Value):
-    """The tone of an English passage, from -1 to 1, as a lexicon of words reads it: no judgement of its truth."""
+    """The tone of an English passage, from -1 to 1, by a word lexicon. It does not judge truth."""
 
     score: Annotated[float, Field(ge=-1, le=1)]
     label: Literal["positive", "neutral", "negative"]
 
 
 class Disclosure(Value):
-    """Whether a passage that speaks for a brand says so: clearly, in words that are not clear enough, or not at all."""
+    """Whether a passage that speaks for a brand discloses it: clearly, in unclear words, or not at all."""
 
     status: Literal["marked", "unclear", "missing"]
     text: str
-    """The words that it was found by: the mark itself, or what shows that the passage speaks for a brand."""
+    """The matched words: the mark itself, or the evidence that the passage speaks for a brand."""
     rule: str
     source: str
-    """Where the rule comes from."""
+    """The origin of the rule."""
 
 
 class Claim(Value):
@@ -38,50 +38,50 @@ class Claim(Value):
     rule: str
     text: str
     needs: str
-    """What would substantiate it."""
+    """The evidence that would substantiate it."""
     source: str
-    """Where the rule comes from."""
+    """The origin of the rule."""
     cites_evidence: Switch = False
-    """The sentence refers to a study; whether that one proves it is not checked."""
+    """Whether the sentence refers to a study. Whether the study proves the claim is not checked."""
 
 
 class PassageInsights(Value):
-    """What was found in one cited passage."""
+    """Findings in one cited passage."""
 
     sentiment: Annotated[Sentiment | None, Field(exclude_if=is_none)] = None
-    """None for a passage that is not English, or has no text."""
+    """None if the passage is not English, or has no text."""
     disclosure: Annotated[Disclosure | None, Field(exclude_if=is_none)] = None
-    """None where nothing shows that the passage speaks for a brand."""
+    """None without evidence that the passage speaks for a brand."""
     claims: Annotated[tuple[Claim, ...], Field(exclude_if=is_empty)] = ()
     channel: Annotated[Channel | None, Field(exclude_if=is_none)] = None
 
 
 class CodeSample(Value):
-    """What a tool must know before it runs code from a passage. Sluice runs none."""
+    """Facts that a tool needs before it runs code from a passage. Sluice runs no such code."""
 
     language: str | None
     executed: Literal[False] = False
     policy: Literal["allowed", "needs_approval", "denied"]
     why: tuple[str, ...] = ()
-    """The rules that ask for an approval or deny it, each with the words that it met."""
+    """The rules that require approval or deny it, each with the matched words."""
 
 
 class Voice(Value):
-    """How often one brand is named in a set of passages. `share` is its part of all brands' passages."""
+    """Mentions of one brand in a set of passages. `share` is its part of all brands' passages."""
 
     brand: str
     passages: Annotated[int, Field(ge=0)]
     documents: Annotated[int, Field(ge=0)]
     share: Share
     channels: dict[str, int] = Field(default_factory=dict)
-    """Its passages by the kind of their source."""
+    """Its passages by kind of source."""
 
 
 class Channels(Value):
-    """How varied the sources of an answer are."""
+    """The variety of an answer's sources."""
 
     passages: dict[str, int]
-    """By the kind of their source."""
+    """Passages by kind of source."""
     domains: Annotated[int, Field(ge=0)]
     """Registered domains."""
     diversity: Share
@@ -89,7 +89,7 @@ class Channels(Value):
 
 
 class AnswerInsights(Value):
-    """What was found over the whole answer. `corpus_voices` counts passages of the corpus."""
+    """Findings over the whole answer. `corpus_voices` counts passages of the corpus."""
 
     answer_voices: Annotated[tuple[Voice, ...], Field(exclude_if=is_empty)] = ()
     corpus_voices: Annotated[tuple[Voice, ...], Field(exclude_if=is_empty)] = ()
@@ -100,7 +100,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class MentionVelocity(Value):
-    """Documents that name the question's entity, by their date of publication: lately, and in the time before."""
+    """Documents that name the question's entity, by publication date: recent, and earlier."""
 
     entity: str
     recent_documents: Count
@@ -110,23 +110,23 @@ class MentionVelocity(Value):
 
 
 class Dependency(Value):
-    """A package that the question names and a repository depends on: the version used, the newest that is indexed."""
+    """A package that the question names and a repository depends on: the version used, the newest indexed version."""
 
     name: str
     used: str
     file_path: str
     newest: LaterText = None
-    """None where no release of it is indexed."""
+    """None if no release of it is indexed."""
 
 
 class DomainMeasures(Value):
-    """Each measured where the profile weighs it, and left out elsewhere."""
+    """Measurements of a domain. Each is taken only if the profile gives it a weight."""
 
     velocity: Annotated[MentionVelocity | None, Field(exclude_if=is_none)] = None
     dependencies: Annotated[tuple[Dependency, ...], Field(exclude_if=is_empty)] = ()
     failing_tests: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
-    """Of the tests that a report names as failing, those that the question's words name too."""
+    """Tests that a report lists as failing and that the question names."""
     todo_marks: Annotated[Count | None, Field(exclude_if=is_none)] = None
-    """TODO, FIXME, XXX and HACK in the code of the passages found."""
+    """TODO, FIXME, XXX and HACK in the code of the retrieved passages."""
     code_lines: Annotated[Count | None, Field(exclude_if=is_none)] = None
-    """Lines of code of the passages found."""
+    """Lines of code in the retrieved passages."""

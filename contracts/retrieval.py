@@ -22,7 +22,7 @@ QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, 
 
 
 class PromptMessage(Value):
-    """One message of a chat: who speaks, and what is said."""
+    """One message of a chat: the speaker's role and the content."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str
@@ -32,21 +32,21 @@ PromptName = Annotated[str | None, Field(max_length=64, exclude_if=is_none)]
 """A template of the prompt catalogue (`sluice prompts`): `rag` for its latest version, `rag.v1` for that one."""
 
 Prompt = Annotated[tuple[PromptMessage, ...], Field(exclude_if=is_empty)]
-"""The messages that were asked for with `prompt`; empty where none were."""
+"""The messages of the requested prompt template; empty if the request names none."""
 
 
 class Strategy(StrEnum):
-    """Which arms find candidates."""
+    """The arms that find candidates."""
 
     BM25 = "bm25"
     VECTOR = "vector"
     HYBRID = "hybrid"
     HYBRID_GRAPH = "hybrid_graph"
-    """As hybrid, and what the graph leads to from there. Where the graph has nothing to add, the result is hybrid's."""
+    """Hybrid, plus the passages that the graph reaches from there. Equals hybrid if the graph adds nothing."""
 
 
 TEXT_STRATEGIES = (Strategy.BM25, Strategy.VECTOR, Strategy.HYBRID)
-"""Those that look at texts alone."""
+"""The strategies that search texts alone."""
 
 
 class Filters(Value):
@@ -66,7 +66,7 @@ _NO_FILTERS = Filters()
 
 
 def _no_filters() -> Filters:
-    """The same value for every query: a plain default would be copied for each, as it holds a dict."""
+    """Return the same value for every query: pydantic would copy a plain default each time, as it holds a dict."""
     return _NO_FILTERS
 
 
@@ -76,11 +76,11 @@ def _is_true(value: object) -> bool:
 
 Names = Annotated[tuple[str, ...], Field(exclude_if=is_empty)]
 LaterNumber = Annotated[int, Field(ge=0, exclude_if=is_empty)]
-"""Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
+"""Fields of a later version: left out of the JSON when empty, so that older records keep their bytes."""
 
 
 class SearchOptions(Value):
-    """What is searched for, and how passages are chosen: the same for a question to the gate and for a query."""
+    """The search text and the selection of passages, shared by gate requests and queries."""
 
     query: QueryText
     top_k: Annotated[int, Field(ge=1, le=100)] = 8
@@ -88,27 +88,27 @@ class SearchOptions(Value):
     trust_threshold: Annotated[
         float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))
     ] = 0.0
-    """Passages whose source is trusted less are left out. The retrieval RFC's spelling is taken too."""
+    """Passages with a lower source trust are left out. The retrieval RFC's spelling is accepted too."""
     diversity: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """How much a result's difference from those before it counts against its relevance (maximal marginal relevance):
-    0 orders by relevance alone, 1 by difference alone. None takes the configured default."""
+    """Weight of a result's difference from those before it against its relevance (maximal marginal relevance): 0 orders
+    by relevance alone, 1 by difference alone. None takes the configured default."""
     neighbours: Annotated[int, Field(ge=0, le=3, exclude_if=is_empty)] = 0
-    """How many chunks before and as many behind a found one, of the same document, are given with it."""
+    """Number of chunks before and after a retrieved one, of the same document, returned with it."""
     max_per_domain: Annotated[int | None, Field(ge=0, le=200, exclude_if=is_none)] = None
-    """The most results of one host; of what has no host, of one document. 0 for no cap, None for the configured one."""
+    """The most results of one host, or of one document if it has no host. 0 for no cap, None for the configured one."""
     duplicate_threshold: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """The share of three-word shingles (as a Jaccard index) from which two texts are one; 1 for equal words only, 0 for
-    never. None takes the configured default."""
+    """The share of three-word shingles (as a Jaccard index) from which two texts are duplicates; 1 for equal words
+    only, 0 for never. None takes the configured default."""
     rerank: Annotated[bool, Field(exclude_if=_is_true)] = True
-    """Whether the reranker is asked, where one is configured."""
+    """Whether to use the reranker, if one is configured."""
     confidence_floor: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """Passages whose confidence is lower are left out, where it is calibrated. At the gate None takes the configured
-    floor; a query keeps every passage then."""
+    """Passages with a lower confidence are left out, where it is calibrated. At the gate None takes the configured
+    floor; in a query it keeps every passage."""
     prompt: PromptName = None
 
 
 class Query(SearchOptions):
-    """One search. `minimum_journal_offset` asks for a generation that covers it (read your writes)."""
+    """One search. `minimum_journal_offset` requires a generation that covers it (read your writes)."""
 
     corpus: CorpusName = "default"
     top_k: Annotated[int, Field(ge=1, le=200)] = 8
@@ -118,13 +118,13 @@ class Query(SearchOptions):
 
 
 class RetrievedChunk(Value):
-    """A chunk with everything that ranked it. Ranks are 1-based; None means that arm did not find it.
+    """A chunk with all its scores and ranks. Ranks are 1-based; None means that arm did not find it.
 
     `dense_distance` is 1 - cosine, in [0, 2]; `lexical_score` is BM25; `fused_score` orders `rank`, unless a reranker
-    (`rerank_score`, the higher the better, None where it was not asked) or the query's `diversity` had the last word.
-    `duplicates` are the ids of chunks that say the same and were left out for it. `passage` has the ids of all chunks
-    that `text` is of, in reading order, where neighbours were asked for; lines, tokens and `checksum` are then the
-    passage's, everything else is of the chunk that was found.
+    (`rerank_score`, higher is better, None if it was not used) or the query's `diversity` reordered the results.
+    `duplicates` are the ids of equivalent chunks that were left out. With neighbours, `passage` has the ids of all
+    chunks in `text`, in reading order; lines, tokens and `checksum` are then the passage's, all other fields those of
+    the retrieved chunk.
     """
 
     chunk_id: str
@@ -155,23 +155,23 @@ class RetrievedChunk(Value):
     anchor: LaterText = None
     page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
     inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
-    """What was found in the text when it was ingested, or when it was answered with; None for nothing."""
+    """Findings of the inspection at ingest or at answer time; None without findings."""
     inspected_by: LaterText = None
-    """Version of the rules and the model that inspected it at ingest; None for what was not inspected."""
+    """Version of the rules and the model that inspected it at ingest; None if not inspected."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """Calibrated probability that this passage answers the question; None where it was not judged."""
+    """Calibrated probability that this passage answers the question; None if not judged."""
     graph_score: Annotated[float | None, Field(gt=0, le=1, exclude_if=is_none)] = None
-    """How near the graph has it to what was found; None where the graph does not lead to it."""
+    """Closeness in the graph to the retrieved passages; None if the graph does not reach it."""
     graph_path: Annotated[GraphPath | None, Field(exclude_if=is_none)] = None
-    """By which edges the graph leads to it."""
+    """The edges by which the graph reaches it."""
 
 
 class RetrievalMetadata(Value):
-    """How the result came about. `total_candidates` were found; some were dropped, and why is told by number.
+    """The making of the result. Of `total_candidates` found, the dropped ones are counted by reason.
 
-    `reranked` says that the reranker's order stands. Where it was to be asked and the fused order stands instead,
-    `rerank_failure` says why. `rerank_asked` says that it was asked, so it may have taken its price either way.
-    `embedder_down` says why the question has no vector; then it was searched by BM25 alone, as `strategy` says.
+    `reranked`: the reranker's order is in force. If the reranker failed and the fused order is in force,
+    `rerank_failure` is the reason. `rerank_asked`: it was called, so it may have charged its price either way.
+    `embedder_down` is the reason why the question has no vector; the search then used BM25 alone, as `strategy` shows.
     """
 
     strategy: Strategy
@@ -189,17 +189,17 @@ class RetrievalMetadata(Value):
     trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=is_empty)] = ()
     """One for each chunk, in their order."""
     checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=is_empty)] = ()
-    """What the gates over the whole retrieval say: source trust, poisoning."""
+    """Results of the gates over the whole retrieval: source trust, poisoning."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """That of the best passage found; None where it was not judged."""
+    """Confidence of the best passage; None if not judged."""
     limits: LaterText = None
-    """What the reader should know where the confidence is low."""
+    """The limits of the result, for the reader, where the confidence is low."""
     confidence_dropped: LaterNumber = 0
     """Passages below the query's `confidence_floor`."""
     guard_dropped: LaterNumber = 0
-    """Passages that were found and that the guard blocks."""
+    """Retrieved passages that the guard blocks."""
     graph: Annotated[GraphUse | None, Field(exclude_if=is_none)] = None
-    """What the graph had to add; None where it was not to be asked."""
+    """The graph's contribution; None if the search did not use it."""
 
 
 class Retrieval(Value):
@@ -213,7 +213,7 @@ class Retrieval(Value):
 
 
 class RetrievalStats(Value):
-    """What an engine holds of one corpus. `generation` is None while it holds nothing."""
+    """The contents of an engine for one corpus. `generation` is None while it is empty."""
 
     engine: str
     corpus: CorpusName
@@ -225,30 +225,29 @@ class RetrievalStats(Value):
 
 
 class RetrievalPort(Protocol):
-    """RetrievalPort, version 1: what every retrieval engine offers. Frozen: a change is a version 2.
+    """RetrievalPort, version 1: the interface of every retrieval engine. Frozen: a change is a version 2.
 
-    The query carries `top_k`, `filters`, `strategy` and `trust_threshold`; its `corpus` must be the
-    engine's. `vector` is the question's, float32 (d,), of length 1, and needed unless the strategy is
-    `bm25`. Safe for threads.
+    The query carries `top_k`, `filters`, `strategy` and `trust_threshold`; its `corpus` must be the engine's. `vector`
+    is the question's, float32 (d,), of length 1, and needed unless the strategy is `bm25`. Safe for threads.
     """
 
     version: Literal[1]
 
     def retrieve(self, query: Query, vector: NDArray[np.float32] | None = None) -> Retrieval:
-        """The best chunks for one query, with every score and rank, and the duration.
+        """Return the best chunks for one query, with every score and rank, and the duration.
 
-        Raises `InvalidInput` where the strategy needs a vector and there is none, `Conflict` for a vector
-        of another dimension, `Unavailable` when the engine cannot answer in time or does not yet cover
-        `minimum_journal_offset`, and `Corrupted` when what it holds is damaged.
+        Raises `InvalidInput` if the strategy needs a vector and there is none, `Conflict` for a vector of another
+        dimension, `Unavailable` if the engine cannot answer in time or does not yet cover `minimum_journal_offset`, and
+        `Corrupted` if its data are damaged.
         """
         ...
 
     def batch_retrieve(
         self, queries: Sequence[Query], vectors: NDArray[np.float32] | None = None
     ) -> tuple[Retrieval, ...]:
-        """One result for each query, in order, all from the same generation; `vectors` is (queries, d)."""
+        """Return one result for each query, in order, all from the same generation; `vectors` is (queries, d)."""
         ...
 
     def stats(self) -> RetrievalStats:
-        """What is served now."""
+        """Return the contents served now."""
         ...

@@ -29,11 +29,11 @@ _API_VALUES = {
     quarantine: "QuarantinedText",
     retrieval: "Query Retrieval",
 }
-"""The interface's values, by the module that they stand in."""
+"""The interface's values, by module."""
 
 
 def schemas() -> dict[str, str]:
-    """File name to JSON Schema text, of each registered body, the envelope and the interface's values."""
+    """Return JSON Schema text by file name, for each registered body, the envelope and the interface's values."""
     bodies = {f"{kind}.v{version}.json": body for (kind, version), body in sluice.contracts.Body.registry.items()}
     values = {f"{name}.json": getattr(module, name) for module, names in _API_VALUES.items() for name in names.split()}
     models: dict[str, type[Value]] = {**bodies, **values, "Event.json": Event}
@@ -41,7 +41,7 @@ def schemas() -> dict[str, str]:
 
 
 def write_schemas(folder: Path = FOLDER) -> int:
-    """Write every schema and remove those that no longer belong to anything. Returns how many there are."""
+    """Write every schema and remove obsolete ones. Returns the number of schemas."""
     current = schemas()
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("*.json"):

@@ -1,6 +1,6 @@
 """The trust in a chunk, and the findings of the guard and of the search for private data.
 
-An `Inspection` is made once, when a chunk is ingested, and stored with it; an answer only reads it. `TrustScore`,
+An `Inspection` is made once, when a chunk is ingested, and stored with it; answering only reads it. `TrustScore`,
 `PoisonCheck` and `GateCheck` have the names and keys of the retrieval RFC, in JSON too (`chunkId`, `domainTrust`).
 """
 
@@ -15,12 +15,12 @@ from pydantic.alias_generators import to_camel
 from sluice.contracts.base import LaterText, Value, is_empty, is_none
 
 Origin = Literal["crawled", "searched", "submitted", "file"]
-"""How a document got here, as we know it and not as it says: fetched from its URL; shown by a search provider as a
-snippet of its URL; handed in by a caller, who may claim any URL; read from a file of this machine."""
+"""The observed (not claimed) origin of a document: fetched from its URL; shown by a search provider as a snippet of its
+URL; submitted by a caller, who may claim any URL; read from a local file."""
 
 
 class Verdict(StrEnum):
-    """What the guard says of a chunk: nothing found; served with a mark; never served."""
+    """The guard's verdict on a chunk: nothing found; served with a mark; never served."""
 
     PASSED = "passed"
     WARNED = "warned"
@@ -28,13 +28,13 @@ class Verdict(StrEnum):
 
 
 class Finding(Value):
-    """A reason of the guard: a rule, and the characters of the chunk's text that it is about (`text[start:end]`)."""
+    """A finding of the guard: a rule, and the characters of the chunk's text that it matched (`text[start:end]`)."""
 
     rule: str
     start: Annotated[int, Field(ge=0)] = 0
     end: Annotated[int, Field(ge=0)] = 0
     score: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
-    """The model's probability, where the rule is a model."""
+    """The model's probability, if the rule is a model."""
 
 
 class PrivateSpan(Value):
@@ -49,25 +49,25 @@ class PrivateSpan(Value):
 
     @property
     def is_secret(self) -> bool:
-        """Whether it is a credential, which is masked unless the policy says otherwise."""
+        """Return whether it is a credential, which is masked unless the policy says otherwise."""
         return self.kind.startswith("secret.")
 
 
 class Inspection(Value):
-    """What was found in a chunk when it was ingested. A chunk in which nothing was found has none."""
+    """Findings in a chunk at ingest. A chunk without findings has no inspection."""
 
     verdict: Verdict = Verdict.PASSED
     findings: Annotated[tuple[Finding, ...], Field(exclude_if=is_empty)] = ()
     private: Annotated[tuple[PrivateSpan, ...], Field(exclude_if=is_empty)] = ()
 
     def with_warning(self, finding: Finding) -> Inspection:
-        """The same with one more finding, and at least a warning."""
+        """Return the same inspection with one more finding, and at least a warning."""
         verdict = Verdict.WARNED if self.verdict is Verdict.PASSED else self.verdict
         return self.model_copy(update={"verdict": verdict, "findings": (*self.findings, finding)})
 
 
 class Signature(Value):
-    """Vouches for a document: made by a key that the operator names in `trust.keys`."""
+    """A signature on a document, by a key that the operator lists in `trust.keys`."""
 
     key_id: Annotated[str, Field(min_length=1, max_length=200)]
     value: Annotated[str, Field(max_length=200)]
@@ -81,20 +81,20 @@ class _AsInRfc(Value):
 
 
 class TrustFactors(_AsInRfc):
-    """What a trust score is made of. None: the factor cannot apply to this chunk, and is left out of the score."""
+    """The factors of a trust score. None: the factor does not apply to this chunk, and is left out of the score."""
 
     domain_trust: Annotated[float | None, Field(ge=0, le=1)] = None
-    """1 for a listed domain, 0 for another one; None without a domain that is known to be the source."""
+    """1 for a listed domain, 0 for another one; None if the source's domain is not known for certain."""
     signature_valid: bool | None = None
-    """None for a document that bears no signature."""
+    """None for a document without a signature."""
     time_freshness: Annotated[float, Field(ge=0, le=1)] = 1.0
     """From 1 for today's text to 0.7 for one of a year ago or more."""
     author_reputation: Annotated[float | None, Field(ge=0, le=1)] = None
-    """1 for an author known on that domain; None where nothing is known of its authors."""
+    """1 for an author known on that domain; None if none of the domain's authors is known."""
 
 
 class TrustScore(_AsInRfc):
-    """How far a chunk's source is to be trusted, in [0, 1], and why."""
+    """The trust in a chunk's source, in [0, 1], with its factors."""
 
     chunk_id: str
     score: Annotated[float, Field(ge=0, le=1)]
@@ -103,7 +103,7 @@ class TrustScore(_AsInRfc):
 
 
 class PoisonCheck(_AsInRfc):
-    """What the guard says of one chunk: `blocked` and `warnings` name the rules."""
+    """The guard's result for one chunk: `blocked` and `warnings` name the rules."""
 
     passed: bool
     blocked: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class GateCheck(Value):
     passed: bool
     severity: Literal["P0", "P1", "P2"]
     value: float
-    """What was measured: the mean trust, the number of blocked chunks."""
+    """The measurement: the mean trust, or the number of blocked chunks."""
     threshold: float
     minimum: Annotated[float | None, Field(exclude_if=is_none)] = None
     """The lowest value of one chunk, where `value` is a mean."""

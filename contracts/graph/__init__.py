@@ -1,1 +1,1 @@
-"""The graph of what is indexed: its nodes and edges, its events, and what is asked and answered about it."""
+"""The graph of the indexed documents: its nodes and edges, its events, and its requests and responses."""

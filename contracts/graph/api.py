@@ -15,7 +15,7 @@ Cell = JsonValue
 
 
 class CypherRequest(Value):
-    """A question in Cypher about one corpus. It only reads: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
+    """A Cypher question about one corpus. Read only: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
 
     query: Annotated[str, Field(min_length=1, max_length=10_000)]
     corpus: CorpusName = "default"
@@ -23,10 +23,10 @@ class CypherRequest(Value):
         default_factory=dict
     )
     limit: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """The most rows; a smaller LIMIT of the query's own counts."""
+    """The most rows; a smaller LIMIT in the query takes precedence."""
     timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 5.0
     server: Switch = False
-    """Whether the instance's Neo4j or Memgraph is asked, in place of the published file."""
+    """Whether to query the instance's Neo4j or Memgraph instead of the published file."""
 
     @field_validator("parameters", mode="before")
     @classmethod
@@ -41,7 +41,7 @@ class CypherRequest(Value):
 class CypherResult(Value):
     """Rows of a Cypher question, and the generation of the graph that they come from.
 
-    `server@7` is a graph server that was fed up to the seventh change.
+    `server@7` is a graph server that has the changes up to the seventh.
     """
 
     columns: tuple[str, ...]
@@ -50,12 +50,12 @@ class CypherResult(Value):
     """Whether there were more rows than the limit."""
     generation: str
     behind: Annotated[int, Field(ge=0)] = 0
-    """Changes of the graph that the generation does not have yet."""
+    """Changes of the graph that the generation does not contain yet."""
     duration_ms: float
 
 
 MAX_NODE_CHARACTERS = 4_096
-"""Of what names a node in a request."""
+"""Longest name or id of a node in a request."""
 
 
 class NodeView(Value):
@@ -82,7 +82,7 @@ class NeighbourView(Value):
 
 
 class Neighbours(Value):
-    """A node and what is next to it, the surest edges first."""
+    """A node and its neighbours, the surest edges first."""
 
     node: NodeView
     neighbours: tuple[NeighbourView, ...]
@@ -91,7 +91,7 @@ class Neighbours(Value):
 
 
 class LinkedDocument(Value):
-    """A document that is linked to what was asked for, and how."""
+    """A document that is linked to the requested module, and the path to it."""
 
     document: NodeView
     score: float
@@ -103,13 +103,13 @@ class Linked(Value):
 
     module: str
     tests: tuple[NodeView, ...]
-    """The failing tests that touch the module; all tests that do, where failing ones were not asked for."""
+    """The failing tests that touch the module; all tests that do, where the request is not limited to failing ones."""
     documents: tuple[LinkedDocument, ...]
     generation: str
 
 
 class NearDocument(Value):
-    """A document near to a question: `score` is the cosine of the two, in [-1, 1]."""
+    """A document near to a question. `score` is the cosine of the two, in [-1, 1]."""
 
     document_id: str
     path: LaterText = None
@@ -119,7 +119,7 @@ class NearDocument(Value):
 
 
 class NearLink(Value):
-    """A document that one of the near ones refers or links to, by `shared` names; `names` are some of them."""
+    """A document that a near one refers or links to, by `shared` names; `names` are some of them."""
 
     from_document_id: str
     document_id: str
@@ -131,25 +131,25 @@ class NearLink(Value):
 
 
 class NearestDocuments(Value):
-    """The documents that a graph server finds nearest to a question, and what these are linked to."""
+    """The documents that a graph server ranks nearest to a question, and the documents linked to them."""
 
     documents: tuple[NearDocument, ...]
     linked: tuple[NearLink, ...]
     by_vector_index: bool
-    """Whether the server's vector index found them; every vector was compared otherwise."""
+    """Whether the server's vector index found them; otherwise every vector was compared."""
 
 
 class GraphStatus(Value):
-    """How the graph of a corpus stands. `generation` None: nothing is published yet."""
+    """The state of a corpus's graph. `generation` None: nothing is published yet."""
 
     corpus: CorpusName
     documents: int
     edges: int
-    """Edges as documents state them, in the ledger."""
+    """Edges of documents, in the ledger."""
     version: int
     """Changes of the graph, counted in the ledger."""
     graph_sha256: str
-    """The hash of the whole graph in the ledger: equal graphs have equal hashes, whatever way they grew."""
+    """The hash of the whole graph in the ledger: equal graphs have equal hashes, whatever the order of changes."""
     parser_version: str
     generation: str | None
     published_version: int
@@ -157,36 +157,36 @@ class GraphStatus(Value):
     published_edges: int = 0
     published_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
     cypher_version: Annotated[int | None, Field(exclude_if=is_none)] = None
-    """Changes that the file of the Cypher engine covers; None where there is none."""
+    """Changes that the file of the Cypher engine covers; None where there is no file."""
     server_version: Annotated[int | None, Field(exclude_if=is_none)] = None
-    """Changes that the graph server was fed up to; None where there is none, it never was, or it does not answer."""
+    """Changes that the graph server has received; None without a server, before its first feed, or if it is down."""
     problem: LaterText = None
 
     @property
     def behind(self) -> int:
-        """Changes that are not published yet."""
+        """Return the number of changes that are not published yet."""
         return max(0, self.version - self.published_version)
 
 
 class RebuildRequest(Value):
-    """`POST /v1/graph/rebuild` and `/prove`: read every document of a corpus anew, into its graph or to compare."""
+    """`POST /v1/graph/rebuild` and `/prove`: read every document of a corpus again, into its graph or to compare."""
 
     corpus: CorpusName = "default"
 
 
 class GraphServerHealth(Value):
-    """Whether the graph server answers, in the words of the decision record."""
+    """Whether the graph server answers. The decision record fixes the words."""
 
     status: Literal["healthy", "unhealthy"]
     message: str
 
     def without_details(self) -> GraphServerHealth:
-        """For a caller who may not know where it is."""
+        """Return the health without the server's address, for callers that may not see it."""
         return self.model_copy(update={"message": "the graph server does not answer"})
 
 
 class GraphProof(Value):
-    """The graph read anew from the journal, beside the one that grew: by `sluice graph rebuild --prove`."""
+    """The graph rebuilt from the journal, compared with the incremental one: by `sluice graph rebuild --prove`."""
 
     corpus: CorpusName
     documents: int
@@ -198,5 +198,5 @@ class GraphProof(Value):
 
     @property
     def is_equal(self) -> bool:
-        """Whether both are the same graph."""
+        """Return whether both are the same graph."""
         return self.grown_sha256 == self.rebuilt_sha256

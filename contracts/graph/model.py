@@ -1,11 +1,11 @@
-"""Nodes and edges of the graph, as they are read from one document and as they are kept.
+"""Nodes and edges of the graph, as they are read from one document and as they are stored.
 
-A reference is bound late: it points at a *name*, never at a file. Whoever defines the name owns an edge from the name
-to itself. So every edge is owned by exactly one document and made from that document alone; a changed document touches
-only its own edges, and in whatever order documents come and go, the graph is the same.
+A reference is bound late: it points at a *name*, never at a file. The document that defines the name owns an edge from
+the name to itself. So exactly one document owns every edge, and the edge is made from that document alone; a changed
+document touches only its own edges, and the graph does not depend on the order in which documents come and go.
 
-Names of symbols are written `language:qualified.name`, like `python:shop.cart.Cart.add`. A receiver that is not known
-is a question mark: `python:?.add`. What defines `add` answers to that name too.
+Names of symbols are written `language:qualified.name`, like `python:shop.cart.Cart.add`. An unknown receiver is a
+question mark: `python:?.add`. A definition of `add` matches that name too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import NamedTuple
 from sluice.contracts.document import PageLink
 
 UNKNOWN = "?"
-"""Stands in a symbol's name for what holds it, where that is not known."""
+"""Replaces the unknown holder in a symbol's name."""
 
 RESULT, DECORATED = "<result>", "<decorated>"
-"""Stand in a symbol's name for what a call of a function gives, and for what decorators put in its place."""
+"""Parts of a symbol's name: the result of calling a function, and the object that decorators replace it by."""
 
 
 class NodeLabel(StrEnum):
-    """What a node stands for."""
+    """The kind of a node."""
 
     DOCUMENT = "Document"
     """Key: the document's id."""
@@ -38,7 +38,7 @@ class NodeLabel(StrEnum):
 
 
 class EdgeType(StrEnum):
-    """What an edge says. The first six are named by the decision record; the others bind names to names."""
+    """The relation of an edge. The decision record names the first six; the others bind names to names."""
 
     REFERS_TO = "REFERS_TO"
     """Document to Symbol."""
@@ -49,24 +49,24 @@ class EdgeType(StrEnum):
     CITED_BY = "CITED_BY"
     """Document to Conversation."""
     RESOLVES_TO = "RESOLVES_TO"
-    """URL to Document: this is what is at the address."""
+    """URL to Document: the document at the address."""
     ALIAS_OF = "ALIAS_OF"
-    """Symbol to Symbol: a re-export; the first name means what the second means."""
+    """Symbol to Symbol: a re-export; the first name stands for the second."""
     INHERITS = "INHERITS"
-    """Symbol to Symbol: what the first class lacks is looked for in the second."""
+    """Symbol to Symbol: members that the first class lacks are looked up in the second."""
     HAS_TYPE = "HAS_TYPE"
     """Symbol to Symbol: the variable is, or the function returns, an instance of the class."""
 
 
 class Origin(StrEnum):
-    """How an edge was found, the surest first."""
+    """The evidence for an edge, the surest first."""
 
     SCOPE = "scope"
-    """Defined in the same file, by the language's rules of scope."""
+    """Defined in the same file, by the language's scope rules."""
     IMPORT = "import"
-    """By an import of the same file."""
+    """Bound by an import of the same file."""
     SELF = "self"
-    """A member of the class that it stands in."""
+    """A member of the enclosing class."""
     DEFINITION = "definition"
     LINK = "link"
     """A hyperlink."""
@@ -77,7 +77,7 @@ class Origin(StrEnum):
     TEST = "test"
     """A report that names a failing test."""
     NAME = "name"
-    """By its name alone: the receiver is not known."""
+    """Matched by name alone: the receiver is unknown."""
     MENTION = "mention"
     """Named in prose, in backquotes or as a path."""
 
@@ -92,8 +92,8 @@ class Node(NamedTuple):
 class Edge(NamedTuple):
     """One statement of one document.
 
-    `lines` are where it stands, from 1, ascending, each once; of a definition the first and the last line. `detail` is
-    the kind of a definition (`function`, `class`, `method`, `module`, `variable`, …), the text of a link, or empty.
+    `lines` are its lines, from 1, ascending, each once; for a definition the first and the last line. `detail` is the
+    kind of a definition (`function`, `class`, `method`, `module`, `variable`, …), the text of a link, or empty.
     """
 
     type: EdgeType
@@ -105,7 +105,7 @@ class Edge(NamedTuple):
 
 
 class GraphDocument(NamedTuple):
-    """A document as the graph reads it: what identifies it, and its text as it is indexed.
+    """The graph's view of a document: its identifiers, and its text as indexed.
 
     Line `n` of `text` is line `n` of a citation. `metadata` are facts that ingest recorded.
     """
@@ -115,30 +115,30 @@ class GraphDocument(NamedTuple):
     url: str | None
     title: str | None
     language: str | None
-    """Of source code its programming language; of prose a natural one, or None."""
+    """For source code the programming language; for prose a natural one, or None."""
     text: str
     metadata: dict[str, str | int | float | bool]
     links: tuple[PageLink, ...] = ()
-    """Of a page: its links, whose addresses are not in its text."""
+    """Links of a page, whose addresses are not in its text."""
 
 
 def symbol(language: str, name: str) -> Node:
-    """The node of a symbol by its qualified name."""
+    """Return the node of a symbol by its qualified name."""
     return Node(NodeLabel.SYMBOL, f"{language}:{name}")
 
 
 def unknown(language: str, name: str) -> Node:
-    """The node of a name whose holder is not known."""
+    """Return the node of a name whose holder is unknown."""
     return Node(NodeLabel.SYMBOL, f"{language}:{UNKNOWN}.{name}")
 
 
 def document_node(document_id: str) -> Node:
-    """The node of a document."""
+    """Return the node of a document."""
     return Node(NodeLabel.DOCUMENT, document_id)
 
 
 class DocumentRow(NamedTuple):
-    """A document of the graph, as the ledger keeps it: what identifies it, and the edges made from its text."""
+    """A document of the graph in the ledger: its identifiers, and the edges made from its text."""
 
     document_id: str
     path: str | None
@@ -153,4 +153,4 @@ class CitationRow(NamedTuple):
     document_id: str
     conversation: str
     lines: tuple[int, ...] = ()
-    """Where the cited passages begin, from 1, ascending, each once."""
+    """First lines of the cited passages, from 1, ascending, each once."""

@@ -12,10 +12,10 @@ from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 
 
 class PathStep(Value):
-    """One edge of a path, in the direction of reading: from the node before to `name`.
+    """One edge of a path, in reading direction: from the previous node to `name`.
 
-    `is_reverse`: the edge points the other way. `candidates` is between how many definitions the name leaves the
-    choice; 1 where it is plain.
+    `is_reverse`: the edge points the other way. `candidates` is the number of definitions that the name may refer to; 1
+    if unambiguous.
     """
 
     edge: EdgeType
@@ -28,14 +28,14 @@ class PathStep(Value):
 
 
 class GraphPath(Value):
-    """By which edges a result is connected to where the walk began: a passage that was found, or what is named."""
+    """The edges that connect a result with the start of the walk: a retrieved passage, or a node of the question."""
 
     start: str
     start_label: NodeLabel
     steps: tuple[PathStep, ...]
 
     def __str__(self) -> str:
-        """As `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
+        """Return the path like `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
         told = [self.start]
         for step in self.steps:
             arrow = f"<-{step.edge}-" if step.is_reverse else step.edge
@@ -44,7 +44,7 @@ class GraphPath(Value):
 
 
 class GraphHit(NamedTuple):
-    """A passage that other retrievers found, best first: where a walk may begin."""
+    """A passage that other retrievers found: a possible start of a walk."""
 
     document_id: str
     start_line: int
@@ -55,8 +55,8 @@ class GraphHit(NamedTuple):
 class GraphCandidate(NamedTuple):
     """A passage that the walk reached: the one that holds `line` of the document; None: the document as a whole.
 
-    `score` is in (0, 1], the higher the nearer and the surer. `tell_path` tells how it came there: most candidates are
-    no results, and are never asked.
+    `score` is in (0, 1], higher for nearer and surer passages. `tell_path` computes the path on demand: most candidates
+    do not become results.
     """
 
     document_id: str
@@ -66,14 +66,14 @@ class GraphCandidate(NamedTuple):
 
     @property
     def path(self) -> GraphPath:
-        """How the walk came there."""
+        """Return the path of the walk to it."""
         return self.tell_path()
 
 
 class Expansion(NamedTuple):
-    """What a walk reached, best first, each passage once; or why it has nothing to say.
+    """The passages that a walk reached, best first, each once; or the reason why there are none.
 
-    `is_asked_for`: the question asks for what is related to something, so that what it is about is not the answer.
+    `is_asked_for`: the question requests things related to its subject, so the subject itself is not the answer.
     """
 
     candidates: Sequence[GraphCandidate] = ()
@@ -83,10 +83,10 @@ class Expansion(NamedTuple):
 
 
 class GraphUse(Value):
-    """What the graph had to add to one search.
+    """The graph's contribution to one search.
 
-    `candidates` are the passages that it led to. `abstained` says why there are none; where `generation` is None, then
-    because there was no graph to walk.
+    `candidates` counts the passages that it reached. `abstained` is the reason why there are none; if `generation` is
+    also None, there was no graph to walk.
     """
 
     candidates: Annotated[int, Field(ge=0)] = 0
@@ -99,8 +99,8 @@ class GraphArm(Protocol):
     """Walks the graph of one corpus. Safe for threads."""
 
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
-        """Walk from the hits and from what the question names.
+        """Walk from the hits and from the nodes that the question names.
 
-        Raises nothing: where there is no graph, or it is damaged, it abstains and says why.
+        Raises nothing: without a graph, or with a damaged one, it abstains and gives the reason.
         """
         ...

@@ -1,1 +1,1 @@
-"""Values about the outcomes of runs, and about what steers the gate by them."""
+"""Outcomes of runs, and the controls of the gate that depend on them."""

@@ -1,6 +1,6 @@
-"""What steers the gate beside its profile: flags, its own steps back, a learned model, a judge.
+"""Controls of the gate beside its profile: flags, automatic fallbacks, a learned model, a judge.
 
-`Control` is recorded in each decision that anything of it took part in, so that the decision can be computed again.
+Each decision records the `Control` that took part in it, so that the decision can be recomputed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from sluice.contracts.plan import Plan
 
 FlagName = Literal["gate_weights", "search", "crawl", "hybrid", "rerank", "learned_gate", "ragas", "graph", "memory"]
 FlagSource = Literal["kill_switch", "policy", "environment", "stored", "default"]
-"""Who decides a flag, the strongest first."""
+"""The source that decides a flag, strongest first."""
 
 
 FlagAction = Literal["on", "off", "kill", "reset"]
-"""What an operator does to a flag. A killed one is off whatever else decides; `reset` takes back all that is stored."""
+"""An operator's action on a flag. `kill` turns it off regardless of other sources; `reset` deletes all stored
+values."""
 
 
 class FlagState(Value):
-    """A feature flag as it stands, and which source decided it. `changed_at` is when an operator stored a value."""
+    """The current state of a feature flag, and its source. `changed_at`: when an operator stored a value."""
 
     name: FlagName
     enabled: bool
@@ -35,11 +36,11 @@ class FlagState(Value):
 
 DefenceName = Literal["satisfaction", "freshness", "latency", "cost"]
 Step = Literal["previous_configuration", "lower_plan", "retrieve_only"]
-"""How the gate steps back: to the configuration before, by one plan, or to the local corpus alone."""
+"""The gate's fallback: to the previous configuration, by one plan, or to the local corpus alone."""
 
 
 class Defence(Value):
-    """A step back that stands: what tripped it, with the figures, and what will end it."""
+    """A fallback in force: its trigger with the figures, and the condition that ends it."""
 
     name: DefenceName
     step: Step
@@ -50,16 +51,16 @@ class Defence(Value):
 
 
 Arm = Literal["shadow", "canary", "control", "default", "promoted"]
-"""What a model is to one run: it decides beside (`shadow`), or for it (`canary`, `promoted`); or the run is of those
-that the canary is compared with (`control`), or of the rest (`default`)."""
+"""A model's role in one run: it decides beside the gate (`shadow`) or for it (`canary`, `promoted`); or the run belongs
+to the canary's comparison group (`control`), or to the rest (`default`)."""
 
 
 class ModelUse(Value):
-    """The part that a learned model had in one decision.
+    """The part of a learned model in one decision.
 
     `bucket` in [0, 1) is the draw of `unit`; `propensity` the share of units that get this arm. `probability` is the
-    model's, calibrated, that the corpus answers the question, and `plan` the plan that follows from it; both are None
-    where the model was not asked. `model_sha256` names the model's file among the blobs.
+    model's calibrated probability that the corpus answers the question, `plan` the resulting plan; both are None if the
+    model was not run. `model_sha256` names the model's file among the blobs.
     """
 
     version: str
@@ -73,7 +74,7 @@ class ModelUse(Value):
 
 
 class Judgement(Value):
-    """What a judge said, in its own words, to whether the passages answer the question; and what asking it cost."""
+    """A judge's verdict on whether the passages answer the question, in its own words, and the cost of the call."""
 
     verdict: Literal["sufficient", "insufficient", "unsure"]
     words: Annotated[str, Field(max_length=4_000)]
@@ -83,11 +84,11 @@ class Judgement(Value):
 
 
 class Control(Value):
-    """What steered one decision beside its profile.
+    """The controls of one decision beside its profile.
 
     `observe`: the gate decides and records, and never goes outside. `flags_off` are the features that a flag switched
-    off. `is_trickle`: the run is one of the few that ignore the steps back, so that an improvement can be seen.
-    `fallback_from` is the hash of the configuration that the decision would have been made by.
+    off. `is_trickle`: the run is one of the few that ignore the fallbacks, so that an improvement can be seen.
+    `fallback_from` is the hash of the configuration that would have decided without the fallback.
     """
 
     observe: Switch = False
@@ -99,11 +100,11 @@ class Control(Value):
 
 
 NO_CONTROL = Control()
-"""Nothing but the profile steers the gate."""
+"""The profile alone controls the gate."""
 
 
 class FlagRequest(Value):
-    """`PUT /v1/flags/{name}`: store whether it is on; or with `kill`, hold it off whatever else decides."""
+    """`PUT /v1/flags/{name}`: store whether it is on; with `kill`, force it off regardless of other sources."""
 
     enabled: bool
     kill: bool = False
@@ -117,14 +118,14 @@ class FlagRequest(Value):
 
     @property
     def action(self) -> FlagAction:
-        """What is asked for."""
+        """Return the action that the request stands for."""
         return "kill" if self.kill else "on" if self.enabled else "off"
 
 
 class FlagResult(Value):
-    """The flag as it stands then. `run_id` is the control run that records the change; None where nothing changed.
+    """The resulting flag. `run_id` is the control run that records the change; None where nothing changed.
 
-    `purged` is how many directives were cancelled, because they waited for what is off now.
+    `purged` is the number of cancelled directives that were waiting for the feature now off.
     """
 
     state: FlagState

@@ -1,7 +1,7 @@
-"""Facts about what steers the gate: flags that were changed, what was purged by them, and its own steps back.
+"""Events about the controls of the gate: changed flags, the directives they purged, and the gate's fallbacks.
 
-Each stands in a run of kind `control`, recorded finished (`workers.service.learning.control`), and no queue consumes
-it. The other events are of responses that are judged: a share of those that agents report.
+Each belongs to a run of kind `control`, recorded as finished (`workers.service.learning.control`), and no queue
+consumes it. The other events concern the judging of responses: a share of those that agents report.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sluice.contracts.learning.control import Defence, DefenceName, FlagAction, 
 from sluice.contracts.learning.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
 
 CONTROL_CORPUS = "sluice.control"
-"""The corpus that control runs are of. It holds no documents; a key that is limited to corpora sees none of them."""
+"""The corpus of control runs. It holds no documents; a key that is limited to corpora sees none of the runs."""
 
 
 class FlagChanged(Body):
-    """An operator changed a flag. `enabled` is how it stands since then, and `decided_by` by whose word.
+    """An operator changed a flag. `enabled` is the new state, `decided_by` the source that decides it.
 
-    Both are as the process saw it that recorded the change: the environment is each process's own.
+    Both are as seen by the process that recorded the change: each process has its own environment.
     """
 
     name: FlagName
@@ -37,8 +37,8 @@ class FlagChanged(Body):
 class PendingPurged(Body):
     """Directives that waited when a flag was switched off were cancelled, and do not come back with it.
 
-    `directive` is their kind, `event_ids` names each of them and `run_ids` the runs that lack them: each of these has
-    a gap that names the flag.
+    `directive` is their kind, `event_ids` are their ids and `run_ids` the affected runs: each of these has a gap that
+    names the flag.
     """
 
     flag: FlagName
@@ -50,9 +50,9 @@ class PendingPurged(Body):
 
 
 class DefenceTripped(Body):
-    """The gate steps back by itself. `configuration` is the one that was watched, and `falls_back_to` the one before.
+    """The gate fell back by itself. `configuration` is the watched one, `falls_back_to` the previous one.
 
-    A configuration is the hash of a profile, with the version of a learned model behind a "+" where one decided.
+    A configuration is the hash of a profile, with "+" and the version of a learned model where a model decided.
     """
 
     defence: Defence
@@ -61,7 +61,7 @@ class DefenceTripped(Body):
 
 
 class DefenceHealed(Body):
-    """A step back of the gate ended: by new data, by another configuration, or by an operator, who is named."""
+    """A fallback of the gate ended: by new data, by another configuration, or by the named operator."""
 
     name: DefenceName
     profile: str
@@ -71,10 +71,10 @@ class DefenceHealed(Body):
 
 
 class RolloutChanged(Body):
-    """A learned model got another part in the gate's decisions: in its shadow, for a share of the units, for all, none.
+    """A learned model's part in the gate's decisions changed: shadow, a share of the units, all of them, or none.
 
-    `verdict` is that of the canary's stage that led to it; None where an operator decided. `share` is the model's
-    share of the units, 0 while it is only a shadow. Where neither status nor share changed, the verdict did.
+    `verdict` is that of the canary's stage that caused it; None if an operator decided. `share` is the model's share of
+    the units, 0 while it is only a shadow. If neither status nor share changed, the verdict did.
     """
 
     model_version: ModelVersion
@@ -92,13 +92,13 @@ Supported = Annotated[float | None, Field(ge=0, le=1)]
 
 
 class ResponseJudgementDirected(Body, queue="query"):
-    """The response of the feedback that caused this is to be judged against the passages of the run's answer."""
+    """The response in the feedback that caused this is to be judged against the passages of the run's answer."""
 
 
 class ResponseJudged(Body):
-    """How far a response keeps to the passages that it was made from; None where that could not be told.
+    """How well a response is supported by its passages; None where that could not be determined.
 
-    `method` says by what each figure was found: `ragas`, or support by sentences. `failures` say what is missing.
+    `method` names the method of each figure: `ragas`, or support by sentences. `failures` explain missing figures.
     """
 
     groundedness: Supported = None

@@ -1,4 +1,4 @@
-"""A learned model on its way into the gate: shadow, canary, promoted or stopped."""
+"""The rollout of a learned model into the gate: shadow, canary, promoted or stopped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import Field
 from sluice.contracts.base import Moment, Sha256, Value
 
 RolloutStatus = Literal["shadow", "canary", "promoted", "stopped"]
-"""The model decides beside the gate; for a share of the units; for all; or for none any more."""
+"""The model decides beside the gate; for a share of the units; for all; or no longer."""
 ACTIVE: frozenset[RolloutStatus] = frozenset({"shadow", "canary", "promoted"})
 """The states in which a model has a part in decisions."""
 
 Unit = Literal["run", "session"]
-"""What is drawn: each run alone, or all runs of an agent's session together."""
+"""The unit of the random draw: each run alone, or all runs of an agent's session together."""
 
 VerdictKind = Literal["promote", "stop", "continue", "inconclusive"]
 
@@ -23,7 +23,7 @@ ModelVersion = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 
 
 class Cause(Value):
-    """Who changes a rollout, when and why; and the verdict on the canary's stage, with the sizes of its arms."""
+    """Who changed a rollout, when and why; and the verdict on the canary's stage, with the sizes of its arms."""
 
     at: Moment
     operator: str
@@ -34,18 +34,18 @@ class Cause(Value):
 
 
 class RolloutStep(Cause):
-    """One change of a rollout: to which state and share, by whom, and why. `verdict` is that of the stage before."""
+    """One change of a rollout, to a new state and share. `verdict` is that of the previous stage."""
 
     status: RolloutStatus
     share: Share
 
 
 class Rollout(Value):
-    """The rollout of one model, as it stands.
+    """The current rollout of one model.
 
-    `share` of the units are decided by the model, and as many are its control; `stages` are the shares that a canary
-    goes through. `began_at` is when its latest trial began (the canary's first stage, or the shadow),
-    `stage_began_at` when it got its present share. `expected_runs` is how many gate runs each stage takes at most.
+    The model decides `share` of the units, and as many are its control; `stages` are the shares that a canary goes
+    through. `began_at` is when its latest trial began (the canary's first stage, or the shadow), `stage_began_at` when
+    it got its present share. `expected_runs` is the most gate runs that each stage takes.
     """
 
     model_version: ModelVersion
@@ -63,22 +63,22 @@ class Rollout(Value):
 
     @property
     def is_active(self) -> bool:
-        """Whether the model has a part in decisions."""
+        """Return whether the model has a part in decisions."""
         return self.status in ACTIVE
 
     @property
     def stage(self) -> int | None:
-        """The number of the present stage from 0; None where the canary is in none of them."""
+        """Return the number of the current stage from 0; None if the canary is in no stage."""
         return self.stages.index(self.share) if self.status == "canary" and self.share in self.stages else None
 
     @property
     def next_share(self) -> float:
-        """The share after the present one; 1 behind the last."""
+        """Return the share after the current one; 1 after the last."""
         return next((share for share in self.stages if share > self.share), 1.0)
 
 
 class RolloutRequest(Value):
-    """`POST /v1/rollouts`: what is to be done with a model. `version` may be left out where one is active."""
+    """`POST /v1/rollouts`: an action on a model. `version` may be omitted while one model is active."""
 
     action: Literal["shadow", "canary", "stop", "promote", "rollback"]
     version: ModelVersion | None = None

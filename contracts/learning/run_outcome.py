@@ -13,29 +13,29 @@ from sluice.contracts.learning.control import Arm
 from sluice.contracts.plan import Plan
 
 SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
-"""Ways to hear how an answer did: the task's own success, a tool's, a person's, a benchmark's verdict."""
+"""Sources of an answer's rating: the task's success, a tool's, a person's, a benchmark's verdict."""
 DEFAULT_SIGNAL: SignalName = "task_satisfaction"
 Signal = Annotated[SignalName, Field(exclude_if=lambda signal: signal == DEFAULT_SIGNAL)]
-"""Which signal feedback gives; it came later, so the default is left out of the JSON."""
+"""The signal of the feedback. A field of a later version: the default is left out of the JSON."""
 Response = Annotated[str | None, Field(max_length=32_000, exclude_if=is_none)]
-"""What the agent made of an answer: the text that it gave on."""
+"""The text that the agent produced from an answer."""
 
 FeedbackOutcome = Literal["success", "failure", "partial", "unknown"]
 OUTCOME_VALUES: Mapping[FeedbackOutcome, float] = MappingProxyType({"success": 1.0, "partial": 0.5, "failure": 0.0})
-"""What an outcome says of the answer, where no rating does; `unknown` says nothing."""
+"""Value of an answer by its outcome, for feedback without a rating; `unknown` has no value."""
 
 
 class RunOutcome(Value):
-    """One gate run that was decided, as far as it is known by now.
+    """One gate run that was decided, with the facts known so far.
 
-    `flags` names the features that were off, in order. `is_stepped_back` is a run that a step back of the gate
-    steered, `is_trickle` one of the few that ignored it. `milliseconds` is from its acceptance to its end; `tokens` are
-    those that were embedded and those of the answer's context. `cited_age_seconds` is the mean age of the text that
-    the answer cites, and `cited_age_without_crawl_seconds` that of the text that it would have cited without what the
-    run itself has crawled; their difference is the gain in freshness. `signals` are in [0, 1].
+    `flags` names the features that were off, in order. `is_stepped_back`: a fallback of the gate steered the run;
+    `is_trickle`: the run is one of the few that ignored it. `milliseconds` is from acceptance to end; `tokens` are the
+    embedded tokens and those of the answer's context. `cited_age_seconds` is the mean age of the text that the answer
+    cites, `cited_age_without_crawl_seconds` that of the text that it would have cited without the pages that the run
+    itself crawled; their difference is the gain in freshness. `signals` are in [0, 1].
 
-    `bucket` is the draw of a rollout for the run's unit (`ModelUse.bucket`): runs of one session have the same, and are
-    not independent of each other. `failed_checks` counts the gates of severity P0 that the answer did not pass.
+    `bucket` is the draw of a rollout for the run's unit (`ModelUse.bucket`): runs of one session share it, and are not
+    independent of each other. `failed_checks` counts the gates of severity P0 that the answer did not pass.
     """
 
     run_id: str
@@ -69,17 +69,17 @@ class RunOutcome(Value):
 
     @property
     def satisfaction(self) -> float | None:
-        """The mean of the signals; None where nobody said how the answer did."""
+        """Return the mean of the signals; None without signals."""
         return sum(self.signals.values()) / len(self.signals) if self.signals else None
 
     @property
     def freshness_gain_seconds(self) -> float | None:
-        """How much younger the cited text is by the run's own crawl; None where either age is not known."""
+        """Return how much younger the run's own crawl made the cited text; None where either age is unknown."""
         if self.cited_age_seconds is None or self.cited_age_without_crawl_seconds is None:
             return None
         return self.cited_age_without_crawl_seconds - self.cited_age_seconds
 
     @property
     def precision(self) -> float | None:
-        """The share of the cited passages that were used; None where nobody said which, or nothing was cited."""
+        """Return the share of the cited passages that were used; None if unknown, or if nothing was cited."""
         return None if self.used is None or not self.cited else self.used / self.cited

@@ -1,1 +1,1 @@
-"""Values of agents' memory: records of iterations, learnings, and the questions and answers about them."""
+"""Values of agents' memory: records of iterations, learnings, and requests and responses about them."""

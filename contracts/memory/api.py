@@ -13,11 +13,11 @@ from sluice.contracts.memory.model import IterationOutcome, IterationRecord, Mod
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 
 StreamFormat = Literal["auto", "claude-code", "swe-agent", "mini-swe-agent", "openhands", "trace", "record"]
-"""What an agent's output is written in; `auto` looks at it. `record` is an `IterationRecord` as JSON."""
+"""Format of an agent's output; `auto` detects it. `record` is an `IterationRecord` as JSON."""
 
 
 class IterationContext(Value):
-    """What an agent's output does not say of its iteration. None: read from the output, or counted on."""
+    """Facts about an iteration that the agent's output lacks. None: read from the output, or counted on."""
 
     iteration_number: Annotated[int, Field(ge=1)] | None = None
     task_id: Annotated[int, Field(ge=0)] | None = None
@@ -28,9 +28,9 @@ class IterationContext(Value):
     duration_ms: Annotated[int, Field(ge=0)] | None = None
     model_tier: ModelTier | None = None
     working_directory: Annotated[str, Field(max_length=1_024)] | None = None
-    """The folder that absolute paths are resolved against, where the output names none."""
+    """The folder that absolute paths are resolved against, if the output names none."""
     timed_out: bool = False
-    """Whether the agent was ended at a deadline."""
+    """Whether the agent was stopped at a deadline."""
 
 
 class IterationSubmission(Value):
@@ -40,14 +40,14 @@ class IterationSubmission(Value):
     feature: FeatureName
     format: StreamFormat = "auto"
     data: str | dict[str, Any] | list[Any]
-    """The output as text, or as the JSON that it is."""
+    """The output as text or as JSON."""
     context: IterationContext = IterationContext()
 
 
 class IterationAccepted(Value):
-    """An iteration stands in the journal. `run` brings it into the index, the same one for the same iteration.
+    """An iteration was written to the journal. `run` indexes it; the same iteration always gets the same run.
 
-    It is None without an instance, and where the queues have no room: then the index follows by itself.
+    None without an instance, or when the queues are full: the index then catches up later.
     """
 
     entry_id: str
@@ -58,7 +58,7 @@ class IterationAccepted(Value):
 
 
 class LearningRequest(Value):
-    """A learning to add. One that says the same as an earlier one is counted there instead."""
+    """A learning to add. A repetition of an earlier one is counted there instead."""
 
     project: ProjectPath
     feature: FeatureName
@@ -70,29 +70,29 @@ class LearningRequest(Value):
 
 
 class LearningPatch(Value):
-    """Changes to one learning; what is None stays. `state` is decided by a review."""
+    """Changes to one learning; None leaves a field as it is. A review sets `state`."""
 
     text: LearningText | None = None
     reason: Reason | None = None
     task_id: Annotated[int, Field(ge=0)] | None = None
     reviewed: Literal[True] | None = None
-    """That somebody has looked at it."""
+    """Whether somebody has looked at it."""
     rejected: bool | None = None
-    """True: it is not offered any more; False: it is again."""
+    """True: it is no longer offered to prompts; False: it is offered again."""
     keep_over: LearningId | None = None
-    """Of two that contradict each other: this one is kept, that one rejected."""
+    """For two that contradict each other: keep this one, reject the other."""
     source: LearningSource = LearningSource.HUMAN
-    """Who says so: `Human`, or `OpusReviewed` for a reviewing model. An instance takes these of operators' keys alone;
-    with an agent's key it is `Agent`."""
+    """The author of the change: `Human`, or `OpusReviewed` for a reviewing model. An instance accepts these only from
+    operators' keys; for an agent's key it is `Agent`."""
     note: Annotated[str, Field(max_length=500)] = ""
 
 
 class LearningResult(Value):
-    """What became of a learning that was added."""
+    """The result of adding a learning."""
 
     verdict: Literal["unique", "duplicate", "conflict", "echo", "refused"]
     learning: FeatureLearning | None = None
-    """The learning as it stands now: the new one, or the one that it repeats. None where it was refused."""
+    """The current learning: the new one, or the one that it repeats. None if it was refused."""
     other: Annotated[FeatureLearning | None, Field(exclude_if=is_none)] = None
     """The learning that it contradicts."""
     why: str = ""
@@ -100,14 +100,14 @@ class LearningResult(Value):
 
 
 class Learnings(Value):
-    """Learnings of a feature, the newest last; `conflicts` are pairs that nobody has decided between."""
+    """Learnings of a feature, newest last; `conflicts` are the undecided pairs."""
 
     learnings: tuple[FeatureLearning, ...]
     conflicts: tuple[tuple[LearningId, LearningId], ...] = ()
 
 
 class Recollection(Value):
-    """One thing that memory holds on a question, and what ranked it."""
+    """One item that memory holds on a question, with its ranking."""
 
     kind: Literal["iteration", "learning"]
     id: str
@@ -115,43 +115,43 @@ class Recollection(Value):
     iteration: int
     score: float
     relevance: float
-    """From the search, in [0, 1]."""
+    """The search's score, in [0, 1]."""
     weight: float
-    """By which its age, its outcome and how it fared multiply the relevance."""
+    """Factor on the relevance, from the item's age, its outcome and its record of use."""
     outcome: Annotated[IterationOutcome | None, Field(exclude_if=is_none)] = None
     learning: Annotated[FeatureLearning | None, Field(exclude_if=is_none)] = None
     record: Annotated[IterationRecord | None, Field(exclude_if=is_none)] = None
 
 
 class Recall(Value):
-    """What memory holds on a question, the best first."""
+    """The items that memory holds on a question, best first."""
 
     project: str
     feature: str
     query: str
     results: tuple[Recollection, ...]
     searched: Literal["hybrid", "bm25", "journal"]
-    """`journal`: the index is away, so words were compared with the journal itself."""
+    """`journal`: the index is unavailable, so words were compared with the journal itself."""
     behind: int = 0
     """Entries of the journal that the index does not hold yet."""
     duration_ms: float
 
 
 class PromptBlock(Value):
-    """A block for the next iteration's prompt: what it says is observation, to be verified before it is relied on."""
+    """A block for the next iteration's prompt. Its content is observation, to be verified before it is relied on."""
 
     text: str
     tokens: int
     learning_ids: tuple[str, ...] = ()
     record_ids: tuple[str, ...] = ()
     left_out: int = 0
-    """Learnings and errors that found no room."""
+    """Learnings and errors that did not fit."""
     withheld: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
-    """What sanitising kept out, by rule."""
+    """Texts that sanitising removed, counted by rule."""
 
 
 class RagStatus(Value):
-    """How the memory of a project fares: is the index there, is the embedder, and how far are they behind."""
+    """The state of a project's memory: whether index and embedder are available, and how far they are behind."""
 
     engine: str
     index_available: bool
@@ -165,34 +165,34 @@ class RagStatus(Value):
     """Entries of the journals that the index does not hold yet."""
     collections: tuple[str, ...] = ()
     orphans: tuple[str, ...] = ()
-    """Collections of this project's memory that no journal stands behind."""
+    """Collections of this project's memory that have no journal."""
     problems: tuple[str, ...] = ()
     """Damaged lines of journals, each with file and line."""
 
 
 class MemoryProof(Value):
-    """What follows from the journal of a feature, against what is held."""
+    """The state that follows from a feature's journal, compared with the stored state."""
 
     feature: str
     collection: str
     entries: int
     state_sha256: str
-    """Of the state as read anew from the journal's first line: equal journals give equal states, id for id."""
+    """Hash of the state recomputed from the journal's first line: equal journals give equal states, id for id."""
     documents: int
-    """That the index is to hold, without those that are withheld."""
+    """Documents that the index should hold, without the withheld ones."""
     indexed: int
     withheld: int = 0
-    """Documents that the guard holds in quarantine, or that the negative list keeps out."""
+    """Documents that the guard holds in quarantine, or that the negative list excludes."""
     missing: tuple[str, ...] = ()
     """Ids that the index lacks, or has in another version."""
     surplus: tuple[str, ...] = ()
-    """Ids that it has and the journal does not."""
+    """Ids in the index that the journal lacks."""
     differences: tuple[str, ...] = ()
-    """In what the state that is held differs from the one read anew."""
+    """Differences between the stored state and the recomputed one."""
     problems: tuple[str, ...] = ()
     """Damaged lines of the journal."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether everything held is exactly what the journal says."""
+        """Return whether the stored state equals the journal's in every item."""
         return not (self.missing or self.surplus or self.differences or self.problems)

@@ -1,6 +1,6 @@
-"""Learnings: what was learned on a feature, by whom, when and why, and how it fared since.
+"""Learnings: the lesson learned on a feature, its author, time and reason, and its effect since.
 
-A learning is an observation of one iteration. `reviewed` says that somebody looked at it, and never that it is true.
+A learning is an observation of one iteration. `reviewed` means that somebody looked at it, not that it is true.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LearningId = Annotated[str, Field(pattern=r"^lrn_[0-9a-f]{24}$")]
 
 
 class LearningSource(StrEnum):
-    """Whose word a learning is. The later members outrank those before them."""
+    """The author of a learning. Later members outrank earlier ones."""
 
     AUTO = "Auto"
     AGENT = "Agent"
@@ -31,7 +31,7 @@ class LearningSource(StrEnum):
 
     @property
     def priority(self) -> int:
-        """The higher the number, the more it counts."""
+        """Return the rank: a higher number has precedence."""
         return _PRIORITIES[self]
 
 
@@ -39,7 +39,7 @@ _PRIORITIES = {source: place for place, source in enumerate(LearningSource)}
 
 
 class LearningState(StrEnum):
-    """Whether a learning is offered to prompts. Nothing is deleted: a rejected or pruned one can be taken back."""
+    """Whether a learning is offered to prompts. Nothing is deleted: a rejected or pruned one can be restored."""
 
     ACTIVE = "active"
     REJECTED = "rejected"
@@ -47,16 +47,16 @@ class LearningState(StrEnum):
 
 
 class FeatureLearning(Value):
-    """One learning. `hit_count` is how often it was observed: 1 when it is new."""
+    """One learning. `hit_count` is the number of observations: 1 when it is new."""
 
     id: LearningId
     feature: FeatureName
     text: LearningText
     reason: Reason
-    """Why it exists: the observation that it was made from."""
+    """The observation that it was made from."""
     source: LearningSource
     iteration: Annotated[int, Field(ge=0)]
-    """The iteration that it was made in; 0 for one that a person wrote outside of any."""
+    """The iteration that it was made in; 0 for one that a person wrote outside any iteration."""
     timestamp: Moment
     task_id: Annotated[int, Field(ge=0)] | None = None
     """The task that it is about; None for the whole feature."""
@@ -64,19 +64,19 @@ class FeatureLearning(Value):
     reviewed: bool = False
     state: LearningState = LearningState.ACTIVE
     conflicts_with: Annotated[tuple[LearningId, ...], Field(exclude_if=is_empty)] = ()
-    """Learnings that say otherwise, as long as nobody has decided between them."""
+    """Learnings that contradict it, until somebody decides between them."""
     shown: Annotated[int, Field(ge=0)] = 0
-    """In how many iterations' prompts it stood."""
+    """Number of iterations whose prompt contained it."""
     used: Annotated[int, Field(ge=0)] = 0
-    """In how many of these the agent used it."""
+    """Number of these in which the agent used it."""
     helped: Annotated[int, Field(ge=0)] = 0
-    """In how many of those the iteration succeeded."""
+    """Number of those in which the iteration succeeded."""
     failed_again: Annotated[int, Field(ge=0)] = 0
-    """In how many it was shown and the iteration failed in what it is about."""
+    """Number of iterations that saw it and failed in its subject."""
     near_to: Annotated[tuple[LearningId, ...], Field(exclude_if=is_empty)] = ()
-    """Learnings that are much alike and are kept apart."""
+    """Learnings that are very similar and are kept apart."""
     edited: Switch = False
-    """Whether its text was changed since it was added."""
+    """Whether its text has changed since it was added."""
 
     @classmethod
     def auto_extracted(
@@ -89,7 +89,7 @@ class FeatureLearning(Value):
         reason: str = "observed in an iteration",
         timestamp: datetime | None = None,
     ) -> FeatureLearning:
-        """A learning that was made by rule from an iteration."""
+        """Return a learning that a rule extracted from an iteration."""
         return cls(
             id=learning_id(feature, LearningSource.AUTO, iteration, task_id, text),
             feature=feature,
@@ -103,6 +103,6 @@ class FeatureLearning(Value):
 
 
 def learning_id(feature: str, source: LearningSource, iteration: int, task_id: int | None, text: str) -> str:
-    """The id of a new learning: fixed before it is written, so that writing it again adds nothing."""
+    """Return the id of a new learning, fixed before it is written, so that writing it again adds nothing."""
     parts = (feature, source.value, str(iteration), "" if task_id is None else str(task_id), " ".join(text.split()))
     return "lrn_" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,7 +1,7 @@
-"""One iteration of an agent's loop, as memory keeps it: what was tried, what failed, what was decided and touched.
+"""One iteration of an agent's loop in memory: its attempts, errors, decisions and touched files.
 
-Decoding is strict: an unknown field, a missing one or a value that is none of its kind is an error that names the
-field. Nothing falls back to another type.
+Decoding is strict: an unknown field, a missing one or a value of the wrong type is an error that names the field.
+Nothing falls back to another type.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MAX_SUMMARY_CHARACTERS = 2_000
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_EMBEDDING_CHARACTERS = 4_000
 MAX_ENTRIES = 200
-"""Errors, decisions and files that one record holds at most."""
+"""The most errors, decisions and files that one record holds."""
 
 ShortText = Annotated[str, Field(max_length=200)]
 
 
 class IterationOutcome(StrEnum):
-    """How an iteration ended."""
+    """The result of an iteration."""
 
     SUCCESS = "Success"
     FAILURE = "Failure"
@@ -36,7 +36,7 @@ class IterationOutcome(StrEnum):
 
 
 class ErrorType(StrEnum):
-    """What kind of error a tool reported."""
+    """The kind of error that a tool reported."""
 
     RUNTIME = "Runtime"
     COMPILE = "Compile"
@@ -48,7 +48,7 @@ class ErrorType(StrEnum):
 
 
 class FileAction(StrEnum):
-    """What an iteration did to a file."""
+    """The action of an iteration on a file."""
 
     CREATED = "Created"
     MODIFIED = "Modified"
@@ -57,7 +57,7 @@ class FileAction(StrEnum):
 
 
 class ModelTier(StrEnum):
-    """The model's role in the loop: `Haiku` works on a task, `Opus` reviews. Its name is kept beside it."""
+    """The model's role in the loop: `Haiku` works on a task, `Opus` reviews. `model` holds its name."""
 
     HAIKU = "Haiku"
     OPUS = "Opus"
@@ -71,13 +71,13 @@ class ErrorEntry(Value):
     file_path: RelativePath | None = None
     line: Annotated[int, Field(ge=1)] | None = None
     tool: LaterText = None
-    """The tool that reported it (`pytest`, `mypy`, `gcc`); None where it is not known."""
+    """The tool that reported it (`pytest`, `mypy`, `gcc`); None if unknown."""
     evidence: Annotated[str | None, Field(max_length=MAX_MESSAGE_CHARACTERS, exclude_if=is_none)] = None
-    """The last lines of the output that told it, as they stood; the first error of an output has them for all of it."""
+    """The last lines of the output that reported it, unchanged. An output's first error has them for all its errors."""
 
 
 class DecisionEntry(Value):
-    """A decision of the agent, and why it was taken."""
+    """A decision of the agent, and its rationale."""
 
     description: Annotated[str, Field(min_length=1, max_length=1_000)]
     rationale: Annotated[str, Field(max_length=1_000)] | None = None
@@ -93,7 +93,7 @@ class FileTouched(Value):
 class IterationRecord(Value):
     """One iteration of the agent's loop on one feature: the unit of memory.
 
-    `source_id` is the hash of what the record was made from, so that recording the same again adds nothing.
+    `source_id` is the hash of the input of the record, so that recording the same input again adds nothing.
     """
 
     iteration_number: Annotated[int, Field(ge=1)]
@@ -112,23 +112,24 @@ class IterationRecord(Value):
     model_tier: ModelTier = ModelTier.HAIKU
 
     model: LaterText = None
-    """The model's own name, as the agent's output has it."""
+    """The model's own name, as in the agent's output."""
     session_id: LaterText = None
     """The agent's own name of its session."""
     source_id: Annotated[Sha256 | None, Field(exclude_if=is_none)] = None
     effect_sha256: Annotated[Sha256 | None, Field(exclude_if=is_none)] = None
-    """Hash of what the iteration brought about, without times and addresses: see `memory.extraction.stagnation`."""
+    """Hash of the iteration's effects, without times and addresses: see `memory.extraction.stagnation`."""
     stagnating: Switch = False
-    """Whether the iterations before it brought about the very same."""
+    """Whether the previous iterations had exactly the same effects."""
     tokens_estimated: Switch = False
-    """Whether `tokens_used` is reckoned from single messages, as the stream gave no total."""
+    """Whether `tokens_used` is summed from single messages, as the stream gave no total."""
     not_kept: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
-    """What was seen and is not in the record, counted by reason (`path_outside`, `unknown_event`, `echo`)."""
+    """Items seen in the output but not recorded, counted by reason (`path_outside`, `unknown_event`, `echo`)."""
     cut: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
-    """What sanitising took out of its texts, counted by rule."""
+    """Text that sanitising removed, counted by rule."""
 
     def embedding_text(self) -> str:
-        """What is embedded: title, outcome, summary, errors, decisions and changed files, at most 4,000 characters."""
+        """Return the text to embed: title, outcome, summary, errors, decisions, changed files; 4,000 characters at
+        most."""
         errors = (_told(error) for error in self.errors)
         decisions = (
             f"Decision: {one.description}" + (f" ({one.rationale})" if one.rationale else "") for one in self.decisions
@@ -145,13 +146,13 @@ class IterationRecord(Value):
         return "\n".join(line for line in lines if line)[:MAX_EMBEDDING_CHARACTERS]
 
     def point_id(self, project_path: str) -> UUID:
-        """The same id for the same iteration of the same project, wherever and whenever it is computed."""
+        """Return the iteration's id in the search index: always the same for the same iteration of the same project."""
         task = (str(self.task_id), str(self.iteration_number), self.source_id or "")
         return point_id(project_path, self.feature, *task)
 
 
 def point_id(*parts: str) -> UUID:
-    """The id in a search index of what these parts name, the same wherever and whenever it is computed."""
+    """Return the search index id for these parts: always the same for the same parts."""
     return UUID(bytes=hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()[:16], version=5)
 
 

@@ -1,4 +1,4 @@
-"""Names of projects and features, and paths inside a project: what decides whose memory is meant."""
+"""Names of projects and features, and paths inside a project: together they identify a memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from sluice.contracts.base import Value
 
 FEATURE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
-"""A feature's name is also a file's name, on file systems that tell no capitals from small letters too."""
+"""A feature's name is also a file name, also on file systems that ignore case."""
 
 FEATURE_REMEDY = "use small letters, digits, '-', '_' and '.', at most 100 of them, as in event-search"
 
 
 def feature_name(name: str) -> str:
-    """`name`. Raises `ValueError` where a feature cannot have it; says which it could."""
+    """Return `name`. Raises `ValueError` for an invalid feature name; the message describes valid ones."""
     if not FEATURE_NAME.fullmatch(name):
         raise ValueError(f"{name[:120]!r} is no name of a feature: {FEATURE_REMEDY}")
     return name
@@ -25,15 +25,15 @@ def feature_name(name: str) -> str:
 _AS_SCHEMA = WithJsonSchema({"type": "string", "pattern": rf"^{FEATURE_NAME.pattern}$"})
 FeatureName = Annotated[str, AfterValidator(feature_name), _AS_SCHEMA]
 ProjectPath = Annotated[str, Field(min_length=1, max_length=1_024, pattern=r"^[^\x00-\x1f]+$")]
-"""What a project is known by: its folder where an agent works on this machine, else any name of it."""
+"""The identifier of a project: its folder where an agent works on this machine, else any name."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SHORTEST = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
-"""Most paths: in their shortest form already, which is seen ten times as fast as it is made."""
+"""Matches paths that are in shortest form already: most are, and the match is ten times as fast as the conversion."""
 
 
 def relative_path(path: str) -> str:
-    """`path` in its shortest form, with `/` between its parts.
+    """Return `path` in its shortest form, with `/` between its parts.
 
     Raises:
         ValueError: it is empty, absolute, names a drive, leads out of its project by `..`, or holds control characters.

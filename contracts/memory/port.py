@@ -1,4 +1,4 @@
-"""What can be done with the memory of one project, wherever it is kept."""
+"""The operations on the memory of one project, independent of its storage."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from sluice.contracts.memory.learning import FeatureLearning, LearningSource, Le
 class MemoryPort(Protocol):
     """The memory of one project. `sluice.memory.Memory` keeps it in a folder, `cli.memory` reaches one in an instance.
 
-    Every method names a feature, and concerns that feature alone. Besides the errors that a method names:
-    `InvalidInput` where the feature is no name, `Unavailable` where the journal cannot be read or written; of an
-    instance also `Forbidden` where the feature is not the caller's, and `DiskFull`.
+    Every method names a feature, and concerns that feature alone. Besides the errors that a method names, it raises
+    `InvalidInput` for an invalid feature name, `Unavailable` if the journal cannot be read or written; for an instance
+    also `Forbidden` if the feature is not the caller's, and `DiskFull`.
     """
 
     project_path: str
     where: str
-    """Where it is kept, in words for people."""
+    """The storage location, in words for people."""
 
     def record(
         self,
@@ -41,7 +41,7 @@ class MemoryPort(Protocol):
         format: StreamFormat = "auto",
         context: IterationContext | None = None,
     ) -> IterationAccepted:
-        """Remember an iteration: the agent's output in one of the formats. The same output again adds nothing.
+        """Record an iteration: the agent's output in one of the formats. The same output again adds nothing.
 
         Raises:
             InvalidInput: the output is in none of the formats; names the remedy.
@@ -57,7 +57,7 @@ class MemoryPort(Protocol):
         iteration: int = 0,
         task_id: int | None = None,
     ) -> LearningResult:
-        """Add a learning; one that says the same as an earlier one is counted there, an opposite is kept beside it.
+        """Add a learning. A repetition is counted at the earlier one; a contradiction is kept beside it.
 
         Raises:
             InvalidInput: the text or the reason is empty or too long.
@@ -65,39 +65,39 @@ class MemoryPort(Protocol):
         ...
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
-        """Change or review one learning. There is no way to replace them all at once.
+        """Change or review one learning. It is not possible to replace them all at once.
 
         Raises:
             NotFound: the feature has no such learning.
-            InvalidInput: the change says nothing, or does not fit.
+            InvalidInput: the change is empty, or does not fit.
         """
         ...
 
     def undo(self, feature: str, entry_id: str) -> Sequence[FeatureLearning]:
-        """Take back that a text was counted as saying the same as a learning: it becomes one of its own.
+        """Undo counting a text as the repetition of a learning: it becomes a learning of its own.
 
-        Returns the learning that this added; nothing where an equal one stands already.
+        Returns the added learning; nothing if an equal one exists already.
 
         Raises:
-            NotFound: no such repetition stands.
+            NotFound: there is no such repetition.
         """
         ...
 
     def prune(self, feature: str) -> Sequence[FeatureLearning]:
-        """Put aside learnings that nothing came of: found by rule, once, and looked at by nobody. Returns them."""
+        """Put aside learnings without effect: those found by rule, once, and not reviewed. Returns them."""
         ...
 
     def learnings(
         self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
     ) -> Learnings:
-        """The learnings of a feature, the newest last: those in one state, or with None all.
+        """Return the learnings of a feature, newest last: those in `state`, or with None all.
 
-        `task_id` leaves out those that are about another task.
+        `task_id` leaves out learnings about other tasks.
         """
         ...
 
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
-        """What memory holds on a question, of this feature alone, the best first."""
+        """Return the items that memory holds on a question, of this feature alone, best first."""
         ...
 
     def prompt(
@@ -110,38 +110,38 @@ class MemoryPort(Protocol):
         query: str = "",
         max_tokens: int | None = None,
     ) -> PromptBlock:
-        """The block for the next iteration's prompt, made from the journal alone, so it knows the last iteration.
+        """Return the block for the next iteration's prompt, from the journal alone, so it includes the last iteration.
 
-        What it says is recorded: an agent that only repeats it has learned nothing new.
+        Its content is recorded: an agent that only repeats it has learned nothing new.
         """
         ...
 
     def export(self, feature: str) -> Iterator[str]:
-        """Every entry of a feature's journal as a line of JSON, the oldest first."""
+        """Yield every entry of a feature's journal as a line of JSON, oldest first."""
         ...
 
     def features(self) -> Sequence[str]:
-        """The features that have a journal, sorted."""
+        """Return the features that have a journal, sorted."""
         ...
 
     def status(self) -> RagStatus:
-        """Whether index and embedder are there, what is remembered, and how far the index is behind."""
+        """Return whether index and embedder are available, the amounts remembered, and how far the index is behind."""
         ...
 
     def rebuild(self, feature: str | None = None) -> Sequence[RunAccepted]:
-        """Bring the index up to date, of one feature or of all.
+        """Bring the index of one feature or of all up to date.
 
-        A folder's is so when this returns. Of an instance's it returns the runs that do so.
+        A folder's index is up to date on return. For an instance it returns the runs that do the work.
 
         Raises:
-            NotFound: an instance remembers nothing of that feature.
+            NotFound: an instance has no memory of that feature.
         """
         ...
 
     def prove(self, feature: str) -> MemoryProof:
-        """Compare what is held of a feature, in memory and in the index, with its journal."""
+        """Compare the stored state of a feature, in memory and in the index, with its journal."""
         ...
 
     def drop_orphans(self) -> Sequence[str]:
-        """Remove collections of the project's index that no journal stands behind; returns their names."""
+        """Remove collections of the project's index that have no journal; returns their names."""
         ...

@@ -1,4 +1,4 @@
-"""Dead letters as operators see them, and what operators may say about them; HTTP and command line use the same."""
+"""Dead letters for operators, and the requests about them. HTTP and the command line use the same values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ReplayStatus = Literal["running", "paused", "done", "aborted"]
 SkipReason = Literal[
     "not_parked", "not_an_event", "unreadable", "run_gone", "run_cancelled", "replayed_too_often", "budget_exhausted"
 ]
-"""Why a letter is not replayed. `run_cancelled` and `replayed_too_often` can be forced."""
+"""Reason for not replaying a letter. `run_cancelled` and `replayed_too_often` can be forced."""
 
 MOST_AT_ONCE = 1_000
-"""Letters or groups that one answer lists."""
+"""The most letters or groups in one response."""
 MOST_PER_SECOND = 250.0
-"""The fastest bulk replay: what the reconciler can bring back besides its other work."""
+"""The fastest bulk replay: the rate that the reconciler can sustain besides its other work."""
 
 Note = Annotated[str, Field(max_length=1_000)]
 
@@ -32,7 +32,7 @@ class CorporaFilter(Value):
     corpora: tuple[CorpusName, ...] | None = None
 
     def within(self, allowed: frozenset[str] | None) -> Self:
-        """The same, but of these corpora alone; None: all. What belongs to no corpus is left out then."""
+        """Return the filter limited to these corpora; None: all. A limit excludes letters without a corpus."""
         if allowed is None:
             return self
         chosen = allowed if self.corpora is None else allowed & set(self.corpora)
@@ -40,7 +40,7 @@ class CorporaFilter(Value):
 
 
 class DeadLetterFilter(CorporaFilter):
-    """Which dead letters: those that meet everything given. `since` and `until` are about when one was last seen."""
+    """A filter of dead letters; all given conditions must hold. `since` and `until` apply to `last_seen`."""
 
     stage: Queue | None = None
     reason: DeadLetterReason | None = None
@@ -53,14 +53,14 @@ class DeadLetterFilter(CorporaFilter):
 
 
 class DeadLetterPage(DeadLetterFilter):
-    """A filter, and which part of what it finds: the `limit` latest behind the position `before`."""
+    """A filter, and a page of its results: the `limit` latest after the position `before`."""
 
     limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 100
     before: str | None = None
 
 
 class DeadLetterSummary(Value):
-    """A dead letter in a list. `stage` is the queue that failed; `position` is where the list goes on behind it."""
+    """A dead letter in a list. `stage` is the queue that failed; `position` continues the list after it."""
 
     id: str
     position: str
@@ -93,14 +93,14 @@ class DeadLetterSummary(Value):
 
 
 class Payload(Value):
-    """Bytes as they came: as text where they are UTF-8, else in base64."""
+    """Received bytes: as text if they are UTF-8, else in base64."""
 
     encoding: Literal["utf-8", "base64"]
     text: str
 
     @classmethod
     def of(cls, raw: bytes) -> Payload:
-        """The payload that holds these bytes."""
+        """Return the payload that holds these bytes."""
         try:
             return cls(encoding="utf-8", text=raw.decode())
         except UnicodeDecodeError:
@@ -108,7 +108,7 @@ class Payload(Value):
 
     @property
     def raw(self) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return self.text.encode() if self.encoding == "utf-8" else base64.b64decode(self.text)
 
 
@@ -122,7 +122,7 @@ class PastPayload(Value):
 
 
 class OperatorAction(Value):
-    """What an operator did to a dead letter or a bulk replay."""
+    """An operator's action on a dead letter or a bulk replay."""
 
     at: Moment
     operator: str
@@ -131,7 +131,7 @@ class OperatorAction(Value):
 
 
 class DeadLetterView(DeadLetterSummary):
-    """A dead letter, whole."""
+    """A complete dead letter."""
 
     stack: str
     payload: Payload
@@ -140,7 +140,7 @@ class DeadLetterView(DeadLetterSummary):
 
 
 class DeadLetterGroup(Value):
-    """Letters with one fingerprint: one failure, many times. `example_id` and `message` are of the newest letter."""
+    """Letters with one fingerprint: one failure, many times. `example_id` and `message` are the newest letter's."""
 
     fingerprint: str
     position: str
@@ -156,7 +156,7 @@ class DeadLetterGroup(Value):
 
 
 class Replayed(Value):
-    """A dead letter was put back to work: as `event_id`, which is another than it was when its payload was edited."""
+    """A dead letter was replayed as `event_id`: a new id if its payload was edited."""
 
     dead_letter_id: str
     event_id: str
@@ -164,7 +164,7 @@ class Replayed(Value):
 
 
 class ReplayRequest(Value):
-    """`POST /v1/replays`: the letters to put back to work, so many `per_second`; or, with `dry_run`, which they are."""
+    """`POST /v1/replays`: replay the matching letters at `per_second`; with `dry_run`, only plan it."""
 
     filter: DeadLetterFilter
     per_second: Annotated[float, Field(gt=0, le=MOST_PER_SECOND)] = 10.0
@@ -174,7 +174,7 @@ class ReplayRequest(Value):
 
 
 class PlannedGroup(Value):
-    """What a bulk replay would do with the letters of one fingerprint."""
+    """The planned bulk replay of the letters with one fingerprint."""
 
     fingerprint: str
     replayable: int
@@ -182,7 +182,7 @@ class PlannedGroup(Value):
 
 
 class ReplayPlan(Value):
-    """The answer to a dry run. Whether a budget still has room is only seen when a letter's turn comes."""
+    """The response to a dry run. Budgets are only checked when a letter's turn comes."""
 
     total: int
     replayable: int
@@ -191,11 +191,11 @@ class ReplayPlan(Value):
 
 
 class ReplayView(Value):
-    """A bulk replay and how far it is.
+    """A bulk replay and its progress.
 
-    Of `total` letters, `replayed` were put back to work and `skips` were left out, by reason. Of those replayed, and
-    not taken over by a later replay since, `open` are under way, `succeeded` were handled, `parked_again` failed and
-    `cancelled` went with their run.
+    Of `total` letters, `replayed` were replayed and `skips` were left out, by reason. Of those replayed, and not taken
+    over by a later replay since, `open` are under way, `succeeded` were handled, `parked_again` failed and `cancelled`
+    ended with their run.
     """
 
     id: str
@@ -218,7 +218,7 @@ class ReplayView(Value):
 
 
 class PurgeRequest(Value):
-    """`POST /v1/dead-letters/purge`: `confirm` must be the count that the `dry_run` gave."""
+    """`POST /v1/dead-letters/purge`: `confirm` must be the count that the `dry_run` returned."""
 
     filter: DeadLetterFilter
     note: Note = ""
@@ -227,7 +227,7 @@ class PurgeRequest(Value):
 
 
 class Purged(Value):
-    """How many letters the filter matched, and how many were emptied."""
+    """Number of letters that the filter matched, and number that were emptied."""
 
     matching: int
     purged: int

@@ -1,4 +1,4 @@
-"""Un-ingest: what is to be forgotten, and the negative list that keeps it out."""
+"""Forgetting documents: the selection, the proof, and the negative list that keeps them out."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sluice.contracts.operations.dead_letters import Note
 from sluice.contracts.retrieval import Filters
 
 ForgottenKind = Literal["url", "url_prefix", "document_id", "run_id", "submitted_by", "checksum"]
-"""What an entry of the negative list names: documents of one URL, of URLs that begin so, one document, what a run
-brought, what an API key handed in, one content (the SHA-256 of a document's version)."""
+"""The kind of a negative list entry: documents of one URL, of a URL prefix, one document, a run's documents, an API
+key's submissions, one content (the SHA-256 of a document's version)."""
 
 Told = Annotated[str | None, Field(min_length=1, max_length=4_096, exclude_if=is_none)]
 
 
 class Selection(Value):
-    """Which documents: exactly one of these says it."""
+    """A selection of documents: exactly one field is set."""
 
     url: Told = None
     url_prefix: Told = None
     document_id: Told = None
     run_id: Told = None
     submitted_by: Told = None
-    """The id of the API key that handed them in."""
+    """The id of the API key that submitted them."""
     filters: Annotated[Filters | None, Field(exclude_if=is_none)] = None
 
     @model_validator(mode="after")
@@ -41,14 +41,14 @@ class Selection(Value):
 
     @property
     def named(self) -> tuple[ForgottenKind, str] | None:
-        """What a negative list says of it; None for filters, whose documents it names one by one."""
+        """Return the selection's entry in a negative list; None for filters, whose documents are listed one by one."""
         kinds: tuple[ForgottenKind, ...] = ("url", "url_prefix", "document_id", "run_id", "submitted_by")
         told = ((kind, getattr(self, kind)) for kind in kinds)
         return next(((kind, value) for kind, value in told if value is not None), None)
 
     @property
     def document_ids(self) -> tuple[str, ...]:
-        """The ids that follow from it, whatever a corpus holds: the named one, or those of a page and its snippet."""
+        """Return the ids that follow without the corpus: the named one, or those of a page and its snippet."""
         if self.url is not None:
             return document_id_for(self.url), snippet_id_for(self.url)
         return (self.document_id,) if self.document_id is not None else ()
@@ -59,17 +59,17 @@ class ForgetRequest(Selection):
 
     corpus: CorpusName = "default"
     keep_out: bool = True
-    """Whether the negative list names them, so that they are neither crawled nor taken in again."""
+    """Whether to add them to the negative list, so that they are neither crawled nor accepted again."""
     note: Note = ""
 
     @property
     def selection(self) -> Selection:
-        """Which documents."""
+        """Return the selection alone."""
         return Selection(**{name: getattr(self, name) for name in Selection.model_fields})
 
 
 class ForgottenEntry(Value):
-    """A line of the negative list."""
+    """An entry of the negative list."""
 
     id: str
     corpus: CorpusName
@@ -81,7 +81,7 @@ class ForgottenEntry(Value):
 
 
 class NewEntry(Value):
-    """`POST /v1/forgotten`: something to be kept out that is not (any more) in the corpus."""
+    """`POST /v1/forgotten`: an entry for documents that are not (or no longer) in the corpus."""
 
     corpus: CorpusName = "default"
     kind: ForgottenKind
@@ -90,7 +90,7 @@ class NewEntry(Value):
 
 
 class Trace(Value):
-    """A place in which something was looked for, how much of it was looked at, and what was found."""
+    """A searched place, the number of items searched, and the traces found."""
 
     place: str
     looked_at: int
@@ -99,13 +99,13 @@ class Trace(Value):
 
 
 class Meant(Value):
-    """`POST /v1/forgotten/count`: how many of the documents that are served now a request to forget means."""
+    """`POST /v1/forgotten/count`: the number of currently served documents that a request to forget matches."""
 
     documents: int
 
 
 class ForgetProof(Value):
-    """What is left of forgotten documents: nothing, or where."""
+    """The remaining traces of forgotten documents, by place."""
 
     corpus: CorpusName
     selection: Selection
@@ -113,5 +113,5 @@ class ForgetProof(Value):
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing was found anywhere."""
+        """Return whether there are no traces anywhere."""
         return not any(trace.found for trace in self.traces)

@@ -1,6 +1,6 @@
 """The quarantine: chunks that the guard blocked, kept out of the index until an operator releases or purges them.
 
-The negative list (`Forgotten`) keeps out what was forgotten on request.
+Documents forgotten on request are kept out by the negative list (`Forgotten`) instead.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ QuarantineState = Literal["held", "released", "purged"]
 """`released`: an operator found it harmless, and it is not blocked again. `purged`: its text was removed for good."""
 
 MOST_HELD_AT_ONCE = 1_000
-"""Chunks that one answer lists."""
+"""The most chunks in one response."""
 
 
 class QuarantineFilter(CorporaFilter):
-    """Which chunks: those that meet everything given."""
+    """A filter of chunks; all given conditions must hold."""
 
     rule: str | None = None
     state: QuarantineState | Literal["any"] = "held"
@@ -31,17 +31,17 @@ class QuarantineFilter(CorporaFilter):
 
 
 class QuarantinePage(QuarantineFilter):
-    """A filter, and which part of what it finds: the `limit` latest behind the position `before`."""
+    """A filter, and a page of its results: the `limit` latest after the position `before`."""
 
     limit: Annotated[int, Field(ge=1, le=MOST_HELD_AT_ONCE)] = 100
     before: str | None = None
 
 
 class QuarantinedChunk(Value):
-    """A chunk in a list. `position` is where the list goes on behind it.
+    """A chunk in a list. `position` continues the list after it.
 
     `checksum` is of the chunk's text, `document_sha256` of the document's version. `held_at` is when it was first
-    blocked. `operator`, `decided_at` and `note` tell who released or purged it, when and why.
+    blocked. `operator`, `decided_at` and `note` record who released or purged it, when and why.
     """
 
     id: str
@@ -66,7 +66,7 @@ class QuarantinedChunk(Value):
 
 
 class QuarantinedText(QuarantinedChunk):
-    """A chunk, whole. `text` is None once it was purged; `findings` are about its characters."""
+    """A complete chunk. `text` is None once purged; `findings` refer to its characters."""
 
     text: str | None
     section_path: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class QuarantinedText(QuarantinedChunk):
 
 
 class Released(Value):
-    """A chunk was released. `run_id` brings it into the index; None where that waits for the next crawl, and why."""
+    """A chunk was released. `run_id` indexes it; None: it waits for the next crawl, for the reason in `waits_for`."""
 
     id: str
     run_id: str | None

@@ -33,12 +33,12 @@ class Answer(Model):  # Cited context for an agent
     checks: list[GateCheck] = []
     insights: AnswerInsights | None = None
 
-class AnswerInsights(Model):  # What was found over the whole answer
+class AnswerInsights(Model):  # Findings over the whole answer
     answer_voices: list[Voice] = []
     corpus_voices: list[Voice] = []
     channels: Channels | None = None
 
-class BudgetState(Model):  # What the run and its UTC day had left when the decision was made, and what a search takes
+class BudgetState(Model):  # The remaining budget of the run and its UTC day at the time of the decision, and the most
     run_usd_left: float | None = None
     day_usd_left: float | None = None
     run_pages_left: int | None = None
@@ -52,12 +52,12 @@ class BudgetState(Model):  # What the run and its UTC day had left when the deci
     day_milliseconds_left: float | None = None
     search_milliseconds_estimate: float = 0.0
 
-class Channels(Model):  # How varied the sources of an answer are.
+class Channels(Model):  # The variety of an answer's sources.
     passages: dict[str, int]
     domains: int
     diversity: float
 
-class Citation(Model):  # Where `[number]` of the context points: `source` is `path:start-end` or `url:start-end`.
+class Citation(Model):  # The source of `[number]` in the context: `source` is `path:start-end` or `url:start-end`.
     number: int
     chunk_id: str
     source: str
@@ -84,20 +84,20 @@ class Claim(Model):  # Words of a passage that need proof before they may be rep
     source: str
     cites_evidence: bool = False
 
-class CodeSample(Model):  # What a tool must know before it runs code from a passage
+class CodeSample(Model):  # Facts that a tool needs before it runs code from a passage
     language: str | None
     executed: Literal[False] = False
     policy: Literal['allowed', 'needs_approval', 'denied'] | str
     why: list[str] = []
 
-class Contribution(Model):  # What one feature added to the score: `weight * value`
+class Contribution(Model):  # The contribution of one feature to the score: `weight * value`
     feature: str
     value: float
     weight: float
     contribution: float
     raw: str = ''
 
-class Control(Model):  # What steered one decision beside its profile. `observe`: the gate decides and records, and
+class Control(Model):  # The controls of one decision beside its profile. `observe`: the gate decides and records, and
     observe: bool = False
     flags_off: list[Literal['gate_weights', 'search', 'crawl', 'hybrid', 'rerank', 'learned_gate', 'ragas', 'graph', 'memory'] | str] = []
     defences: list[Defence] = []
@@ -105,7 +105,7 @@ class Control(Model):  # What steered one decision beside its profile. `observe`
     fallback_from: str | None = None
     model: ModelUse | None = None
 
-class Decision(Model):  # A decision as agents see it: as it is recorded, and what it orders.
+class Decision(Model):  # A decision for agents: the recorded one, and its orders.
     plan: Plan
     scored_plan: Plan
     requested_plan: Plan | None = None
@@ -132,7 +132,7 @@ class Decision(Model):  # A decision as agents see it: as it is recorded, and wh
     use_crawl: bool
     justification: dict[str, float]
 
-class Defence(Model):  # A step back that stands: what tripped it, with the figures, and what will end it.
+class Defence(Model):  # A fallback in force: its trigger with the figures, and the condition that ends it.
     name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str
     step: Literal['previous_configuration', 'lower_plan', 'retrieve_only'] | str
     profile: str
@@ -140,7 +140,7 @@ class Defence(Model):  # A step back that stands: what tripped it, with the figu
     why: str
     lifted_by: str
 
-class Disclosure(Model):  # Whether a passage that speaks for a brand says so: clearly, in words that are not clear
+class Disclosure(Model):  # Whether a passage that speaks for a brand discloses it: clearly, in unclear words, or not
     status: Literal['marked', 'unclear', 'missing'] | str
     text: str
     rule: str
@@ -165,13 +165,13 @@ class Explanation(Model):  # A recorded decision of the gate, and the same one c
     recorded: dict[str, Any]
     recomputed: dict[str, Any]
 
-class Finding(Model):  # A reason of the guard: a rule, and the characters of the chunk's text that it is about
+class Finding(Model):  # A finding of the guard: a rule, and the characters of the chunk's text that it matched
     rule: str
     start: int = 0
     end: int = 0
     score: float | None = None
 
-class Gap(Model):  # Something the answer lacks, and why: the opposite of silence.
+class Gap(Model):  # A part that the answer lacks, and the reason, so that nothing is missing silently.
     stage: str
     subject: str
     reason: str
@@ -187,18 +187,18 @@ class GateCheck(Model):  # The outcome of a gate over a whole retrieval, such as
     minimum: float | None = None
     detail: str | None = None
 
-class GraphPath(Model):  # By which edges a result is connected to where the walk began: a passage that was found, or
+class GraphPath(Model):  # The edges that connect a result with the start of the walk: a retrieved passage, or a node
     start: str
     start_label: NodeLabel
     steps: list[PathStep]
 
-class GraphUse(Model):  # What the graph had to add to one search. `candidates` are the passages that it led to
+class GraphUse(Model):  # The graph's contribution to one search. `candidates` counts the passages that it reached
     candidates: int = 0
     abstained: str = ''
     generation: str | None = None
     duration_ms: float = 0.0
 
-class Inspection(Model):  # What was found in a chunk when it was ingested
+class Inspection(Model):  # Findings in a chunk at ingest
     verdict: Verdict = 'passed'
     findings: list[Finding] = []
     private: list[PrivateSpan] = []
@@ -207,7 +207,7 @@ class Lines(Model):  # Lines of a text, both inclusive, from 1.
     start_line: int
     end_line: int
 
-class ModelUse(Model):  # The part that a learned model had in one decision. `bucket` in [0, 1) is the draw of `unit`;
+class ModelUse(Model):  # The part of a learned model in one decision. `bucket` in [0, 1) is the draw of `unit`;
     version: str
     model_sha256: str
     arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str
@@ -217,13 +217,13 @@ class ModelUse(Model):  # The part that a learned model had in one decision. `bu
     probability: float | None = None
     plan: Plan | None = None
 
-class PassageInsights(Model):  # What was found in one cited passage.
+class PassageInsights(Model):  # Findings in one cited passage.
     sentiment: Sentiment | None = None
     disclosure: Disclosure | None = None
     claims: list[Claim] = []
     channel: Literal['news', 'press_release', 'social', 'forum', 'owned', 'other'] | str | None = None
 
-class PathStep(Model):  # One edge of a path, in the direction of reading: from the node before to `name`.
+class PathStep(Model):  # One edge of a path, in reading direction: from the previous node to `name`. `is_reverse`: the
     edge: EdgeType
     is_reverse: bool = False
     origin: Origin
@@ -232,7 +232,7 @@ class PathStep(Model):  # One edge of a path, in the direction of reading: from 
     line: int | None = None
     candidates: int = 1
 
-class PolicyState(Model):  # What the owner's rules allowed when the decision was made
+class PolicyState(Model):  # The actions that the owner's rules allowed at the time of the decision, and why the others
     search_allowed: bool
     crawl_allowed: bool
     search_reason: str = ''
@@ -243,11 +243,11 @@ class PrivateSpan(Model):  # Characters of a chunk's text that hold private data
     start: int
     end: int
 
-class PromptMessage(Model):  # One message of a chat: who speaks, and what is said.
+class PromptMessage(Model):  # One message of a chat: the speaker's role and the content.
     role: Literal['user', 'assistant', 'system', 'tool'] | str
     content: str
 
-class Provenance(Model):  # How a document got here: kept with every chunk, shown with every citation.
+class Provenance(Model):  # The provenance of a document: kept with every chunk, shown with every citation.
     source: Literal['crawl', 'search', 'submission', 'file'] | str
     fetched_at: datetime
     search_query: str | None = None
@@ -274,7 +274,7 @@ class Retrieval(Model):  # The ranked chunks of one query, and the generation th
     metadata: RetrievalMetadata
     prompt: list[PromptMessage] = []
 
-class RetrievalMetadata(Model):  # How the result came about
+class RetrievalMetadata(Model):  # The making of the result
     strategy: Strategy
     fusion: str
     duration_ms: float
@@ -295,7 +295,7 @@ class RetrievalMetadata(Model):  # How the result came about
     guard_dropped: int = 0
     graph: GraphUse | None = None
 
-class RetrievedChunk(Model):  # A chunk with everything that ranked it
+class RetrievedChunk(Model):  # A chunk with all its scores and ranks
     chunk_id: str
     document_id: str
     url: str | None
@@ -350,7 +350,7 @@ class RunTrace(Model):  # The spans of a run as a tree: each with its start and 
     duration_ms: float
     spans: list[dict[str, Any]]
 
-class RunView(Model):  # `GET /v1/runs/{id}`: everything an agent may want to know about a run.
+class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decision, answer and spend.
     run_id: str
     kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
     corpus: str
@@ -372,22 +372,22 @@ class RunView(Model):  # `GET /v1/runs/{id}`: everything an agent may want to kn
     generation: str | None = None
     stale: list[StaleCitation] = []
 
-class SearchAim(Model):  # Where one query is searched: in which part of the web, and with what filters (as in
+class SearchAim(Model):  # Target of one search query: the part of the web and the filters (as in `SearchDirected`).
     vertical: Literal['web', 'news', 'code'] | str = 'web'
     filters: dict[str, str] | None = None
 
-class Sentiment(Model):  # The tone of an English passage, from -1 to 1, as a lexicon of words reads it: no judgement
+class Sentiment(Model):  # The tone of an English passage, from -1 to 1, by a word lexicon
     score: float
     label: Literal['positive', 'neutral', 'negative'] | str
 
-class Spend(Model):  # Usage: of one event, of a run, or of a day.
+class Spend(Model):  # Usage of one event, of a run, or of a day.
     pages: int = 0
     bytes: int = 0
     tokens: int = 0
     milliseconds: float = 0.0
     usd: float = 0.0
 
-class StaleCitation(Model):  # A citation of an answer whose passage its source does not have any more.
+class StaleCitation(Model):  # A citation of an answer whose passage is no longer at its source.
     citation: int
     chunk_id: str
     document_id: str
@@ -395,26 +395,26 @@ class StaleCitation(Model):  # A citation of an answer whose passage its source 
     what: Literal['changed', 'gone'] | str
     changed_at: datetime
 
-class TrustFactors(Model):  # What a trust score is made of
+class TrustFactors(Model):  # The factors of a trust score
     domainTrust: float | None = None
     signatureValid: bool | None = None
     timeFreshness: float = 1.0
     authorReputation: float | None = None
 
-class TrustScore(Model):  # How far a chunk's source is to be trusted, in [0, 1], and why.
+class TrustScore(Model):  # The trust in a chunk's source, in [0, 1], with its factors.
     chunkId: str
     score: float
     factors: TrustFactors
     origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
 
-class Veto(Model):  # A rule or ceiling that lowered the plan, from what to what, and what would lift it.
+class Veto(Model):  # A rule or ceiling that lowered the plan, the plans before and after, and the change that would
     name: str
     lowered_from: Plan
     lowered_to: Plan
     why: str
     lifted_by: str
 
-class Voice(Model):  # How often one brand is named in a set of passages
+class Voice(Model):  # Mentions of one brand in a set of passages
     brand: str
     passages: int
     documents: int

@@ -20,7 +20,7 @@ class CypherResult(Model):  # Rows of a Cypher question, and the generation of t
     behind: int = 0
     duration_ms: float
 
-class GraphProof(Model):  # The graph read anew from the journal, beside the one that grew: by `sluice graph rebuild
+class GraphProof(Model):  # The graph rebuilt from the journal, compared with the incremental one: by `sluice graph
     corpus: str
     documents: int
     edges: int
@@ -28,11 +28,11 @@ class GraphProof(Model):  # The graph read anew from the journal, beside the one
     rebuilt_sha256: str
     differing: list[str] = []
 
-class GraphServerHealth(Model):  # Whether the graph server answers, in the words of the decision record.
+class GraphServerHealth(Model):  # Whether the graph server answers
     status: Literal['healthy', 'unhealthy'] | str
     message: str
 
-class GraphStatus(Model):  # How the graph of a corpus stands
+class GraphStatus(Model):  # The state of a corpus's graph
     corpus: str
     documents: int
     edges: int
@@ -54,19 +54,19 @@ class Linked(Model):  # Documents linked to a failing test that touches a module
     documents: list[LinkedDocument]
     generation: str
 
-class LinkedDocument(Model):  # A document that is linked to what was asked for, and how.
+class LinkedDocument(Model):  # A document that is linked to the requested module, and the path to it.
     document: NodeView
     score: float
     path: GraphPath
 
-class NearDocument(Model):  # A document near to a question: `score` is the cosine of the two, in [-1, 1].
+class NearDocument(Model):  # A document near to a question
     document_id: str
     path: str | None = None
     url: str | None = None
     title: str | None = None
     score: float
 
-class NearLink(Model):  # A document that one of the near ones refers or links to, by `shared` names; `names` are some
+class NearLink(Model):  # A document that a near one refers or links to, by `shared` names; `names` are some of them.
     from_document_id: str
     document_id: str
     path: str | None = None
@@ -75,7 +75,7 @@ class NearLink(Model):  # A document that one of the near ones refers or links t
     names: list[str]
     shared: int
 
-class NearestDocuments(Model):  # The documents that a graph server finds nearest to a question, and what these are
+class NearestDocuments(Model):  # The documents that a graph server ranks nearest to a question, and the documents
     documents: list[NearDocument]
     linked: list[NearLink]
     by_vector_index: bool
@@ -89,7 +89,7 @@ class NeighbourView(Model):  # A node next to another, and the edge between them
     detail: str = ''
     candidates: int = 1
 
-class Neighbours(Model):  # A node and what is next to it, the surest edges first.
+class Neighbours(Model):  # A node and its neighbours, the surest edges first.
     node: NodeView
     neighbours: list[NeighbourView]
     total: int

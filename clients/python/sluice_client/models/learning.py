@@ -79,7 +79,7 @@ class PlanDifferences(Model):  # What the model chose, beside what the profile's
 class Rebuilt(Model):  # How many runs were made again from their events.
     runs: int
 
-class Rollout(Model):  # The rollout of one model, as it stands. `share` of the units are decided by the model, and as
+class Rollout(Model):  # The current rollout of one model. The model decides `share` of the units, and as many are its
     model_version: str
     model_sha256: str
     unit: Literal['run', 'session'] | str = 'session'
@@ -93,7 +93,7 @@ class Rollout(Model):  # The rollout of one model, as it stands. `share` of the 
     operator: str
     history: list[RolloutStep] = []
 
-class RolloutStep(Model):  # One change of a rollout: to which state and share, by whom, and why
+class RolloutStep(Model):  # One change of a rollout, to a new state and share
     at: datetime
     operator: str
     verdict: Literal['promote', 'stop', 'continue', 'inconclusive'] | str | None = None

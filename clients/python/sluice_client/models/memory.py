@@ -18,7 +18,7 @@ LearningSource = Literal['Auto', 'Agent', 'Human', 'OpusReviewed'] | str
 LearningState = Literal['active', 'rejected', 'pruned'] | str
 ModelTier = Literal['Haiku', 'Opus'] | str
 
-class DecisionEntry(Model):  # A decision of the agent, and why it was taken.
+class DecisionEntry(Model):  # A decision of the agent, and its rationale.
     description: str
     rationale: str | None = None
 
@@ -54,7 +54,7 @@ class FileTouched(Model):  # A file that the iteration read or changed; its path
     path: str
     action: FileAction
 
-class IterationAccepted(Model):  # An iteration stands in the journal
+class IterationAccepted(Model):  # An iteration was written to the journal
     entry_id: str
     is_new: bool
     record: IterationRecord
@@ -85,18 +85,18 @@ class IterationRecord(Model):  # One iteration of the agent's loop on one featur
     not_kept: dict[str, int] | None = None
     cut: dict[str, int] | None = None
 
-class LearningResult(Model):  # What became of a learning that was added.
+class LearningResult(Model):  # The result of adding a learning.
     verdict: Literal['unique', 'duplicate', 'conflict', 'echo', 'refused'] | str
     learning: FeatureLearning | None = None
     other: FeatureLearning | None = None
     why: str = ''
     run: RunAccepted | None = None
 
-class Learnings(Model):  # Learnings of a feature, the newest last; `conflicts` are pairs that nobody has decided
+class Learnings(Model):  # Learnings of a feature, newest last; `conflicts` are the undecided pairs.
     learnings: list[FeatureLearning]
     conflicts: list[tuple[str, str]] = []
 
-class MemoryProof(Model):  # What follows from the journal of a feature, against what is held.
+class MemoryProof(Model):  # The state that follows from a feature's journal, compared with the stored state.
     feature: str
     collection: str
     entries: int
@@ -109,7 +109,7 @@ class MemoryProof(Model):  # What follows from the journal of a feature, against
     differences: list[str] = []
     problems: list[str] = []
 
-class PromptBlock(Model):  # A block for the next iteration's prompt: what it says is observation, to be verified
+class PromptBlock(Model):  # A block for the next iteration's prompt
     text: str
     tokens: int
     learning_ids: list[str] = []
@@ -117,7 +117,7 @@ class PromptBlock(Model):  # A block for the next iteration's prompt: what it sa
     left_out: int = 0
     withheld: dict[str, int] | None = None
 
-class RagStatus(Model):  # How the memory of a project fares: is the index there, is the embedder, and how far are they
+class RagStatus(Model):  # The state of a project's memory: whether index and embedder are available, and how far they
     engine: str
     index_available: bool
     embedder_available: bool
@@ -131,7 +131,7 @@ class RagStatus(Model):  # How the memory of a project fares: is the index there
     orphans: list[str] = []
     problems: list[str] = []
 
-class Recall(Model):  # What memory holds on a question, the best first.
+class Recall(Model):  # The items that memory holds on a question, best first.
     project: str
     feature: str
     query: str
@@ -140,7 +140,7 @@ class Recall(Model):  # What memory holds on a question, the best first.
     behind: int = 0
     duration_ms: float
 
-class Recollection(Model):  # One thing that memory holds on a question, and what ranked it.
+class Recollection(Model):  # One item that memory holds on a question, with its ranking.
     kind: Literal['iteration', 'learning'] | str
     id: str
     text: str

@@ -12,7 +12,7 @@ from sluice_client.models.base import Model
 from sluice_client.models.answers import Defence, Finding
 
 
-class DeadLetterFilter(Model):  # Which dead letters: those that meet everything given
+class DeadLetterFilter(Model):  # A filter of dead letters; all given conditions must hold
     corpora: list[str] | None = None
     stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str | None = None
     reason: Literal['exhausted', 'poison', 'malformed', 'unroutable', 'policy', 'timeout', 'discarded'] | str | None = None
@@ -66,7 +66,7 @@ class DeadLetterSummary(Model):  # A dead letter in a list
     operator: str | None
     note: str | None
 
-class DefenceView(Model):  # One defence of the gate for one profile ("*": for all)
+class DefenceView(Model):  # One defence of the gate for one profile ("*" for all)
     name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str
     profile: str
     stands: Defence | None = None
@@ -84,12 +84,12 @@ class Filters(Model):  # Conditions that a chunk must all meet
     fetched_after: datetime | None = None
     metadata: dict[str, str | int | float | bool] | None = None
 
-class FlagResult(Model):  # The flag as it stands then
+class FlagResult(Model):  # The resulting flag
     state: FlagState
     run_id: str | None = None
     purged: int = 0
 
-class FlagState(Model):  # A feature flag as it stands, and which source decided it
+class FlagState(Model):  # The current state of a feature flag, and its source
     name: Literal['gate_weights', 'search', 'crawl', 'hybrid', 'rerank', 'learned_gate', 'ragas', 'graph', 'memory'] | str
     enabled: bool
     decided_by: Literal['kill_switch', 'policy', 'environment', 'stored', 'default'] | str
@@ -98,12 +98,12 @@ class FlagState(Model):  # A feature flag as it stands, and which source decided
     operator: str | None = None
     note: str = ''
 
-class ForgetProof(Model):  # What is left of forgotten documents: nothing, or where.
+class ForgetProof(Model):  # The remaining traces of forgotten documents, by place.
     corpus: str
     selection: Selection
     traces: list[Trace]
 
-class ForgottenEntry(Model):  # A line of the negative list.
+class ForgottenEntry(Model):  # An entry of the negative list.
     id: str
     corpus: str
     kind: Literal['url', 'url_prefix', 'document_id', 'run_id', 'submitted_by', 'checksum'] | str
@@ -130,7 +130,7 @@ class HealthCheck(Model):  # One part of `/healthz`.
     detail: str = ''
     facts: dict[str, Any] | None = None
 
-class HostView(Model):  # `GET /v1/hosts`: what the crawl did to one host over the days asked for.
+class HostView(Model):  # `GET /v1/hosts`: the crawl's counters for one host over the requested days.
     requests: int = 0
     pages: int = 0
     failures: int = 0
@@ -144,10 +144,10 @@ class HostView(Model):  # `GET /v1/hosts`: what the crawl did to one host over t
     success_share: float
     render_share: float
 
-class Meant(Model):  # `POST /v1/forgotten/count`: how many of the documents that are served now a request to forget
+class Meant(Model):  # `POST /v1/forgotten/count`: the number of currently served documents that a request to forget
     documents: int
 
-class OperatorAction(Model):  # What an operator did to a dead letter or a bulk replay.
+class OperatorAction(Model):  # An operator's action on a dead letter or a bulk replay.
     at: datetime
     operator: str
     action: str
@@ -159,16 +159,16 @@ class PastPayload(Model):  # A payload that an operator replaced at `at`.
     sha256: str
     payload: Payload
 
-class Payload(Model):  # Bytes as they came: as text where they are UTF-8, else in base64.
+class Payload(Model):  # Received bytes: as text if they are UTF-8, else in base64.
     encoding: Literal['utf-8', 'base64'] | str
     text: str
 
-class PlannedGroup(Model):  # What a bulk replay would do with the letters of one fingerprint.
+class PlannedGroup(Model):  # The planned bulk replay of the letters with one fingerprint.
     fingerprint: str
     replayable: int
     skips: dict[str, int]
 
-class Purged(Model):  # How many letters the filter matched, and how many were emptied.
+class Purged(Model):  # Number of letters that the filter matched, and number that were emptied.
     matching: int
     purged: int
 
@@ -198,13 +198,13 @@ class Released(Model):  # A chunk was released
     run_id: str | None
     waits_for: str | None = None
 
-class ReplayPlan(Model):  # The answer to a dry run
+class ReplayPlan(Model):  # The response to a dry run
     total: int
     replayable: int
     skips: dict[str, int]
     groups: list[PlannedGroup]
 
-class ReplayView(Model):  # A bulk replay and how far it is. Of `total` letters, `replayed` were put back to work and
+class ReplayView(Model):  # A bulk replay and its progress. Of `total` letters, `replayed` were replayed and `skips`
     id: str
     status: Literal['running', 'paused', 'done', 'aborted'] | str
     why: str | None
@@ -223,12 +223,12 @@ class ReplayView(Model):  # A bulk replay and how far it is. Of `total` letters,
     parked_again: int
     cancelled: int
 
-class Replayed(Model):  # A dead letter was put back to work: as `event_id`, which is another than it was when its
+class Replayed(Model):  # A dead letter was replayed as `event_id`: a new id if its payload was edited.
     dead_letter_id: str
     event_id: str
     run_id: str
 
-class Selection(Model):  # Which documents: exactly one of these says it.
+class Selection(Model):  # A selection of documents: exactly one field is set.
     url: str | None = None
     url_prefix: str | None = None
     document_id: str | None = None
@@ -236,7 +236,7 @@ class Selection(Model):  # Which documents: exactly one of these says it.
     submitted_by: str | None = None
     filters: Filters | None = None
 
-class StageView(Model):  # One stage: how many events wait in it, and whether it rests
+class StageView(Model):  # One stage: its waiting events, and whether it is paused
     stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str
     ready: int
     claimed: int
@@ -247,19 +247,19 @@ class StageView(Model):  # One stage: how many events wait in it, and whether it
     paused_since: datetime | None = None
     probe_at: datetime | None = None
 
-class Trace(Model):  # A place in which something was looked for, how much of it was looked at, and what was found.
+class Trace(Model):  # A searched place, the number of items searched, and the traces found.
     place: str
     looked_at: int
     found: list[str] = []
     detail: str | None = None
 
-class DeadLetterView(DeadLetterSummary):  # A dead letter, whole.
+class DeadLetterView(DeadLetterSummary):  # A complete dead letter.
     stack: str
     payload: Payload
     payload_history: list[PastPayload] = []
     actions: list[OperatorAction] = []
 
-class QuarantinedText(QuarantinedChunk):  # A chunk, whole
+class QuarantinedText(QuarantinedChunk):  # A complete chunk
     text: str | None
     section_path: list[str] = []
     actions: list[OperatorAction] = []
