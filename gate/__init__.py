@@ -1,1 +1,1 @@
-"""The gate: signals in, a plan out, deterministically."""
+"""The gate: computes a plan from signals, deterministically."""

@@ -1,7 +1,7 @@
-"""Ceilings of a run: what they deny the gate, and how much of a piece of work still fits.
+"""Ceilings of a run: the actions that they deny the gate, and the work that still fits.
 
-Everything here is arithmetic on what is left. That no two workers overspend together is the ledger's promise: it
-holds each reservation to the ceilings again, in the transaction that makes it.
+Everything here is arithmetic on the amounts left. The ledger ensures that no two workers overspend together: it checks
+each reservation against the ceilings again, in the transaction that makes it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Item = TypeVar("Item")
 Number = TypeVar("Number", int, float)
 
 LEAST_TOKENS = 256
-"""What the local model reads at once. With less left nothing that is found could be embedded."""
+"""The local model's input size. With less left, no found text could be embedded."""
 A_PAGE = Spend(pages=1, bytes=1, milliseconds=1.0)
 NOTHING = Spend()
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting(Generic[Item]):
-    """The items that can be paid for together, their cost, and a gap for each other one."""
+    """The items that are affordable together, their cost, and a gap for each of the others."""
 
     items: tuple[Item, ...]
     cost: Spend
@@ -37,10 +37,10 @@ class Fitting(Generic[Item]):
 def lowest_ceilings(
     budget: BudgetSettings, limits: Limits, *, max_pages: int, max_bytes: int, named_pages: int = 0
 ) -> Ceilings:
-    """What a run and its day may use: the settings, lowered by the request's limits.
+    """Return the ceilings of a run and its day: the settings, lowered by the request's limits.
 
-    `max_pages` and `max_bytes` are what a run plans by itself. Whoever names `named_pages` pages one by one gets
-    those, and bytes in proportion.
+    `max_pages` and `max_bytes` are a run's defaults. A request that names `named_pages` pages one by one gets all of
+    them, and bytes in proportion.
     """
     pages = max(max_pages, named_pages)
     run = Ceiling(
@@ -55,9 +55,9 @@ def lowest_ceilings(
 
 
 def budget_denials(budget: BudgetState, limits: Limits) -> tuple[Denial, ...]:
-    """What the budget denies: searching without room for one search, crawling without room for a page besides.
+    """Return the budget's denials: of a search without room for one, of a crawl without room for one more page.
 
-    Both need room for embedding what they find.
+    Both need room for embedding the results.
     """
     search = _searches(budget, 1)
     crawl = A_PAGE + search if affordable_searches(budget) else A_PAGE
@@ -65,7 +65,7 @@ def budget_denials(budget: BudgetState, limits: Limits) -> tuple[Denial, ...]:
 
 
 def affordable_searches(budget: BudgetState, most: int = 1, *, besides: Spend = NOTHING) -> int:
-    """How many searches there is room for, up to `most`, besides something else. A free one is always affordable."""
+    """Return the number of affordable searches, up to `most`, besides other work. A free one is always affordable."""
     left = budget.left
     return sum(not left.missing_for(_searches(budget, calls) + besides) for calls in range(1, most + 1))
 
@@ -73,7 +73,7 @@ def affordable_searches(budget: BudgetState, most: int = 1, *, besides: Spend = 
 def fit_within(
     left: Ceilings, wanted: Iterable[tuple[Item, Spend]], *, stage: str, subject: Callable[[Item], str]
 ) -> Fitting[Item]:
-    """As many of the items as there is room for, in order. `subject` names one that is left out, in its gap."""
+    """Return the items that fit, in order. `subject` names an omitted item in its gap."""
     items: list[Item] = []
     gaps: list[Gap] = []
     cost = Spend()
@@ -88,7 +88,7 @@ def fit_within(
 
 
 def lifted_by(ceiling: str) -> str:
-    """What lifts a ceiling, by its name: `run_tokens`, `day_usd`."""
+    """Return the remedy for a ceiling by its name: `run_tokens`, `day_usd`."""
     whose, _, unit = ceiling.partition("_")
     lifts = (_DAY_LIFT.format(unit),) if whose == "day" else (_OF_REQUEST.format(unit), _run_setting(unit))
     return ", or ".join(dict.fromkeys(lifts))
@@ -138,5 +138,5 @@ def _run_setting(unit: str) -> str:
 
 
 def lowest(*most: Number | None) -> Number | None:
-    """The lowest of some ceilings; None where none of them is one."""
+    """Return the lowest of some ceilings; None without any."""
     return min((one for one in most if one is not None), default=None)

@@ -1,4 +1,4 @@
-"""The decision: a score of weighted features, a plan by thresholds, lowered by what policy and budget deny.
+"""The decision: a score of weighted features, a plan by thresholds, lowered by the denials of policy and budget.
 
     score = sum of weight x feature           a higher score means more need to go outside
     score >= full_loop                        retrieve, search and crawl
@@ -8,12 +8,12 @@
                                               question is about something that changes
     talk                                      nothing, or retrieve where it is about the assistant (`gate.talk`)
 
-A plan named by the request takes the place of the scored one, and is lowered by the same denials.
-`decide` reads no clock, draws no number and does no I/O. Products and their exact sum (`math.fsum`) are
-rounded to six places, so the same signals and profile give the same bytes in every process.
+A plan in the request replaces the scored one, and is lowered by the same denials. `decide` reads no clock, draws no
+number and does no I/O. Products and their exact sum (`math.fsum`) are rounded to six places, so the same signals and
+profile give the same bytes in every process.
 
-A learned model (`gate.learned`) that is given decides in place of the score where the run is of its arm `canary` or
-`promoted`; in every other arm its plan is only recorded beside.
+A given learned model (`gate.learned`) decides instead of the score if the run is in its arm `canary` or `promoted`; in
+every other arm its plan is only recorded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sluice.gate.veto import control_denials, embedder_denials, lower_plan, poli
 
 DECIMALS = 6
 HEURISTIC = "heuristic"
-"""In place of a model's version, where the profile's weights decided."""
+"""Stands for a model's version where the profile's weights decided."""
 _OF_VERDICT = {"sufficient": 0.0, "unsure": 0.5, "insufficient": 1.0}
 DECIDING_ARMS = ("canary", "promoted")
 """Arms whose runs the learned model decides."""
@@ -52,9 +52,9 @@ def decide(
     control: Control = NO_CONTROL,
     model: GateModel | None = None,
 ) -> GateDecided:
-    """The plan for `request`, and all that led to it.
+    """Return the plan for `request`, with all inputs of the decision.
 
-    `model` is the one that `control.model` names; it is asked where the probe's vectors are those that it knows.
+    `model` is the one that `control.model` names; it is used if the probe's vectors come from its embedder.
 
     Raises:
         InvalidInput: a measurement of `probed` is not a finite number, or does not fit the request.
@@ -107,7 +107,7 @@ def decide(
 def _ask_model(
     control: Control, model: GateModel | None, probed: CoverageProbed, signals: Signals, profile: Profile
 ) -> Control:
-    """`control` with what the model says: its probability and its plan, or neither where it cannot be asked."""
+    """Return `control` with the model's probability and plan, or with neither if the model cannot be used."""
     use = control.model
     if model is None or use is None:
         return control
@@ -122,7 +122,7 @@ def _ask_model(
 
 
 def _learned_plan(control: Control) -> Plan | None:
-    """The model's plan where it counts: in its arms, unless the flag is off."""
+    """Return the model's plan if the run's arm uses it and the flag is on."""
     use = control.model
     if use is None or use.arm not in DECIDING_ARMS or "learned_gate" in control.flags_off:
         return None
@@ -130,27 +130,27 @@ def _learned_plan(control: Control) -> Plan | None:
 
 
 def _is_stale(signals: Signals, profile: Profile) -> bool:
-    """Whether the score asks for a search whatever the corpus holds: its hits are too old."""
+    """Return whether the score alone requires a search, without the coverage features: the hits are too old."""
     return compute_score(signals, profile) - coverage_score(signals, profile) >= profile.thresholds.search
 
 
 def compute_score(signals: Signals, profile: Profile) -> float:
-    """The sum of weight x feature, rounded to six places."""
+    """Return the sum of weight x feature, rounded to six places."""
     weights = profile.weights
     products = (_product(feature.value, getattr(weights, feature.name)) for feature in signals.features)
     return round(math.fsum(products), DECIMALS)
 
 
 def coverage_score(signals: Signals, profile: Profile) -> float:
-    """The part of the score that says how much the corpus lacks the answer, whatever the age of its hits."""
+    """Return the coverage part of the score: how much the corpus lacks the answer, whatever the age of its hits."""
     weighed = [(signals[name], getattr(profile.weights, name)) for name in COVERAGE_FEATURES if name in signals]
     return round(math.fsum(_product(value, weight) for value, weight in weighed), DECIMALS)
 
 
 def coverage_probability(signals: Signals, profile: Profile) -> float | None:
-    """How probable it is that the corpus answers the question, by a logistic of the coverage score.
+    """Return the probability that the corpus answers the question, by a logistic of the coverage score.
 
-    None where the profile has no calibration.
+    None if the profile has no calibration.
     """
     if profile.calibration is None:
         return None
@@ -159,7 +159,7 @@ def coverage_probability(signals: Signals, profile: Profile) -> float | None:
 
 
 def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
-    """The plan that the signals ask for, before any request, rule or ceiling is looked at."""
+    """Return the plan by the signals alone, before a request's plan, rules and ceilings apply."""
     if (plan := plan_without_search(signals, profile)) is not None:
         return plan
     if score >= profile.thresholds.full_loop:
@@ -168,10 +168,10 @@ def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
 
 
 def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile: Profile) -> bool:
-    """Whether the scored plan depends on the cosines of the sentences of `probed`, which are not measured yet.
+    """Return whether the scored plan depends on the cosines of `probed`'s sentences, which are not measured yet.
 
-    A nearer sentence can only lower the score. So where the nearest possible gives the plan that none gives, every
-    other gives it too, and the sentences need not be embedded.
+    A nearer sentence can only lower the score. So if the nearest possible sentence and no sentence give the same plan,
+    every other one gives it too, and the sentences need not be embedded.
 
     Raises:
         InvalidInput: as `read_signals`.
@@ -192,9 +192,9 @@ def explain(
     profile: Profile,
     model: GateModel | None = None,
 ) -> GateDecided:
-    """The recorded decision, computed again from what it was made of; its JSON equals the record's byte for byte.
+    """Recompute a recorded decision from its inputs; the JSON equals the record's byte for byte.
 
-    `model` is needed where the decision says that a model was asked (`needs_model`).
+    `model` is required if the decision used one (`needs_model`).
 
     Raises:
         Conflict: `profile` or `model` is not the one that the decision was made with.
@@ -209,13 +209,13 @@ def explain(
 
 
 def needs_model(decided: GateDecided) -> str | None:
-    """The SHA-256 of the model that was asked for a decision; None where none was."""
+    """Return the SHA-256 of the model that a decision used; None if it used none."""
     use = decided.control.model if decided.control else None
     return use.model_sha256 if use is not None and use.probability is not None else None
 
 
 def deciding_model(decided: GateDecided) -> str:
-    """The version of the learned model that chose the plan, before any denial; `HEURISTIC` where none did."""
+    """Return the version of the learned model that chose the plan, before any denial; else `HEURISTIC`."""
     control = decided.control
     if control is None or control.model is None or decided.requested_plan or _learned_plan(control) is None:
         return HEURISTIC
@@ -229,7 +229,7 @@ def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ..
 
 
 def _of_judge(probed: CoverageProbed) -> tuple[Contribution, ...]:
-    """What the judge said, shown among the features with weight 0: it moves the plan and not the score."""
+    """Return the judge's verdict as a feature with weight 0: it changes the plan but not the score."""
     judgement = probed.judgement
     if judgement is None:
         return ()
@@ -237,7 +237,7 @@ def _of_judge(probed: CoverageProbed) -> tuple[Contribution, ...]:
 
 
 def _unweighted(policy: PolicyState, budget: BudgetState) -> tuple[Contribution, ...]:
-    """Policy and budget, shown among the features with weight 0: they veto and never weigh."""
+    """Return policy and budget as features with weight 0: they veto but do not change the score."""
     allowed = (policy.search_allowed + policy.crawl_allowed) / 2
     told = f"search {_switch(policy.search_allowed)}, crawl {_switch(policy.crawl_allowed)}"
     payable = ((affordable_searches(budget) > 0) + (not budget.left.missing_for(A_PAGE))) / 2
@@ -246,7 +246,7 @@ def _unweighted(policy: PolicyState, budget: BudgetState) -> tuple[Contribution,
 
 
 def _left(budget: BudgetState) -> str:
-    """The lower of what the run and the day have left, in each unit under a ceiling."""
+    """Return the lower of the amounts left to the run and to the day, in words, for each unit with a ceiling."""
     least = ((unit, budget.left.least(unit)) for unit in ("usd", "pages", "bytes", "tokens", "milliseconds"))
     told = [f"{left:.4f} USD" if unit == "usd" else f"{left:.0f} {unit}" for unit, left in least if left is not None]
     return f"{' and '.join(told)} left" if told else "no ceiling"
@@ -263,7 +263,7 @@ def _product(value: float, weight: float) -> float:
 def _search_seeds(
     request: GateRequested, signals: Signals, profile: Profile, plan: Plan, budget: BudgetState, decided_at: datetime
 ) -> tuple[SearchSeed, ...]:
-    """As many of the profile's queries as the budget pays for, with a page besides where pages are crawled."""
+    """Return the profile's queries that the budget can pay for, with room for one page if pages are crawled."""
     queries = search_seeds(
         request.query,
         profile.search,

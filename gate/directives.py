@@ -1,7 +1,7 @@
-"""From a decision to the directives that carry it out: every page, byte, millisecond and dollar assigned beforehand.
+"""Turns a decision into the directives that carry it out: every page, byte, millisecond and dollar assigned beforehand.
 
-Allowances are divided here and on the way down, never counted up: however the work is spread over
-workers, what a run uses cannot exceed what was given out.
+Allowances are divided here and on the way down, never counted up: however the work is spread over workers, a run cannot
+use more than its first allowances.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sluice.gate.budget import NOTHING, lowest
 
 
 class CrawlLimits(Value):
-    """How far a run may go by the settings: pages in all, links deep, bytes in all; and how to render.
+    """The configured reach of a run: its most pages, link depth and bytes; and how to render.
 
-    Of one page: the most bytes and milliseconds that it may take. Of one search: its results, and what it may take
+    For one page: the most bytes and milliseconds. For one search: the number of results, and the most cost and time
     with every fail-over.
     """
 
@@ -41,22 +41,22 @@ class CrawlLimits(Value):
 
 
 def lower_limits(crawl_limits: CrawlLimits, limits: Limits) -> CrawlLimits:
-    """The configured reach, lowered by a request's own limits. A request never raises a ceiling."""
+    """Return the configured reach, lowered by a request's own limits. A request never raises a ceiling."""
     names = ("max_pages", "max_depth", "max_bytes")
     lowered = {name: lowest(getattr(crawl_limits, name), getattr(limits, name)) for name in names}
     return crawl_limits.model_copy(update=lowered)
 
 
 def set_rendering(crawl_limits: CrawlLimits, render: Render | None, *, screenshot: bool) -> CrawlLimits:
-    """The reach with pages shown as a request says. Where the settings have no browser, no request gets one."""
+    """Return the reach with a request's rendering. If the settings allow no browser, a request cannot enable it."""
     wanted = crawl_limits.render if render is None or crawl_limits.render == "never" else render
     return crawl_limits.model_copy(update={"render": wanted, "screenshot": screenshot})
 
 
 def make_directives(request: GateRequested, decided: GateDecided, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
-    """The searches and crawls that `decided` orders: none for `skip` and `retrieve`.
+    """Return the searches and crawls that `decided` orders: none for `skip` and `retrieve`.
 
-    Together they reserve no more than the budget had left when it was decided.
+    Together they reserve no more than the budget had left at the time of the decision.
     """
     crawl_limits, left = lower_limits(crawl_limits, request.limits), decided.budget.left
     crawl_limits = set_rendering(crawl_limits, request.render, screenshot=request.screenshot)
@@ -75,7 +75,7 @@ def make_directives(request: GateRequested, decided: GateDecided, crawl_limits: 
 
 
 def compute_allowance(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
-    """What crawling `pages` pages may take of what is left after `before`: fewer pages where they do not all fit."""
+    """Return the allowance for crawling `pages` pages, from the amounts left after `before`; fewer if not all fit."""
     milliseconds = left.least("milliseconds")
     has_time = None if milliseconds is None else max(0.0, milliseconds - before.milliseconds)
     most_pages, most_bytes = lowest(pages, left.least("pages")), lowest(crawl_limits.max_bytes, left.least("bytes"))
@@ -89,7 +89,7 @@ def compute_allowance(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, 
 
 
 def make_crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
-    """One directive per seed, as many as there are pages; the first seeds take what does not divide evenly."""
+    """Return one directive per seed, at most one per page; the first seeds get the remainder of an uneven division."""
     pages = [
         CrawlDirected(
             url=url, max_depth=crawl_limits.max_depth, render=crawl_limits.render, screenshot=crawl_limits.screenshot
@@ -100,9 +100,9 @@ def make_crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limi
 
 
 def make_result_crawls(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
-    """Crawl directives for the best results: breadth first, links only with the pages that are left over.
+    """Return crawl directives for the best results: breadth first, links only with the pages that are left over.
 
-    `render` is the configured way to show pages, where the directive names none.
+    `render` is the configured rendering, used if the directive sets none.
     """
     pages = [
         CrawlDirected(
@@ -119,12 +119,12 @@ def make_result_crawls(directed: SearchDirected, completed: SearchCompleted, ren
 
 
 def make_crawl(directed: CrawlDirected) -> Next:
-    """The directive with the key by which a run crawls a URL once. Its allowance is reserved."""
+    """Return the directive with the key by which a run crawls a URL once. Its allowance is reserved."""
     return Next(directed, f"crawl:{directed.url}", directed.allowance.reserve)
 
 
 def _seeds_and_results(pages: int, seeds: int, queries: int) -> tuple[int, int]:
-    """How many of the pages go to the seeds and their links, and how many to what is found."""
+    """Return the number of pages for the seeds and their links, and the number for search results."""
     for_seeds = pages if not queries else (seeds + pages) // 2 if seeds else 0
     return for_seeds, pages - for_seeds
 
@@ -137,7 +137,7 @@ def _shared_out(pages: Sequence[CrawlDirected], allowance: Allowance) -> tuple[N
 
 
 def _aimed(decided: GateDecided) -> tuple[tuple[str, SearchAim], ...]:
-    """The decided queries, each with its aim."""
+    """Return the decided queries, each with its aim."""
     aims = decided.search_aims or (SearchAim(),) * len(decided.search_seeds)
     return tuple(zip(decided.search_seeds, aims, strict=True))
 
@@ -180,7 +180,7 @@ def _searches(
 
 
 def _search_key(query: str, aim: SearchAim) -> str:
-    """The key by which a run searches for a query once in each part of the web."""
+    """Return the key by which a run searches for a query once in each part of the web."""
     if aim == SearchAim():
         return f"search:{query}"
     filters = "".join(f" {name}={value}" for name, value in sorted(aim.filters.items()))

@@ -1,11 +1,11 @@
-"""Features of one domain: pure functions of what was measured for the profiles that weigh them.
+"""Features of one domain: pure functions of the measurements for profiles that weigh them.
 
-Velocity is how much more is published about the question's entity now than before. A spike (a launch, a scandal) means
-that the corpus ages faster than its newest hit tells, so it speaks for going outside. Only dates of publication count:
-the day on which a corpus was filled is no event in the world.
+Velocity is the rise in publications about the question's entity, now against before. A spike (a launch, a scandal)
+means that the corpus ages faster than its newest hit shows, so it favours going outside. Only dates of publication
+count: the day on which a corpus was filled is no event in the world.
 
-Of a repository: how far it has aged, as far as a question touches it (versions behind, failing tests, unfinished code),
-and the newest release of a package that passages tell of (changelogs, release notes, registry pages).
+For a repository: its age as far as a question touches it (versions behind, failing tests, unfinished code), and the
+newest release of a package that passages mention (changelogs, release notes, registry pages).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sluice.contracts.profiles import Dependency, MentionVelocity
 RECENT_DAYS = 7
 EARLIER_DAYS = 28
 LEAST_RECENT = 3
-"""Documents of the last days below which nothing is a spike: two reports of one event are no chatter."""
+"""Fewest recent documents that can form a spike: two reports of one event are no chatter."""
 DOUBLINGS_OF_A_SPIKE = 3.0
-"""At eight times the rate of before the feature is full."""
+"""At eight times the earlier rate the feature is 1."""
 SMOOTHING = 0.5
 """Documents added to both counts, so that a first report is no infinite rise (half a count, as Jeffreys' prior)."""
 DECIMALS = 6
@@ -47,7 +47,7 @@ def measure_velocity(entity: str, published: Iterable[datetime], now: datetime) 
 
 
 def rate_velocity(velocity: MentionVelocity | None) -> tuple[float, str]:
-    """The feature, from 0 (no more than before) to 1 (eight times as much), and the measurement in words."""
+    """Return the feature, from 0 (no more than before) to 1 (eight times as much), and the measurement in words."""
     if velocity is None:
         return 0.0, "the question names no brand or company"
     recent = (velocity.recent_documents + SMOOTHING) / velocity.recent_days
@@ -63,15 +63,15 @@ def rate_velocity(velocity: MentionVelocity | None) -> tuple[float, str]:
 
 
 BEHIND_MAJOR, BEHIND_MINOR, BEHIND_PATCH = 1.0, 0.5, 0.1
-"""Rules: a major release may break calls, a minor one adds to them, a patch changes little that is asked."""
+"""Rules: a major release may break calls, a minor one adds to them, a patch rarely affects an answer."""
 UPGRADE_UNKNOWN = 1.0
-"""Asked for a release or an upgrade of a package of which no release is indexed, the corpus cannot tell."""
+"""Value for a question on a release or upgrade of a package without indexed releases: the corpus has no answer."""
 FAILING_ENOUGH = 3
-"""Failing tests about the question from which the feature is full."""
+"""Failing tests about the question from which the feature is 1."""
 TODO_MARKS_ENOUGH = 20
-"""A thousand lines with so many marks are unfinished; usual code has two or three."""
+"""Marks per thousand lines from which the feature is 1; usual code has two or three."""
 LEAST_CODE_LINES = 20
-"""Below, one mark would be a density."""
+"""With fewer lines, a single mark would count as a density."""
 _TODO = re.compile(r"(?<!\w)(?:TODO|FIXME|XXX|HACK)(?!\w)")
 _NUMBER = re.compile(r"\d+")
 
@@ -79,9 +79,9 @@ Version = tuple[int, ...]
 
 
 def parse_version(text: str) -> Version | None:
-    """The leading numbers of a version: `2.31.0rc1` is (2, 31, 0); None where it begins with none.
+    """Return the leading numbers of a version: `2.31.0rc1` is (2, 31, 0); None if it begins with none.
 
-    Releases of the package systems are ordered by them (PEP 440, Semantic Versioning 2.0.0); what follows is left out.
+    Package systems order their releases by them (PEP 440, Semantic Versioning 2.0.0); the rest is ignored.
     """
     parts = text.strip().lstrip("vV=^~<>! ").split(".")
     numbers = [
@@ -91,7 +91,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def compare_versions(used: str, newest: str | None) -> float:
-    """How far `used` is behind, from 0 to 1; 0 where one of them cannot be read."""
+    """Return the distance of `used` behind `newest`, from 0 to 1; 0 if one of them cannot be parsed."""
     ours, theirs = parse_version(used), parse_version(newest or "")
     if ours is None or theirs is None:
         return 0.0
@@ -105,7 +105,7 @@ def compare_versions(used: str, newest: str | None) -> float:
 
 
 def rate_drift(dependencies: Sequence[Dependency], *, asks_for_version: bool) -> tuple[float, str]:
-    """The feature for the packages that a question names: the one that is farthest behind counts."""
+    """Return the feature for the packages that a question names: that of the package farthest behind."""
     if not dependencies:
         return 0.0, "the question names no dependency of an indexed repository"
     rated = [(_drift(one, asks_for_version=asks_for_version), one) for one in dependencies]
@@ -115,14 +115,14 @@ def rate_drift(dependencies: Sequence[Dependency], *, asks_for_version: bool) ->
 
 
 def rate_failing_tests(failing: Sequence[str]) -> tuple[float, str]:
-    """The feature for the failing tests that a question's words name."""
+    """Return the feature for the failing tests that a question names."""
     if not failing:
         return 0.0, "no failing test of a report is about the question"
     return round(min(1.0, len(failing) / FAILING_ENOUGH), DECIMALS), f"failing: {', '.join(failing[:3])}"
 
 
 def count_todo_marks(texts: Iterable[str]) -> tuple[int, int]:
-    """Marks of unfinished code, and lines with something on them."""
+    """Return the number of marks of unfinished code, and of lines that are not blank."""
     marks = lines = 0
     for text in texts:
         marks += len(_TODO.findall(text))
@@ -131,7 +131,7 @@ def count_todo_marks(texts: Iterable[str]) -> tuple[int, int]:
 
 
 def rate_todo_density(marks: int | None, lines: int | None) -> tuple[float, str]:
-    """The feature for marks of unfinished code in the passages found."""
+    """Return the feature for marks of unfinished code in the retrieved passages."""
     if marks is None or not lines or lines < LEAST_CODE_LINES:
         return 0.0, f"{lines or 0} lines of code found, too few to tell"
     per_thousand = 1_000 * marks / lines
@@ -153,14 +153,14 @@ _TOLD = re.compile(
     rf"\b(?:release[sd]?|version|latest|stable|upgrade[sd]? to|announc\w+)\b[^\n.]{{0,30}}?\b{_VERSION}", re.I
 )
 MOST_PLAUSIBLE_MAJOR = 2_100
-"""Above, it is a date or a build number; years are majors of some packages."""
+"""A higher number is a date or a build number; some packages have years as major versions."""
 
 
 def newest_release(name: str, passages: Iterable[tuple[str, str]]) -> str | None:
-    """The highest released version of `name` that passages (headings, text) tell; None where none does.
+    """Return the highest released version of `name` that passages (headings, text) mention; None without any.
 
-    A passage counts where its headings, path or address name the package, or where its own words name it beside a
-    version: `requests 2.32.0`. Pre-releases do not count.
+    A passage counts if its headings, path or address name the package, or if its own words name it beside a version:
+    `requests 2.32.0`. Pre-releases do not count.
     """
     found: dict[Version, str] = {}
     beside = re.compile(rf"(?<![\w-]){_spelled(name)}(?:\s+(?:version|release))?[\s@=]+{_VERSION}", re.I)
@@ -176,23 +176,23 @@ def newest_release(name: str, passages: Iterable[tuple[str, str]]) -> str | None
 
 
 def _spelled(name: str) -> str:
-    """A package's name, in which `-`, `_` and `.` are one (PEP 503)."""
+    """Return a pattern for a package's name, in which `-`, `_` and `.` are equal (PEP 503)."""
     return re.sub(r"(?:\\?[-_.])+", "[-_.]", re.escape(name))
 
 
 class InsightSettings(Value):
-    """Checks of an answer; each costs nothing where it is off."""
+    """Checks of an answer; a check that is off costs nothing."""
 
     sentiment: Switch = False
     disclosures: Switch = False
     claims: Switch = False
     voices: Switch = False
-    """Share of voice, of the brands that the question names and of `brands`."""
+    """Share of voice, for the brands that the question names and for `brands`."""
     channels: Switch = False
     brands: Annotated[
         tuple[Annotated[str, Field(min_length=2, max_length=60)], ...], Field(max_length=8, exclude_if=is_empty)
     ] = ()
     code: Switch = False
-    """Code in passages is marked as not executed, and judged by the policy of code samples."""
+    """Mark code in passages as not executed, and judge it by the policy of code samples."""
     repository_first: Switch = False
-    """Passages of repositories come before those from outside that match hardly better."""
+    """Rank passages of repositories before outside ones that match only slightly better."""

@@ -1,8 +1,8 @@
-"""Entities of a question and its session: names and numbers of which search queries are made.
+"""Entities of a question and its session: names and numbers for search queries.
 
     cve, ghsa, rfc       identifiers: `CVE-2024-3094`, `GHSA-jfh8-c2jp-5v3q`, the number of `RFC 9110`
     error                an error message: one in quotes, or `TypeError: object is not iterable`
-    brand, campaign      names: as labelled (`Brand: Acme Cola`), or by how they stand in a sentence
+    brand, campaign      names: as labelled (`Brand: Acme Cola`), or by their position in a sentence
     region               a country or region of the profile's list
 
 Promises: the same texts give the same entities. The question has precedence over the session, and later messages over
@@ -43,12 +43,12 @@ _CALENDAR = """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december christmas easter q1 q2 q3 q4 h1 h2 here
 """
-"""Capitalised words that are no brand."""
+"""Capitalised words that are not brands."""
 _ARTICLES = "a an the this that these our their its his her new"
 
 
 def extract_entities(query: str, session: Sequence[Message], regions: Sequence[str]) -> dict[str, str]:
-    """Extract the entities that the texts name, by their name in `ENTITY_NAMES`. `regions` are the known regions."""
+    """Extract the entities that the texts name, keyed by `ENTITY_NAMES`. `regions` are the known regions."""
     texts = (query, *_own_texts(session))
     region = _labelled("region", texts) or _first(texts, lambda text: _region(text, regions))
     known = frozenset(name.casefold() for name in (*regions, region or ""))
@@ -70,9 +70,9 @@ def extract_entities(query: str, session: Sequence[Message], regions: Sequence[s
 def extract_brands(
     query: str, session: Sequence[Message], regions: Sequence[str], known: Sequence[str]
 ) -> tuple[str, ...]:
-    """Extract the brands that the question names, in its order: those of `known`, and names by how they stand.
+    """Extract the brands that the question names, in its order: those of `known`, and names found by position.
 
-    Where the question names none, the one that the session is about.
+    If the question names none, return the brand of the session.
     """
     campaign = _campaign(query)
     elsewhere = query.replace(campaign, " ") if campaign else query
@@ -87,7 +87,7 @@ def extract_brands(
 
 
 def _own_texts(session: Sequence[Message]) -> list[str]:
-    """The beginnings of the latest messages of the user, then of the system prompt."""
+    """Return the beginnings of the latest messages of the user, then of the system prompt."""
     latest = {
         role: [message.content[:MAX_MESSAGE_CHARACTERS] for message in reversed(session) if message.role == role]
         for role in ("user", "system")
@@ -109,7 +109,7 @@ def _labelled(name: str, texts: Iterable[str]) -> str | None:
 
 
 def _region(text: str, regions: Sequence[str]) -> str | None:
-    """The name that stands first in the text, the longest of those that stand there."""
+    """Return the name that occurs first in the text; among names at the same place the longest."""
     found = [(_place(name, text), -len(name), name) for name in regions if _place(name, text) >= 0]
     return min(found)[2] if found else None
 
@@ -131,7 +131,7 @@ def _campaign(text: str) -> str | None:
 
 
 def _brand(text: str, known: frozenset[str], campaign: str | None) -> str | None:
-    """The owner in `Acme's`, else the first name inside a sentence that is no region, day, month or campaign."""
+    """Return the owner in `Acme's`, else the first name inside a sentence that is no region, day, month or campaign."""
     elsewhere = text.replace(campaign, " ") if campaign else text
     names = (match[1] for pattern in (_POSSESSIVE, _INSIDE) for match in pattern.finditer(elsewhere))
     return next((name for name in names if name.casefold() not in known and not _is_plain(name.split()[0])), None)
@@ -142,7 +142,7 @@ def _is_plain(word: str) -> bool:
 
 
 def _error(query: str) -> str | None:
-    """A quoted text of three words or more, or one that names an error; else an exception with its message."""
+    """Return a quoted text of three words or more, or one that names an error; else an exception with its message."""
     quoted = [match[match.lastindex or 0] for match in _QUOTED.finditer(query)]
     told = next((text for text in quoted if len(text.split()) >= 3 or _RAISED.search(text)), None)
     if told:
@@ -152,7 +152,7 @@ def _error(query: str) -> str | None:
 
 
 def _clean(value: str) -> str:
-    """One line without characters that cannot be seen, cut at a word."""
+    """Return one line of printable characters, cut at a word."""
     line = " ".join("".join(char if char.isprintable() else " " for char in value).split()).strip(" .\"'“”`*_-")
     if len(line) <= MAX_ENTITY_CHARACTERS:
         return line

@@ -1,8 +1,8 @@
 """Classifies a question by its intent, and estimates whether its answer changes over time.
 
-Both are read from the similarities to each intent's prototypes and from the words of the question, by
-the profile's numbers. Log-odds become a probability by the logistic function; everything is rounded to
-six places, so that the result does not depend on the last bit of a platform's `exp`.
+Both are computed from the similarities to each intent's prototypes and from the words of the question, by the profile's
+numbers. Log-odds become a probability by the logistic function; everything is rounded to six places, so that the result
+does not depend on the last bit of a platform's `exp`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.text.words import WORD
 
 DECIMALS = 6
 YEARS_AHEAD = 10
-"""Years beyond the present that are still read as years; a larger number is more often a title or a count."""
+"""Years after the present one that still count as years; a larger number is more often a title or a count."""
 
 _POSSESSIVE = re.compile(r"['’]s\b")
 _YEAR = re.compile(r"(?<![\w.:/-])(1[5-9]\d\d|20\d\d)(?![\w/]|[.:]\d)")
@@ -31,7 +31,7 @@ _WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 @dataclass(frozen=True, slots=True)
 class QuestionKind:
-    """What was read from one question."""
+    """The classification of one question."""
 
     intent: str
     closeness: float
@@ -43,13 +43,13 @@ class QuestionKind:
     newest_year: int | None
     """The latest calendar year that the question names."""
     time_sensitive: bool
-    """Whether the question counts as one about something that changes."""
+    """Whether the question counts as time-sensitive."""
 
 
 def classify(query: str, intent_similarity: Mapping[str, float], present_year: int, profile: Profile) -> QuestionKind:
-    """The kind of `query`: its intent is the nearest time-bound one if it is time-sensitive, else the nearest other.
+    """Return the kind of `query`: the nearest time-bound intent if it is time-sensitive, else the nearest other one.
 
-    Intents that the profile does not know are ignored; one that was not measured counts as similarity 0.
+    Intents that the profile does not know are ignored; an unmeasured one counts as similarity 0.
     """
     groups = find_time_words(query, profile.time)
     past_year, numbered_part = find_time_anchors(query, present_year)
@@ -72,9 +72,9 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
 
 
 def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
-    """The groups of time words of which the query holds a phrase, by name.
+    """Return the groups of time words that the query has a phrase of, by name.
 
-    A phrase is found as whole words; one in Chinese or Japanese, which write no spaces, anywhere in the text.
+    A phrase matches whole words; one in Chinese or Japanese, which write no spaces, matches anywhere in the text.
     """
     text = _words(query)
     words = [*dict.fromkeys(text.split()), ""]
@@ -86,27 +86,27 @@ def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
 
 
 def find_time_anchors(query: str, present_year: int) -> tuple[bool, bool]:
-    """What fixes a question to one moment: a past year and none later; a numbered part of a work."""
+    """Return whether a past year and no later one fixes the moment of a question; and whether a numbered part does."""
     years = extract_years(query, present_year)
     past_year = bool(years) and max(years) < present_year
     return past_year, _NUMBERED_PART.search(_words(query)) is not None
 
 
 def extract_years(query: str, present_year: int) -> tuple[int, ...]:
-    """The calendar years that the query names, from 1500 to ten years ahead of the present."""
+    """Return the calendar years that the query names, from 1500 to ten years ahead of the present."""
     return tuple(year for year in map(int, _YEAR.findall(query)) if year <= present_year + YEARS_AHEAD)
 
 
 def _words(query: str) -> str:
-    """The query's words in lower case with a space around each, so that a phrase is found by `in`."""
+    """Return the query's words in lower case, with a space around each, so that `in` finds a phrase."""
     return f" {' '.join(WORD.findall(_POSSESSIVE.sub(' is', query.casefold())))} "
 
 
 @lru_cache(maxsize=256)
 def _by_first_word(phrases: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-    """What the words of a query that holds one of the phrases contain, by the word that it begins with.
+    """Index the phrases, as `_words` writes them, by their first word.
 
-    A phrase in Chinese or Japanese may stand within a word: it is found under the empty one.
+    A phrase in Chinese or Japanese may occur within a word: its key is the empty string.
     """
     sought: dict[str, list[str]] = defaultdict(list)
     for words in map(_words, phrases):
@@ -118,7 +118,7 @@ def _by_first_word(phrases: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 
 def _nearest(intent_similarity: Mapping[str, float], profile: Profile, time_bound: bool) -> tuple[str, float]:
-    """The nearest intent of one sort, by name where two are equally near."""
+    """Return the nearest intent that is time-bound or not, by name where two are equally near."""
     sort = sorted(name for name, intent in profile.intents.items() if intent.time_bound is time_bound)
     best = max(sort, key=lambda name: intent_similarity.get(name, 0.0))
     return best, intent_similarity.get(best, 0.0)

@@ -1,12 +1,12 @@
-"""The pure half of probing: from a query and what was found, to the measures the gate decides on.
+"""The pure half of probing: computes the gate's measures from a query and its hits.
 
-The query worker does the looking up (vectors, document frequencies, texts); these functions turn
-what it found into the fields of `CoverageProbed`. Every figure they return is rounded to
-`DECIMALS` places, so that it survives JSON and a recomputation bit for bit.
+The query worker looks up vectors, document frequencies and texts; these functions compute the fields of
+`CoverageProbed` from them. Every figure they return is rounded to `DECIMALS` places, so that it survives JSON and a
+recomputation bit for bit.
 
-An answer stands in one sentence, or in two neighbours, while a passage on the same topic holds the question's words
-scattered. So each sentence is measured together with the one before it and with its headings, which say what "it"
-and "she" mean, and the best few are then compared with the question by their vectors.
+An answer is in one sentence, or in two neighbours, while a passage on the same topic has the question's words
+scattered. So each sentence is measured together with the one before it and with its headings, which resolve "it" and
+"she", and the best few are then compared with the question by their vectors.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from sluice.text.words import UNSPACED, WORD, cut_sentences, inverse_document_fr
 
 DECIMALS = 6
 SENTENCES_COMPARED = 1
-"""Sentences that are embedded for one question: a second and a third told covered from not covered no better, and each
-costs some 7 ms on one core."""
+"""Sentences embedded for one question: a second and third did not separate covered questions better, and each costs
+some 7 ms on one core."""
 RARE_WORDS_ENOUGH = 4.0
-"""A sentence that holds the idf mass of so many words, each of which one chunk alone has, holds enough of any question.
-Without the bound half of the covered questions of 20 and more words (CACM) count as not covered."""
+"""A sentence with the idf mass of this many words, each found in a single chunk, covers any question. Without the bound
+half of the covered questions of 20 and more words (CACM) count as not covered."""
 LONGEST_SENTENCE = 240
-"""Characters. A longer one (a table, a list without stops) is cut at a blank."""
+"""Characters. A longer one (a table, a list without stops) is cut at a space."""
 
 Analyse = Callable[[str], Sequence[str]]
-"""The terms of a text as the index has them: in one language, stemmed."""
+"""Returns the index terms of a text: in one language, stemmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A top hit as it is read: its title and headings, its text, and the analysis of its language."""
+    """A top hit: its title and headings, its text, and the analyser of its language."""
 
     chunk_id: str
     heading: str
@@ -51,26 +51,26 @@ class Passage:
 
 
 class Sentence(NamedTuple):
-    """A sentence of a passage, and which share of the question's idf mass it holds."""
+    """A sentence of a passage, and its share of the question's idf mass."""
 
     chunk_id: str
     text: str
     term_coverage: float
-    """In it, the sentence before it and the headings."""
+    """Share in it, the sentence before it and the headings."""
     alone: float
-    """In it alone."""
+    """Share in it alone."""
 
 
 def choose_sentences(
     terms: Sequence[QueryTerm], passages: Sequence[Passage], count: int, enough: float = math.inf
 ) -> list[Sentence]:
-    """The `count` sentences that hold most of the idf mass of `terms`, best first; no text comes twice.
+    """Return the `count` sentences with the largest shares of the idf mass of `terms`, best first; each text once.
 
-    A sentence that holds the mass `enough` holds all: no sentence repeats every word of a question of thirty words.
+    The mass `enough` counts as all of it: no sentence repeats every word of a question of thirty words.
 
-    Of those that hold equally much with their neighbour and headings, the one that holds more alone comes first, then
-    the one of the better passage. A question without terms is held by every sentence. A sentence that asks answers
-    nothing: it only counts as the one before the next.
+    Of sentences with equal shares (with their neighbour and headings), the one with the larger share alone comes first,
+    then that of the better passage. A question without terms is covered by every sentence. A sentence that asks cannot
+    answer: it only counts as the one before the next.
     """
     found = [measured for passage in passages for measured in _measure(terms, passage, enough)]
     found.sort(key=lambda measured: (-measured.term_coverage, -measured.alone))
@@ -80,12 +80,12 @@ def choose_sentences(
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text in order: up to a stop before a blank, or a line; none longer than `LONGEST_SENTENCE`."""
+    """Return a text's sentences in order: up to a stop before a space, or a line; `LONGEST_SENTENCE` at most."""
     return [piece for sentence in cut_sentences(text) for piece in _bounded(sentence)]
 
 
 class TermFinder:
-    """Finds which of a question's terms a text of one language has: identifiers as they stand, words by their stems."""
+    """Finds a question's terms in texts of one language: identifiers literally, words by their stems."""
 
     def __init__(self, terms: Sequence[str], analyse: Analyse) -> None:
         self._analyse = analyse
@@ -93,7 +93,7 @@ class TermFinder:
         self._parts = {term: parts for term in terms if term not in self._identifiers and (parts := analyse(term))}
 
     def find(self, text: str) -> frozenset[str]:
-        """The terms that `text` has."""
+        """Return the terms that occur in `text`."""
         has = frozenset(self._analyse(text))
         words = [term for term, parts in self._parts.items() if has.issuperset(parts)]
         lowered = text.casefold() if self._identifiers else ""
@@ -113,7 +113,7 @@ def _measure(terms: Sequence[QueryTerm], passage: Passage, enough: float) -> Ite
 
 
 def share_of(idf: Mapping[str, float], held: Collection[str], enough: float = math.inf) -> float:
-    """Share of the idf mass that the held terms have, to six places; 1 where there is none, or `enough` is held."""
+    """Return the share of the idf mass of the held terms, to six places; 1 without mass, or if `enough` is held."""
     total = min(enough, math.fsum(idf.values()))
     mass = math.fsum(weight for term, weight in idf.items() if term in held)
     return round(min(1.0, mass / total), DECIMALS) if total > 0 else 1.0
@@ -131,9 +131,9 @@ def _bounded(sentence: str) -> Iterator[str]:
 MAX_TERMS = 64
 """Terms kept of one query: the rest of a page-long query adds time and no information."""
 CHARACTERS_THAT_TELL = 2_000
-"""Characters of a message that are read to see whether it can inform; a longer one surely can."""
+"""Characters of a message that `is_informative` reads; a longer message surely can inform."""
 LONGEST_BARE_QUESTION = 300
-"""Characters up to which a user's message that ends in a question mark only asks."""
+"""Longest user message, in characters, that counts as a bare question if it ends in a question mark."""
 
 _TOKEN = re.compile(r"\w+(?:(?:\.|::|->)\w+)*(?:\+\+|#)?")
 _APOSTROPHE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)?\b")
@@ -143,18 +143,18 @@ DocumentFrequency = Callable[[str], int] | Mapping[str, int]
 
 
 def content_terms(query: str) -> list[str]:
-    """The query's content words, lower case, in order, each once; at most `MAX_TERMS`.
+    """Return the query's content words, lower case, in order, each once; at most `MAX_TERMS`.
 
-    English stop words and lone letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`)
-    stay whole, because they are looked up whole.
+    English stop words and single letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`) stay
+    whole, because they are looked up whole.
     """
     return list(islice(dict.fromkeys(_each_term(query)), MAX_TERMS))
 
 
 def question_terms(query: str, function_words: Collection[str] = ()) -> list[str]:
-    """The terms of a question that a passage is searched for: `content_terms` less function words, unless none is left.
+    """Return the search terms of a question: `content_terms` without function words, unless none remains.
 
-    `function_words` are those of the question's language. Of a script without spaces, every two neighbouring characters
+    `function_words` are those of the question's language. In a script without spaces, every two neighbouring characters
     are a term, as in the index.
     """
     terms = content_terms(query)
@@ -166,14 +166,14 @@ def question_terms(query: str, function_words: Collection[str] = ()) -> list[str
 def term_coverage(
     terms: Sequence[str], document_frequency: DocumentFrequency, document_count: int, passages: Iterable[Passage]
 ) -> tuple[QueryTerm, ...]:
-    """Each term with its inverse document frequency, and whether the one best of `passages` (the top hits) holds it.
+    """Return each term with its inverse document frequency, and whether the best of `passages` (the top hits) has it.
 
-    The best passage is the one that holds the largest share of the terms' idf mass, the first of equals.
-    One passage that holds them all answers; many that hold one each need not: measured on questions with
-    and without their passage, this told them apart better than what the passages hold together.
+    The best passage is the one with the largest share of the terms' idf mass, the first of equals. One passage with all
+    terms answers; many with one term each need not: on questions with and without their passage, this separated them
+    better than the terms of all passages together.
 
-    `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`, as in BM25 (Robertson and Zaragoza 2009, section 3.1, with
-    the 1 added that Lucene adds so that it is never negative).
+    `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`, as in BM25 (Robertson and Zaragoza 2009, section 3.1, with the 1 added
+    that Lucene adds so that it is never negative).
 
     Raises:
         InvalidInput: `document_count` or a frequency is negative.
@@ -186,12 +186,12 @@ def term_coverage(
 
 
 def enough_mass(document_count: int) -> float:
-    """The idf mass that is enough for one sentence: see `RARE_WORDS_ENOUGH`."""
+    """Return the idf mass that is enough for one sentence: see `RARE_WORDS_ENOUGH`."""
     return RARE_WORDS_ENOUGH * _idf(1, max(1, document_count))
 
 
 def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) -> dict[str, float]:
-    """Cosine of the query to the nearest prototype of each intent.
+    """Return the cosine of the query to the nearest prototype of each intent.
 
     Args:
         query_vector: shape (d,).
@@ -209,17 +209,17 @@ def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) ->
 
 
 def sentence_similarities(query_vector: Vector, sentence_vectors: Vector) -> tuple[float, ...]:
-    """Cosine of the query (d,) to each sentence (n, d), in order."""
+    """Return the cosine of the query (d,) to each sentence (n, d), in order."""
     return tuple(_cosines(query_vector, sentence_vectors, "sentences"))
 
 
 def session_measures(
     query_vector: Vector, session_vectors: Vector, terms: Sequence[QueryTerm], session: Sequence[Message]
 ) -> tuple[tuple[float, ...], float]:
-    """What the session already holds: `session_similarity` and `session_term_coverage`.
+    """Return the coverage by the session: `session_similarity` and `session_term_coverage`.
 
-    The similarity is one cosine a message, in order (`session_vectors` is (messages, d)). The coverage is
-    the share of the query's idf mass found in the messages that can hold an answer: see `is_informative`.
+    The similarity is one cosine per message, in order (`session_vectors` is (messages, d)). The coverage is the share
+    of the query's idf mass found in the messages that can hold an answer: see `is_informative`.
     """
     similarity = tuple(_cosines(query_vector, session_vectors, "session")) if len(session) else ()
     question = [entry.term for entry in terms]
@@ -233,7 +233,7 @@ def session_measures(
 
 
 def is_informative(message: Message, question_terms: Sequence[str]) -> bool:
-    """Whether a message can hold an answer: one that only asks, or adds no word to the question's, cannot."""
+    """Return whether a message can hold an answer: not if it only asks, or adds no word to the question's."""
     bare_question = message.content.rstrip().endswith(("?", "？")) and len(message.content) <= LONGEST_BARE_QUESTION
     if message.role == "user" and bare_question:
         return False
@@ -242,7 +242,7 @@ def is_informative(message: Message, question_terms: Sequence[str]) -> bool:
 
 
 def compute_coverage(terms: Sequence[QueryTerm]) -> float:
-    """Share of the idf mass of `terms` that is covered, from 0 to 1; 0 without terms."""
+    """Return the share of the idf mass of `terms` that is covered, from 0 to 1; 0 without terms."""
     total = math.fsum(entry.idf for entry in terms)
     covered = math.fsum(entry.idf for entry in terms if entry.covered)
     return round(covered / total, DECIMALS) if total > 0 else 0.0
@@ -273,7 +273,7 @@ def _cosines(query_vector: Vector, vectors: Vector, field: str) -> list[float]:
 
 
 def _checked(query: Vector, vectors: Vector, field: str) -> NDArray[np.float64]:
-    """`vectors` in double precision. Raises `InvalidInput` where they do not fit `query`, or are not finite."""
+    """Return `vectors` in double precision. Raises `InvalidInput` if they do not fit `query` or are not finite."""
     rows = np.asarray(vectors, dtype=np.float64)
     if query.ndim != 1 or rows.ndim != 2 or rows.shape[1] != query.shape[0]:
         raise InvalidInput(field, f"shapes {query.shape} and {rows.shape}", "give (d,) and (n, d)")

@@ -1,10 +1,10 @@
 """A profile: every number the gate decides by, as one frozen, versioned, hashed value.
 
 Profiles are TOML files named `<name>.v<version>.toml`. A file may `extend` another, or several, and then states only
-what differs: the files that it builds on are laid over one another, each once, in the order in which they are named.
-What counts is the merged result: its canonical JSON is what the `config_hash` of a decision is taken of, and
-`from_bytes` of those bytes gives the same profile again, so a decision can be recomputed long after the file was
-changed. `docs/decisions/0002-gate-weights.md` tells how each number was found.
+the differences: its bases are merged over one another, each once, in the order in which they are named. The merged
+result counts: the `config_hash` of a decision is the hash of its canonical JSON, and `from_bytes` of those bytes
+restores the same profile, so a decision can be recomputed long after the file was changed.
+`docs/decisions/0002-gate-weights.md` explains the origin of each number.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Need = Annotated[FiniteFloat, Field(ge=0)]
 Relief = Annotated[FiniteFloat, Field(le=0)]
 """A weight that can only lower the score."""
 LaterNeed = Annotated[FiniteFloat | None, Field(ge=0, exclude_if=is_none)]
-"""As `Need`, of a feature that came later: None where the profile does not know it, so that it is not measured."""
+"""As `Need`, for a feature of a later version: None in a profile without it, so that it is not measured."""
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 Days = Annotated[FiniteFloat, Field(gt=0)]
 
 
 class Weights(Value):
-    """One weight a feature. Their signs are fixed, which is what makes the decision monotone."""
+    """One weight per feature. Fixed signs make the decision monotone."""
 
     empty_corpus: Need
     dissimilarity: Need
@@ -62,7 +62,7 @@ class Weights(Value):
 
 
 class Thresholds(Value):
-    """Scores from which a run searches, and crawls too; and the sufficiency from which it skips."""
+    """Scores from which a run searches, and also crawls; and the sufficiency from which it skips."""
 
     search: FiniteFloat
     full_loop: FiniteFloat
@@ -76,7 +76,7 @@ class Thresholds(Value):
 
 
 class Scales(Value):
-    """What a raw measurement must reach to count fully. Similarities are cosines."""
+    """Raw measurements at which a feature is 0 or 1. Similarities are cosines."""
 
     similarity_none: FiniteFloat
     similarity_covered: FiniteFloat
@@ -91,21 +91,21 @@ class Scales(Value):
 
 
 class TalkModel(Value):
-    """How talk is recognised (`gate.talk`)."""
+    """Recognition of talk (`gate.talk`)."""
 
     lexicon: Annotated[str, Field(pattern=r"^[a-z]+\.v\d+$")]
-    """The lists of words, a folder of `gate/lexicons`."""
+    """The word lists, a folder of `gate/lexicons`."""
 
 
 class Calibration(Value):
-    """How probable an answer in the corpus is: 1 / (1 + exp(-(bias - steepness x coverage score)))."""
+    """Probability of an answer in the corpus: 1 / (1 + exp(-(bias - steepness x coverage score)))."""
 
     bias: FiniteFloat
     steepness: Need
 
 
 class TimeWords(Value):
-    """Phrases that say the same about time: how strongly (log-odds), and how soon an answer is old."""
+    """Phrases with the same meaning for time: their strength (log-odds), and how soon an answer is outdated."""
 
     phrases: Annotated[tuple[str, ...], Field(min_length=1)]
     strength: FiniteFloat
@@ -115,16 +115,16 @@ class TimeWords(Value):
 class TimeModel(Value):
     """Log-odds that an answer changes over time: bias + part of the intents + strengths of the words found.
 
-    The part of the intents is `margin_weight` x (cosine to the nearest time-bound intent - that to the nearest
-    other) + the sum of `intent_weights` x the cosine to each. Weights that sum to 0 leave out what is common
-    to all the cosines of a question.
+    The part of the intents is `margin_weight` x (cosine to the nearest time-bound intent - that to the nearest other) +
+    the sum of `intent_weights` x the cosine to each. Weights that sum to 0 cancel the common part of all the cosines of
+    a question.
     """
 
     bias: FiniteFloat
     margin_weight: Need
     intent_weights: Annotated[dict[str, FiniteFloat], Field(default_factory=dict, exclude_if=is_empty)]
     threshold: Annotated[FiniteFloat | None, Field(gt=0, lt=1, exclude_if=is_none)] = None
-    """Probability from which a question counts as one about something that changes; None: a half."""
+    """Probability from which a question counts as time-sensitive; None: a half."""
     past_year: FiniteFloat
     numbered_part: FiniteFloat
     insensitive_below: Share
@@ -133,18 +133,18 @@ class TimeModel(Value):
 
     @property
     def counts_from(self) -> float:
-        """The probability from which a question counts as one about something that changes."""
+        """Return the probability from which a question counts as time-sensitive."""
         return 0.5 if self.threshold is None else self.threshold
 
 
 class Intent(Value):
-    """A kind of question: texts that are typical of it, and how long an answer to it holds."""
+    """A kind of question: typical texts, and the half-life of an answer."""
 
     prototypes: Annotated[tuple[str, ...], Field(min_length=1)]
     half_life_days: Days
     time_bound: bool = False
     self_contained: Share = 0.0
-    """How little such a question needs any source: 1 for small talk."""
+    """How far such a question needs no source: 1 for small talk."""
 
 
 Domain = Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$")]
@@ -153,7 +153,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class VerticalQuery(Value):
-    """A query for one part of the web, asked if each placeholder has an entity and the conditions hold.
+    """A query for one part of the web, sent if each placeholder has an entity and the conditions hold.
 
     Placeholders are `{query}`, `{year}` and those of `gate.entities`.
     """
@@ -161,13 +161,13 @@ class VerticalQuery(Value):
     template: Annotated[str, Field(min_length=1)]
     vertical: Vertical = "web"
     sites: Annotated[tuple[Domain, ...], Field(max_length=10)] = ()
-    """If not empty, these domains only: ones that their owners registered, or below such."""
+    """If not empty, search only these domains and those below them. Each must be a registered domain or below one."""
     words: tuple[str, ...] = ()
-    """If not empty, asked only where the question holds one of these words or phrases."""
+    """If not empty, sent only if the question has one of these words or phrases."""
     only_fresh: bool = False
-    """Asked only where the question is about something that changes."""
+    """Sent only if the question is time-sensitive."""
     freshness: Literal["day", "week", "month", "year"] | None = None
-    """Where it is about something that changes: no results that are known to be older."""
+    """For a time-sensitive question: exclude results that are known to be older."""
 
     @model_validator(mode="after")
     def _placeholders_are_known(self) -> VerticalQuery:
@@ -178,28 +178,28 @@ class VerticalQuery(Value):
 
 
 class SearchQueries(Value):
-    """What is searched for: the question itself, then these, where `{query}` and `{year}` are filled in."""
+    """Search queries: the question itself, then these, where `{query}` and `{year}` are filled in."""
 
     verticals: Annotated[tuple[VerticalQuery, ...], Field(exclude_if=is_empty)] = ()
-    """Asked before the question itself, which always keeps its place among `max_queries`."""
+    """Sent before the question itself, which always keeps its place among `max_queries`."""
     sites: Annotated[tuple[Domain, ...], Field(max_length=10, exclude_if=is_empty)] = ()
-    """If not empty, whatever names no sites of its own is searched on these domains only."""
+    """If not empty, queries without sites of their own search these domains only."""
     regions: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
     """Names of countries and regions that fill `{region}`."""
     templates: tuple[str, ...] = ()
     fresh_templates: tuple[str, ...] = ()
-    """Used before `templates` when the question is about something that changes."""
+    """Used before `templates` if the question is time-sensitive."""
     max_queries: Annotated[int, Field(ge=1, le=3)] = 3
 
 
 class RetrievalSettings(Value):
-    """How an answer's passages are searched for; it changes no decision."""
+    """Retrieval of an answer's passages; it changes no decision."""
 
     strategy: Literal[Strategy.HYBRID, Strategy.HYBRID_GRAPH] = Strategy.HYBRID
 
 
 class Profile(Value):
-    """Everything a decision depends on besides its request, its probe, policy and budget."""
+    """All inputs of a decision besides its request, its probe, policy and budget."""
 
     name: ProfileName
     version: Annotated[int, Field(ge=1)]
@@ -223,7 +223,7 @@ class Profile(Value):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Profile:
-        """The profile whose `canonical_bytes` are `raw`.
+        """Return the profile whose `canonical_bytes` are `raw`.
 
         Raises:
             InvalidSetting: the bytes are not a profile; names the field.
@@ -234,14 +234,14 @@ class Profile(Value):
             raise InvalidSetting(*first_problem(error, ["profile"])) from error
 
     def __copy__(self) -> Profile:
-        """A copy to be changed (`model_copy`): what was computed of this profile is none of its facts."""
+        """Return a copy without the values computed from this profile, since `model_copy` changes the copy's fields."""
         copied = super().__copy__()
         for computed in ("_canonical_bytes", "config_hash"):
             copied.__dict__.pop(computed, None)
         return copied
 
     def canonical_bytes(self) -> bytes:
-        """UTF-8 JSON with sorted keys and no spaces: equal profiles give equal bytes."""
+        """Return UTF-8 JSON with sorted keys and no spaces: equal profiles give equal bytes."""
         return self._canonical_bytes
 
     @cached_property
@@ -251,19 +251,19 @@ class Profile(Value):
 
     @cached_property
     def config_hash(self) -> str:
-        """Hex SHA-256 of `canonical_bytes`."""
+        """Return the hex SHA-256 of `canonical_bytes`."""
         return hashlib.sha256(self.canonical_bytes()).hexdigest()
 
     def prototypes(self) -> dict[str, tuple[str, ...]]:
-        """The texts to embed for `CoverageProbed.intent_similarity`, by intent."""
+        """Return the texts to embed for `CoverageProbed.intent_similarity`, by intent."""
         return {name: intent.prototypes for name, intent in self.intents.items()}
 
 
 def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
-    """Every profile by its name, in its highest version; those in `extra_dir` replace the package's.
+    """Return every profile by its name, in its highest version; those in `extra_dir` replace the package's.
 
     Raises:
-        InvalidSetting: a file cannot be read, is not TOML, extends what is not there, or has a field
+        InvalidSetting: a file cannot be read, is not TOML, extends a missing profile, or has a field
             that does not fit. Names the file and the field.
     """
     own, extra = _load_all(extra_dir)
@@ -271,7 +271,7 @@ def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
 
 
 def load_former_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
-    """Of each profile that `load_profiles` gives, the highest version below it, wherever it stands; none for the first.
+    """Return the highest version below that of `load_profiles`, for each profile that has one, from either folder.
 
     Raises:
         InvalidSetting: as `load_profiles`.
@@ -282,7 +282,7 @@ def load_former_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
 
 
 def _load_all(extra_dir: Path | None) -> tuple[list[Profile], list[Profile]]:
-    """Every version of every profile: the package's, and those of `extra_dir`."""
+    """Return every version of every profile: the package's, and those of `extra_dir`."""
     files = {path.stem: path for path in sorted(PROFILES_DIR.glob("*.toml"))}
     own = [load_profile(path, files) for path in files.values()]
     if extra_dir is None:
@@ -294,10 +294,10 @@ def _load_all(extra_dir: Path | None) -> tuple[list[Profile], list[Profile]]:
 
 
 def choose_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
-    """The profile of that name.
+    """Return the profile of that name.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there is no such profile.
     """
     if name not in profiles:
         raise InvalidInput("profile", f"no profile {name!r}", f"one of {', '.join(sorted(profiles))}")
@@ -305,7 +305,7 @@ def choose_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
 
 
 def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
-    """The profile in `path`, merged over the one it extends; `files` are those it may extend, by stem."""
+    """Return the profile in `path`, merged over the ones it extends; `files` are those it may extend, by stem."""
     fields: dict[str, Any] = {}
     for own in _extended(path, files, ()).values():
         fields = _overlaid(fields, own)
@@ -321,7 +321,7 @@ def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
 
 
 def _extended(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """What each file states that `path` builds on, by stem, lowest first; that of `path` itself comes last.
+    """Return the fields of each file that `path` builds on, by stem, lowest first; those of `path` itself come last.
 
     A file that two of them extend comes once, where it is first named.
     """

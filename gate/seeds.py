@@ -1,4 +1,4 @@
-"""Chooses what is searched for and which given URLs are crawled first."""
+"""Chooses the search queries, and the given URLs to crawl first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class SearchSeed:
-    """One query, in which part of the web it is searched, and with what filters (as in `SearchDirected`)."""
+    """One query, with its part of the web and its filters (as in `SearchDirected`)."""
 
     query: str
     vertical: Vertical = "web"
@@ -29,17 +29,17 @@ class SearchSeed:
 
     @property
     def aim(self) -> SearchAim:
-        """As a decision records it beside the query."""
+        """Return the aim that a decision records beside the query."""
         return SearchAim(vertical=self.vertical, filters=dict(self.filters))
 
 
 def search_seeds(
     query: str, queries: SearchQueries, *, time_sensitive: bool, year: int, session: Sequence[Message] = ()
 ) -> tuple[SearchSeed, ...]:
-    """The profile's queries of parts of the web, the question itself, then the profile's reformulations of it.
+    """Return the profile's queries for parts of the web, the question itself, then the profile's reformulations of it.
 
-    Each once, at most `max_queries`, and the question always among them. A template whose own words the question
-    already holds adds nothing and is left out, as is one with a placeholder without an entity.
+    Each once, at most `max_queries`, and the question always among them. A template whose words are all in the question
+    already is left out, as is one with a placeholder that has no entity.
     """
     question = _shortened(query)
     specific = _specific(query, question, queries, session, time_sensitive=time_sensitive, year=year)
@@ -51,13 +51,13 @@ def search_seeds(
 
 
 def list_aims(seeds: Sequence[SearchSeed]) -> tuple[SearchAim, ...]:
-    """As `GateDecided.search_aims`: one for each seed, none where all of them search the whole web."""
+    """Return `GateDecided.search_aims`: one for each seed; empty if all of them search the whole web."""
     aims = tuple(seed.aim for seed in seeds)
     return () if all(aim == SearchAim() for aim in aims) else aims
 
 
 def crawl_seeds(urls: Sequence[str], plan: Plan) -> tuple[tuple[str, ...], tuple[Veto, ...]]:
-    """The given URLs that can be crawled, each once, and a veto for each that cannot."""
+    """Return the given URLs that can be crawled, each once, and a veto for each of the others."""
     problems = {url: _problem(url) for url in urls}
     usable = tuple(url for url, problem in problems.items() if problem is None)
     return usable, tuple(_refused(url, problem, plan) for url, problem in problems.items() if problem is not None)
@@ -66,7 +66,7 @@ def crawl_seeds(urls: Sequence[str], plan: Plan) -> tuple[tuple[str, ...], tuple
 def _specific(
     query: str, question: str, queries: SearchQueries, session: Sequence[Message], *, time_sensitive: bool, year: int
 ) -> list[SearchSeed]:
-    """The profile's queries of parts of the web that apply here, each once."""
+    """Return the profile's queries for parts of the web that apply here, each once."""
     if not queries.verticals:
         return []
     entities = {**extract_entities(query, session, queries.regions), "query": question, "year": str(year)}
@@ -79,7 +79,7 @@ def _specific(
 
 
 def _within(sites: Sequence[str], seed: SearchSeed) -> SearchSeed:
-    """The seed on `sites` alone, where there are any and it names none of its own."""
+    """Restrict the seed to `sites`, if there are any and it has no sites of its own."""
     if not sites or "site" in seed.filters:
         return seed
     return replace(seed, filters={**seed.filters, "site": ",".join(sites)})
@@ -121,7 +121,7 @@ def _adds(template: str, question: str, year: int) -> bool:
 
 
 def _problem(url: str) -> str | None:
-    """Why `url` cannot be a seed, or None. Whether its host may be reached is for the egress guard to say."""
+    """Return why `url` cannot be a seed, or None. The egress guard decides whether its host may be reached."""
     if len(url) > MAX_URL_CHARACTERS or not url.isprintable() or " " in url:
         return "is too long or holds a character that no URL may"
     try:

@@ -1,35 +1,34 @@
-"""The gate's features: each a measurement brought to [0, 1], where 1 is the most it can say.
+"""The gate's features: each a measurement scaled to [0, 1], where 1 is the strongest.
 
     empty_corpus         1 when the corpus holds no chunk
-    dissimilarity        how far the best hit's cosine is from one that means "covered"
-    missing_terms        share of the question's idf mass that the best hit does not hold
+    dissimilarity        distance of the best hit's cosine from one that means "covered"
+    missing_terms        share of the question's idf mass that the best hit does not have
     flat_ranking         how little the best hit stands out from the last of the top hits
     even_similarity      how little the cosines of the top hits vary
     thin_sources         how far the relevant hits are from coming from enough documents
     staleness            time sensitivity of the question x share of its worth the newest relevant hit has lost
     newer_year           1 when the question names a year later than the newest relevant hit
-    self_contained       how sure it is that the question needs no source (talk)
+    self_contained       certainty that the question needs no source (talk)
     session_sufficiency  how well the session's messages already hold the answer
 
-and, where the profile weighs them, which older ones do not:
+and, if the profile weighs them (older profiles do not):
 
-    sentence_dissimilarity  how far the best cosine, of a hit or of one of its sentences, is from one that means
+    sentence_dissimilarity  distance of the best cosine, of a hit or of one of its sentences, from one that means
                             "covered"
-    sentence_missing_terms  share of the question's idf mass that no sentence of the top hits, with the one before it
-                            and its headings, holds
+    sentence_missing_terms  share of the question's idf mass that no sentence of the top hits has, with the one
+                            before it and its headings
 
-and of one domain alone (`gate.domains`), measured and weighed where its profile says so:
+and for one domain (`gate.domains`), measured and weighed if its profile requests it:
 
     mention_velocity     how much more is published about the question's brand or company than before
     dependency_drift     how far a package that the question names is behind its newest indexed release
-    failing_tests        how many failing tests of a report the question's words name
-    todo_density         how much of the code found is marked as unfinished
+    failing_tests        number of failing tests of a report that the question names
+    todo_density         share of the code found that is marked as unfinished
 
-All but `self_contained` and `session_sufficiency` speak for going outside. Every feature is monotone in the hits: a
-hit or a sentence that is nearer, newer, of one more document, or holds a term more never raises one of those with a
-weight.
-`flat_ranking` and `even_similarity` are the exception, because a better second hit makes a ranking flatter:
-the profiles that come with the package measure them and give them no weight.
+All but `self_contained` and `session_sufficiency` favour going outside. Every feature is monotone in the hits: a hit or
+a sentence that is nearer, newer, of one more document, or has one more term never raises one of those with a weight.
+`flat_ranking` and `even_similarity` are the exception, because a better second hit makes a ranking flatter: the
+profiles that come with the package measure them and give them no weight.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from sluice.gate.talk.read import TalkKind, read_talk
 DECIMALS = 6
 SECONDS_PER_DAY = 86_400.0
 ABOUT_VERSIONS = frozenset({"dependency_version", "latest_release"})
-"""Intents that ask for a release or an upgrade."""
+"""Intents of questions about a release or an upgrade."""
 COVERAGE_FEATURES = (
     "empty_corpus",
     "dissimilarity",
@@ -65,7 +64,7 @@ COVERAGE_FEATURES = (
     "even_similarity",
     "thin_sources",
 )
-"""Those that tell whether the corpus answers the question, whatever its age."""
+"""Features that measure whether the corpus answers the question, whatever its age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +78,24 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """All that a decision reads from its request and probe."""
+    """All inputs of a decision from its request and probe."""
 
     kind: QuestionKind
     features: tuple[Feature, ...]
     talk: TalkKind | None = None
-    """Which kind of talk the question is, where the profile recognises talk."""
+    """The question's kind of talk, if the profile recognises talk."""
 
     def __getitem__(self, name: str) -> float:
-        """The value of the feature called `name`."""
+        """Return the value of the feature called `name`."""
         return next(feature.value for feature in self.features if feature.name == name)
 
     def __contains__(self, name: str) -> bool:
-        """Whether the profile has the feature measured."""
+        """Return whether the profile has the feature measured."""
         return any(feature.name == name for feature in self.features)
 
 
 def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profile) -> Signals:
-    """The features of `request`, measured by `probed`, on the scales of `profile`, always in the same order.
+    """Return the features of `request`, measured by `probed`, on the scales of `profile`, always in the same order.
 
     Ages are taken at `probed.probed_at`; nothing reads a clock.
 
@@ -131,9 +130,9 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
 
 
 def plan_without_search(signals: Signals, profile: Profile) -> Plan | None:
-    """The plan of a question that needs no search whatever the corpus holds; None for every other question.
+    """Return the plan of a question that needs no search whatever the corpus holds; None for every other question.
 
-    Talk needs no source; a question about the assistant may have one in the corpus, which may be the assistant's own.
+    Talk needs no source; a question about the assistant may have one, if the corpus is the assistant's own.
     """
     if signals.talk is not None:
         return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
@@ -142,12 +141,12 @@ def plan_without_search(signals: Signals, profile: Profile) -> Plan | None:
 
 
 def effective_date(hit: ProbeHit) -> datetime:
-    """The moment whose state of the world the hit shows: its publication if known, else when it was fetched."""
+    """Return the moment whose state of the world the hit shows: its publication if known, else its fetch."""
     return min(hit.published_at, hit.fetched_at) if hit.published_at is not None else hit.fetched_at
 
 
 def ramp(value: float, none: float, full: float) -> float:
-    """0 up to `none`, 1 from `full`, straight in between; rounded to six places."""
+    """Return 0 up to `none`, 1 from `full`, and the linear value in between; rounded to six places."""
     if full <= none:
         return 1.0 if value >= full else 0.0
     return round(min(1.0, max(0.0, (value - none) / (full - none))), DECIMALS)
@@ -196,7 +195,7 @@ def _domain_features(probed: CoverageProbed, kind: QuestionKind, profile: Profil
 
 
 def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], scales: Scales) -> Feature:
-    """A passage counts as well as its sentences do: code and tables have none that say what the whole says."""
+    """Use the nearest of the passage and its sentences: in code and tables no single sentence has the meaning."""
     name, of_sentences = "sentence_dissimilarity", [one.similarity for one in probed.sentences if one.similarity]
     if not similarities and not of_sentences:
         return Feature(name, 1.0, "no hit")
@@ -207,7 +206,7 @@ def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], s
 
 
 def _sentence_missing_terms(probed: CoverageProbed) -> Feature:
-    """For a probe of an earlier release, which knows no sentences, the best passage stands for them."""
+    """Use the best passage for a probe of an earlier release, which has no sentences."""
     name = "sentence_missing_terms"
     if not probed.terms:
         return Feature(name, 0.0, "no content words in the question")
@@ -249,7 +248,7 @@ def _staleness(relevant: list[ProbeHit], now: datetime, kind: QuestionKind, prof
 
 
 def _newer_year(relevant: list[ProbeHit], present_year: int, kind: QuestionKind) -> Feature:
-    """A year still to come asks for what is known now, so it is read as the present one."""
+    """Compare the question's latest year with the newest relevant hit's; a future year counts as the present one."""
     if kind.newest_year is None:
         return Feature("newer_year", 0.0, "the question names no year")
     wanted = min(kind.newest_year, present_year)
@@ -259,7 +258,7 @@ def _newer_year(relevant: list[ProbeHit], present_year: int, kind: QuestionKind)
 
 
 def _find_talk(request: GateRequested, profile: Profile) -> TalkKind | None:
-    """The kind of talk that the request is. With pages to read it is none: "summarise this" then means them."""
+    """Return the request's kind of talk. None with pages to read: "summarise this" then refers to them."""
     if profile.talk is None or request.seeds:
         return None
     return _read_talk(request.query, profile.talk.lexicon, bool(request.session))
@@ -267,7 +266,7 @@ def _find_talk(request: GateRequested, profile: Profile) -> TalkKind | None:
 
 @functools.lru_cache(maxsize=256)
 def _read_talk(question: str, lexicon: str, in_session: bool) -> TalkKind | None:
-    """As `read_talk`. The probe of a question and its decision both ask, one after the other."""
+    """Cache `read_talk`: the probe of a question and its decision both call it, one after the other."""
     return read_talk(question, read_lexicon(lexicon), in_session)
 
 
@@ -280,9 +279,9 @@ def _self_contained(kind: QuestionKind, talk: TalkKind | None, profile: Profile)
 
 
 def _session_sufficiency(request: GateRequested, probed: CoverageProbed, scales: Scales) -> Feature:
-    """The nearest message that can hold an answer, times the share of the question's terms in such messages.
+    """Return the similarity of the nearest message that can hold an answer, times the share of the question's terms.
 
-    What the agent's memory holds counts as messages do.
+    Texts of the agent's memory count as messages do.
     """
     said = _informing_similarities(request, probed)
     nearest = max((*said, *probed.memory_similarity), default=None)

@@ -1,6 +1,6 @@
-"""Lowers a plan step by step by what is denied, and records each step.
+"""Lowers a plan step by step by denials, and records each step.
 
-Policy, budget, flags, the gate's own steps back and the observing mode never weigh in the score. They deny a capability
+Policy, budget, flags, the gate's fallbacks and the observing mode never affect the score. They deny a capability
 (searching or crawling), and the plan falls to the farthest one that does without it:
 
     full_loop  without crawling                          ->  search
@@ -25,7 +25,7 @@ _BOTH: tuple[Capability, ...] = ("crawl", "search")
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """One capability that may not be used now, why, and what would allow it."""
+    """One capability that is denied now, the reason, and the change that would allow it."""
 
     name: str
     capability: Capability
@@ -34,9 +34,9 @@ class Denial:
 
 
 def lower_plan(plan: Plan, denials: Sequence[Denial], *, has_seeds: bool) -> tuple[Plan, tuple[Veto, ...]]:
-    """The plan that the denials leave, and a veto for each of them that mattered.
+    """Return the plan that the denials leave, and a veto for each of them that applied.
 
-    Crawling is looked at before searching, so that a plan falls one step at a time. A denial that lowers
+    Crawl denials are applied before search denials, so that a plan falls one step at a time. A denial that lowers
     nothing further because another came first is recorded too: both must be lifted.
     """
     vetoes: list[Veto] = []
@@ -73,7 +73,7 @@ def _veto(denial: Denial, before: Plan, after: Plan) -> Veto:
 
 
 def control_denials(control: Control) -> tuple[Denial, ...]:
-    """What `control` denies: everything outside while observing; searching or crawling by flag; and by steps back."""
+    """Return the denials of `control`: by observing (all work outside), by flags, and by fallbacks."""
     denials = []
     if control.observe:
         denials += _deny("observe", "the gate only observes", 'gate.mode = "enforce" in sluice.toml')
@@ -90,7 +90,7 @@ def control_denials(control: Control) -> tuple[Denial, ...]:
 _DENIED_BY: dict[Step, tuple[Capability, ...]] = {
     "retrieve_only": _BOTH,
     "lower_plan": ("crawl",),
-    "previous_configuration": (),  # the configuration before decides in its place
+    "previous_configuration": (),  # # the previous configuration decides instead
 }
 
 
@@ -110,7 +110,7 @@ _LIFTED_BY = {
 
 
 def policy_state(*, search_enabled: bool, search_providers: int, crawl_enabled: bool) -> PolicyState:
-    """What the settings allow. `search_providers` is the number that are configured."""
+    """Return the actions that the settings allow. `search_providers` is the number of configured providers."""
     search_reason = SEARCH_OFF if not search_enabled else NO_PROVIDER if search_providers < 1 else ""
     return PolicyState(
         search_allowed=not search_reason,
@@ -121,13 +121,13 @@ def policy_state(*, search_enabled: bool, search_providers: int, crawl_enabled: 
 
 
 def embedder_denials(probed: CoverageProbed) -> tuple[Denial, ...]:
-    """What is of no use while the embedding model is out of reach: what is found could not be indexed."""
+    """Deny searching and crawling while the embedding model is out of reach: results could not be indexed."""
     down = probed.embedder_down
     return () if down is None else tuple(_deny("embedder_down", down, "the embedding model answers again"))
 
 
 def policy_denials(policy: PolicyState) -> tuple[Denial, ...]:
-    """What the policy denies. A reason that is not one of this module's stays as it is."""
+    """Return the policy's denials. A reason from elsewhere is kept as it is."""
     crawl, search = policy.crawl_reason or CRAWL_OFF, policy.search_reason or SEARCH_OFF
     denials: list[Denial] = []
     if not policy.crawl_allowed:

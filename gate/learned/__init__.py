@@ -1,1 +1,1 @@
-"""The learned gate: from a probe's measurements to the probability that the corpus answers, and from it to a plan."""
+"""The learned gate: a probability that the corpus answers, from a probe's measurements; and a plan from it."""

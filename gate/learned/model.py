@@ -1,4 +1,4 @@
-"""A learned model of the gate: a file of numbers, and the probability that they give.
+"""A learned model of the gate: a file of numbers, and the probability computed from them.
 
     z = bias + sum of weight x (feature - mean) / scale         `math.fsum`, in the order of the file
     score = 1 / (1 + exp(-z))
@@ -6,20 +6,20 @@
 
     best_cosine     the nearest hit, or its sentence where that was compared and is nearer
     sentence_terms  share of the question's idf mass in one sentence, the one before it and its headings
-    agreement       correlation of the hits' cosines with their BM25 scores: whether both retrievers mean the same hits
-    lexical_lead    how far the best BM25 score lies before the mean of the other hits'
+    agreement       correlation of the hits' cosines with their BM25 scores: whether both retrievers rank hits alike
+    lexical_lead    distance of the best BM25 score above the mean of the other hits'
 
-The features are read from the recorded events of a decision and rounded to six places, so that the same events give
-the same bytes wherever they are read. A change of what a name means is a new `FEATURES_VERSION`: models of another
-version are refused. docs/decisions/0023-learned-gate.md tells what each earns, and what was measured and left out.
+The features are read from the recorded events of a decision and rounded to six places, so that the same events give the
+same bytes in every process. A change in a feature's meaning is a new `FEATURES_VERSION`: models of another version are
+refused. docs/decisions/0023-learned-gate.md reports the gain of each, and features tried and left out.
 
 The file is JSON, is fitted by `sluice gate train`, and is named by the SHA-256 of its bytes: a decision records the
-name, the bytes are kept among the blobs, so that the decision can be computed again. Nothing here needs the
+name, the bytes are kept among the blobs, so that the decision can be computed again. This module needs none of the
 libraries that the fit needs.
 
-From the probability to a plan: what the profile says of talk and of a session that suffices decides as it does without
-a model. The rest of the profile's score moves the probability: age lowers it by its share, and what relieves raises it.
-What is worth the profile's `search` in the score is worth one half here:
+The plan from the probability: the profile's rules on talk and on a sufficient session decide as without a model. The
+rest of the profile's score moves the probability: age lowers it by its share, and relief raises it. A score equal to
+the profile's `search` corresponds to one half here:
 
     usable = probability x (1 - (staleness and newer_year in the score) / (2 x search))
                          + (relief in the score) / (2 x search)                              within [0, 1]
@@ -51,11 +51,11 @@ FEATURES = ("best_cosine", "sentence_terms", "agreement", "lexical_lead")
 HITS_THAT_CORRELATE = 3
 """Two hits always lie on a line."""
 LEAST_SPREAD = 1e-9
-"""Scores that differ by less than rounding correlate with nothing."""
+"""Scores that differ by less than rounding have no correlation."""
 
 
 def read_features(probed: CoverageProbed) -> Mapping[str, float]:
-    """The numbers of `FEATURES`, in their order; where nothing was measured (no vector, no hit) they are 0."""
+    """Return the values of `FEATURES`, in their order; 0 without measurements (no vector, no hit)."""
     cosines = [hit.dense_similarity for hit in probed.hits if hit.dense_similarity is not None]
     of_sentences = [one.similarity for one in probed.sentences if one.similarity is not None]
     passage = compute_coverage(probed.terms) if probed.terms else 1.0
@@ -70,7 +70,7 @@ def read_features(probed: CoverageProbed) -> Mapping[str, float]:
 
 
 def _agreement(hits: Sequence[ProbeHit]) -> float:
-    """Pearson's correlation over the hits that have a cosine; 0 where there are too few, or one does not vary."""
+    """Return Pearson's correlation over the hits that have a cosine; 0 if there are too few, or one does not vary."""
     pairs = [(hit.dense_similarity, hit.lexical_score or 0.0) for hit in hits if hit.dense_similarity is not None]
     if len(pairs) < HITS_THAT_CORRELATE:
         return 0.0
@@ -96,7 +96,7 @@ Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
 class Term(Value):
-    """One feature of the model: its mean and scale where it was fitted, and its weight once it is standardised."""
+    """One feature of the model: its mean and scale in the fit, and the weight of its standardised value."""
 
     feature: str
     mean: FiniteFloat
@@ -105,16 +105,16 @@ class Term(Value):
 
 
 class Knot(Value):
-    """A point of the calibration: what the model scored, and how often the corpus answered there."""
+    """A point of the calibration: the model's score, and the share of such questions that the corpus answers."""
 
     score: FiniteFloat
     probability: Share
 
 
 class Costs(Value):
-    """What errors cost, in one unit of the operator's: going outside for nothing, and missing an answer.
+    """Costs of errors, in one unit of the operator's choice: going outside in vain, and missing an answer.
 
-    `full_loop` is what a full loop costs where it was for nothing.
+    `full_loop` is the cost of a full loop in vain.
     """
 
     outside: Positive = 1.0
@@ -123,7 +123,7 @@ class Costs(Value):
 
 
 class Thresholds(Value):
-    """Probabilities of an answer in the corpus below which a run searches, and crawls too."""
+    """Probabilities of an answer in the corpus below which a run searches, or also crawls."""
 
     search_below: Share
     full_loop_below: Share
@@ -136,17 +136,17 @@ class Thresholds(Value):
 
     @classmethod
     def of_costs(cls, costs: Costs) -> Thresholds:
-        """The probabilities where going outside costs as much as staying.
+        """Return the probabilities at which going outside costs as much as staying.
 
-        Going costs `outside` where the corpus answers, staying costs `miss` where it does not; so going is cheaper
-        where P x outside < (1 - P) x miss, that is where P < miss / (outside + miss).
+        Going costs `outside` if the corpus answers, staying costs `miss` if it does not; so going is cheaper where P x
+        outside < (1 - P) x miss, that is where P < miss / (outside + miss).
         """
         below = [costs.miss / (cost + costs.miss) for cost in (costs.outside, max(costs.outside, costs.full_loop))]
         return cls(search_below=round(below[0], DECIMALS), full_loop_below=round(below[1], DECIMALS))
 
 
 class GateModel(Value):
-    """A model's file. `embedder_fingerprint` names the vectors that its cosines come from."""
+    """The content of a model's file. `embedder_fingerprint` names the embedder of its cosines."""
 
     format: Literal[1] = 1
     version: ModelVersion
@@ -183,10 +183,10 @@ class GateModel(Value):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> GateModel:
-        """The model whose file holds `raw`.
+        """Return the model whose file holds `raw`.
 
         Raises:
-            InvalidInput: the bytes are not a model, or one of other features than this release measures.
+            InvalidInput: the bytes are not a model, or a model of other features than this release measures.
         """
         try:
             return cls.model_validate_json(raw, context=hashlib.sha256(raw).hexdigest())
@@ -194,20 +194,20 @@ class GateModel(Value):
             raise InvalidInput(*first_problem(error, ["model"])) from error
 
     def model_post_init(self, sha256: Sha256 | None) -> None:
-        """Remember the name of the file that the model was read from."""
+        """Store the name of the file that the model was read from."""
         self._sha256 = sha256
 
     def to_bytes(self) -> bytes:
-        """The model's file: indented JSON, whose floats are read again as they were."""
+        """Return the model's file: indented JSON, whose floats survive a round trip."""
         return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
 
     @property
     def sha256(self) -> Sha256:
-        """The name of its file: hex SHA-256 of the bytes that it was read from, or would be written as."""
+        """Return the name of its file: hex SHA-256 of the bytes that it was read from, or would be written as."""
         return self._sha256 or hashlib.sha256(self.to_bytes()).hexdigest()
 
     def score(self, features: Mapping[str, float]) -> float:
-        """The raw score in (0, 1), before calibration.
+        """Return the raw score in (0, 1), before calibration.
 
         Raises:
             InvalidInput: a feature that the model weighs is missing or not finite.
@@ -221,7 +221,7 @@ class GateModel(Value):
         return sigmoid(math.fsum(products))
 
     def probability(self, features: Mapping[str, float]) -> float:
-        """How probable it is that the corpus answers, calibrated, to six places.
+        """Return the calibrated probability that the corpus answers, to six places.
 
         Raises:
             InvalidInput: as `score`.
@@ -239,7 +239,7 @@ class GateModel(Value):
 
 
 def sigmoid(log_odds: float) -> float:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
     if log_odds >= 0:
         return 1 / (1 + math.exp(-log_odds))
     grown = math.exp(log_odds)
@@ -247,7 +247,7 @@ def sigmoid(log_odds: float) -> float:
 
 
 def interpolate(score: float, knots: tuple[Knot, ...]) -> float:
-    """The line between the knots at `score`; the outer knots' probabilities beyond them. Equals `numpy.interp`."""
+    """Interpolate linearly between the knots at `score`; constant beyond the outer knots. Equals `numpy.interp`."""
     place = bisect_right(knots, score, key=lambda knot: knot.score)
     if place == 0:
         return knots[0].probability
@@ -260,13 +260,13 @@ def interpolate(score: float, knots: tuple[Knot, ...]) -> float:
 
 
 LEAST_SEARCH = 0.01
-"""Stands for a profile's `search` that is lower: such a profile always searches."""
+"""Lower bound for a profile's `search`: a profile with a lower one always searches."""
 _AGE = ("staleness", "newer_year")
 _RELIEF = ("self_contained", "session_sufficiency")
 
 
 def choose_learned_plan(probability: float, thresholds: Thresholds, signals: Signals, profile: Profile) -> Plan:
-    """The plan that `probability` and the other signals ask for, before any request, rule or ceiling is looked at."""
+    """Return the plan by `probability` and the other signals, before a request's plan, rules and ceilings apply."""
     if (plan := plan_without_search(signals, profile)) is not None:
         return plan
     usable = usable_probability(probability, signals, profile)
@@ -276,7 +276,7 @@ def choose_learned_plan(probability: float, thresholds: Thresholds, signals: Sig
 
 
 def usable_probability(probability: float, signals: Signals, profile: Profile) -> float:
-    """How probable it is that what the corpus answers is of use: not too old, or not needed; to six places."""
+    """Return the probability that the corpus's answer is usable: recent enough, or not needed; to six places."""
     whole = 2 * max(LEAST_SEARCH, profile.thresholds.search)
     age = math.fsum(getattr(profile.weights, name) * signals[name] for name in _AGE) / whole
     relief = -math.fsum(getattr(profile.weights, name) * signals[name] for name in _RELIEF) / whole

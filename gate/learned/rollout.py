@@ -1,4 +1,4 @@
-r"""Which runs a model decides while it is rolled out: a draw by salted hash, the same in every process.
+r"""The share of runs that a model decides during its rollout: a draw by salted hash, the same in every process.
 
     bucket = first 8 bytes of SHA-256("rollout:" + model version + ":" + unit) / 2^64
 
@@ -6,21 +6,21 @@ r"""Which runs a model decides while it is rolled out: a draw by salted hash, th
     |--canary--|------- default -------|---- control ----|
 
 The canary and its control are of equal size and never overlap; at a share of one half they are all there is. As the
-share grows both only grow, so a unit that the model decides is decided by it in all later stages. Another model's
-version is another salt, so no unit is always among the first; every other draw of Sluice has a salt of its own.
+share grows both only grow, so a unit that the model decides is decided by it in all later stages. Each model version
+has its own salt, so no unit is always among the first; every other draw of Sluice has its own salt too.
 
-The unit is the agent's session where there is one, so that no session is split, else the run. A session is known by
-the request's `session_id`; without it by the first thing that its user said in the messages that came along. Where
-an agent names no session, a session's first question comes without messages and is drawn as a run, and two sessions
-that began with the same words are one unit: an agent that can should send its `session_id`.
+The unit is the agent's session if there is one, so that no session is split, else the run. A session is identified by
+the request's `session_id`; without it by the user's first message in the request's session. If an agent sends no
+`session_id`, a session's first question has no messages and is drawn as a run, and two sessions that begin with the
+same words are one unit: an agent should send its `session_id` if it can.
 
-A rollout goes from one state to the next by plain functions, values in, a value out:
+Plain functions move a rollout from one state to the next, values in, a value out:
 
     shadow ----> canary 10 % -> 50 % ----> promoted
        \             |                        |
-        +------------+--------> stopped <-----+          a stopped one may begin anew
+        +------------+--------> stopped <-----+          a stopped one may begin again
 
-What may not follow raises `Conflict`. Each step is kept with who took it, why, and the verdict that led to it.
+A forbidden transition raises `Conflict`. Each step records its operator, its reason and the verdict that led to it.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def bucket_of(model_version: str, unit: str) -> float:
-    """The draw of a unit for a model, in [0, 1)."""
+    """Return the draw of a unit for a model, in [0, 1)."""
     digest = hashlib.sha256(f"{SALT}:{model_version}:{unit}".encode()).digest()
     return min(int.from_bytes(digest[:8]) / 2**64, _BELOW_ONE)
 
 
 def arm_of(bucket: float, share: float) -> Arm:
-    """What the model is to a unit, at a share of a canary in (0, 0.5]."""
+    """Return the arm of a unit by its draw, at a canary's share in (0, 0.5]."""
     if bucket < share:
         return "canary"
     return "control" if bucket >= 1 - share else "default"
 
 
 def propensity_of(arm: Arm, share: float) -> float:
-    """The share of the units that get this arm."""
+    """Return the share of the units that get this arm."""
     match arm:
         case "canary" | "control":
             return share
@@ -67,7 +67,7 @@ def propensity_of(arm: Arm, share: float) -> float:
 
 
 def unit_of(request: GateRequested, run_id: str, wanted: Unit) -> tuple[Unit, str]:
-    """What is drawn for a request, and its name: the session where one is wanted and there is one, else the run."""
+    """Return the unit of the draw and its name: the session if `wanted` and present, else the run."""
     if wanted == "session":
         if request.session_id is not None:
             return "session", request.session_id
@@ -78,7 +78,7 @@ def unit_of(request: GateRequested, run_id: str, wanted: Unit) -> tuple[Unit, st
 
 
 def draw(rollout: Rollout, request: GateRequested, run_id: str) -> ModelUse:
-    """The part that an active rollout gives its model in the decision of a run; the model is not asked yet."""
+    """Return the model's part in the decision of a run, by an active rollout; the model is not run yet."""
     unit, name = unit_of(request, run_id, rollout.unit)
     bucket = bucket_of(rollout.model_version, name)
     arm = arm_of(bucket, rollout.share) if rollout.status == "canary" else _ARM_OF[rollout.status]
@@ -93,14 +93,14 @@ def draw(rollout: Rollout, request: GateRequested, run_id: str) -> ModelUse:
 
 
 _ARM_OF: dict[RolloutStatus, Arm] = {"shadow": "shadow", "promoted": "promoted"}
-"""Where every unit is of one arm."""
+"""States in which all units have the same arm."""
 
 
 def check_stages(stages: Sequence[float]) -> tuple[float, ...]:
-    """The shares of a canary, growing to 1, each but the last with room for a control of equal size.
+    """Return the shares of a canary, growing to 1, each but the last with room for a control of equal size.
 
     Raises:
-        InvalidInput: they are not that.
+        InvalidInput: the shares break these rules.
     """
     growing = all(before < after for before, after in pairwise(stages))
     if len(stages) < 2 or not growing or stages[0] <= 0 or stages[-1] != 1:
@@ -116,7 +116,7 @@ def _told(stages: Sequence[float]) -> str:
 
 
 MOST_STEPS = 100
-"""Steps that are kept; the events have all of them."""
+"""Steps kept in the rollout; the events record all of them."""
 
 
 def begin(
@@ -129,10 +129,10 @@ def begin(
     expected_runs: tuple[int, ...] = (),
     unit: Unit = "session",
 ) -> Rollout:
-    """A model's shadow, or with `stages` its canary in the first of them.
+    """Begin a model's shadow, or with `stages` the first stage of its canary.
 
     Raises:
-        Conflict: the model is in the same state already, or decides more than it would then.
+        Conflict: the model is in the same state already, or decides more runs than it would then.
     """
     status: RolloutStatus = "canary" if stages else "shadow"
     if was is not None and was.status in ("canary", "promoted"):
@@ -159,7 +159,7 @@ def begin(
 
 
 def advance(was: Rollout, cause: Cause, *, share: float | None = None) -> Rollout:
-    """A canary at `share`, else in its next stage; a share of 1 is promotion, and so is what follows a shadow.
+    """Move a canary to `share`, else to its next stage; a share of 1 promotes it. A shadow is promoted by default.
 
     Raises:
         Conflict: the model has no part in decisions, or is promoted already.
@@ -172,10 +172,10 @@ def advance(was: Rollout, cause: Cause, *, share: float | None = None) -> Rollou
 
 
 def stop(was: Rollout, cause: Cause) -> Rollout:
-    """The model has no part in decisions any more: the profile's weights decide.
+    """Stop the model: the profile's weights decide again.
 
     Raises:
-        Conflict: it has none already.
+        Conflict: it is stopped already.
     """
     if not was.is_active:
         raise Conflict(f"model {was.model_version} is stopped already")
@@ -183,12 +183,12 @@ def stop(was: Rollout, cause: Cause) -> Rollout:
 
 
 def note_verdict(was: Rollout, cause: Cause) -> Rollout:
-    """The same state, with a verdict that changes nothing but is to be known: the stage is inconclusive."""
+    """Record a verdict that leaves the state as it is: the stage is inconclusive."""
     return _with_step(was, cause)
 
 
 def event_of(becomes: Rollout, was: Rollout | None) -> RolloutChanged:
-    """What tells of the latest step."""
+    """Return the event of the latest step."""
     step = becomes.history[-1]
     return RolloutChanged(
         model_version=becomes.model_version,

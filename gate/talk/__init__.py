@@ -1,1 +1,1 @@
-"""Talk: what needs no source, told from questions that do."""
+"""Talk: recognises utterances that need no source."""

@@ -1,4 +1,4 @@
-"""Text made comparable: one case, no accents, no punctuation, so that a list of words meets how people type."""
+"""Normalises text to one case without accents and punctuation, so that word lists match the way people type."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from sluice.contracts.errors import InvalidSetting
 from sluice.text.words import UNSPACED
 
 _MARKS = re.compile("[\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]")
-"""Accents of Latin, Greek and Cyrillic, vowel marks and stretching of Arabic, and characters of no width."""
+"""Accents of Latin, Greek and Cyrillic, vowel marks and stretching of Arabic, and zero-width characters."""
 _ALIKE = str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", **dict(zip("øłđðıىةیک", "olddiيهيك", strict=True))})
 _SENTENCE_ENDS = re.compile(r"[!?。！？؟।…;\n\r]+|(?<!\d)\.+|\.+(?!\d)")
 _EMOTICON = re.compile(r"(?<!\w)(?:[:;=8xX][-'^o]?[)(\]\[DPpOo3|/\\*]+|<3+|\^_*\^|[xX]D+)(?!\w)")
 
 
 def normalize(text: str) -> str:
-    """`text` in lower case without accents: `Çok Güzel!` becomes `cok guzel!`. Compatible forms become one (NFKC)."""
+    """Return `text` in lower case without accents, NFKC-normalised: `Çok Güzel!` becomes `cok guzel!`."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     return unicodedata.normalize("NFC", _MARKS.sub("", folded)).translate(_ALIKE)
 
 
 def split_words(normalized: str) -> list[str]:
-    """The words: runs of letters, their marks, and digits. Apostrophes and everything else separate."""
+    """Return the words: runs of letters, their marks, and digits. Apostrophes and all other characters separate."""
     return "".join(character if _is_of_word(character) else " " for character in normalized).split()
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text` that hold more than punctuation; a point between digits ends none."""
+    """Return the sentences of `text` that hold more than punctuation; a point between digits ends none."""
     return [part for part in _SENTENCE_ENDS.split(text) if any(map(_is_of_word, part))]
 
 
 def is_wordless(text: str) -> bool:
-    """Whether `text` is made of emoji, emoticons and plain punctuation alone."""
+    """Return whether `text` consists of emoji, emoticons and plain punctuation alone."""
     rest = _EMOTICON.sub("", text)
     return bool(text.strip()) and all(
         character.isspace() or character in "?!.,…-~()'\"" or unicodedata.category(character) in _OF_EMOJI
@@ -48,12 +48,12 @@ def is_wordless(text: str) -> bool:
 
 
 def without_emoticons(text: str) -> str:
-    """`text` without `:-)` and its kin, whose letters are no words."""
+    """Return `text` without emoticons like `:-)`, whose letters are no words."""
     return _EMOTICON.sub(" ", text)
 
 
 def squeezed(word: str) -> tuple[str, str]:
-    """`word` with letters that stand three times or more cut to two, and to one: `hiiii` is `hii` and `hi`."""
+    """Return `word` with letters repeated three times or more cut to two, and to one: `hiiii` is `hii` and `hi`."""
     return _RUN.sub(r"\1\1", word), _RUN.sub(r"\1", word)
 
 
@@ -68,12 +68,12 @@ def _is_of_word(character: str) -> bool:
 
 LEXICONS_DIR = Path(__file__).parent.parent / "lexicons"
 MOST_SPELLINGS = 200
-"""Of a phrase that are kept one by one; of more, only what may stand at each of its places."""
+"""The most spellings of a phrase stored one by one; for more, a `Pattern` stores the options of each place."""
 _CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
 
 
 class Role:
-    """What a word or phrase does in an utterance: bits of a plain int, as one phrase may have several roles.
+    """The role of a word or phrase in an utterance: bits of a plain int, as one phrase may have several roles.
 
     An `enum.IntFlag` would take ten times as long to read the lists, and twice as long for each question.
 
@@ -81,14 +81,14 @@ class Role:
         SOFT            goes along with anything: please, very, today, my friend
         FRAME           function words that carry a question: what, is, can, the, me
         YOU             addresses the assistant: you, your, yourself; in some languages the verb's form
-        ABOUT           what an assistant is asked about itself: name, age, feelings, what it can
+        ABOUT           subject of questions to an assistant about itself: name, age, feelings, abilities
         SPEAK           verbs that take a language: speak, understand
         LANGUAGE        a language's name
-        CONVERSATION    a reference to what was said: repeat, shorter, my last question
+        CONVERSATION    a reference to earlier messages: repeat, shorter, my last question
         REFERENCE       as CONVERSATION, where there is a session: the second one, more details
         NEVER           a turn of phrase that shows a real question: do you have to, do you say
         TRANSLATE and REWRITE    verbs for given text: rewrite, summarise, proofread
-        CHANGE          verbs that need to be told what of a text they change: make, fix, check
+        CHANGE          verbs that need a part of the text as their object: make, fix, check
         WORDING         a text's parts and manner: sentence, grammar, shorter, more polite
         GIVEN           points at the given text: this, that, the following
         ASK             asks for a result: what is, calculate, how much is
@@ -102,7 +102,7 @@ class Role:
 
 
 Slot = tuple[tuple[str, ...], ...]
-"""What may stand at one place of a phrase: sequences of words, one of which may be empty."""
+"""The options at one place of a phrase: sequences of words, one of which may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ class Pattern:
     roles: int
 
     def first_words(self) -> Iterator[str]:
-        """The words that it may begin with."""
+        """Yield the words that it may begin with."""
         for slot in self.slots:
             yield from (option[0] for option in slot if option)
             if () not in slot:
                 return
 
     def ends_from(self, words: Sequence[str], start: int) -> frozenset[int]:
-        """Where the pattern may end, if it begins at `start`."""
+        """Return the places where the pattern may end, if it begins at `start`."""
         ends = {start}
         for slot in self.slots:
             ends = {
@@ -131,7 +131,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """The phrases of one language, normalised, with their roles. Read once, so each is equal to itself alone."""
+    """The phrases of one language, normalised, with their roles. Read once, so it is compared by identity."""
 
     code: str
     phrases: Mapping[str, int]
@@ -140,23 +140,23 @@ class Language:
     words: frozenset[str]
     """Every word of any phrase: a text with another word cannot be made of phrases."""
     naming: frozenset[str]
-    """The words of languages' names: without one there is nothing to translate into."""
+    """The words of languages' names: a translation order must have one."""
     compounds: tuple[str, ...]
-    """Number words and what joins them, longest first, of which a word such as `einundzwanzig` is made."""
+    """Number words and their joints, longest first, the parts of words such as `einundzwanzig`."""
     unspaced: bool
     longest: int
-    """Words of the longest phrase, or its characters where words are not spaced."""
+    """Words of the longest phrase, or its characters in a script without spaces."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """All languages, and what they share. Read once, so each is equal to itself alone."""
+    """All languages, and their shared lists. Read once, so it is compared by identity."""
 
     languages: tuple[Language, ...]
     blockers: frozenset[str]
-    """Words that show that a translation is not of given text: api, software, price."""
+    """Words that show that a translation order is not about given text: api, software, price."""
     corrections: Mapping[str, tuple[str, ...]]
-    """Words of small talk of six letters or more, by each form with one letter taken out."""
+    """Words of small talk by each form with one letter taken out, and by themselves."""
     swappable: frozenset[str]
     """Words of small talk of five letters or more, of which two neighbours may be swapped."""
     not_typos: frozenset[str]
@@ -164,10 +164,10 @@ class Lexicon:
 
 @lru_cache(maxsize=4)
 def read_lexicon(name: str) -> Lexicon:
-    """The lexicon `name`, such as `talk.v1`, read once.
+    """Return the lexicon `name`, such as `talk.v1`, read once.
 
     Raises:
-        InvalidSetting: there is none of that name.
+        InvalidSetting: there is no lexicon of that name.
     """
     tables = {
         path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted((LEXICONS_DIR / name).glob("*.toml"))
@@ -191,7 +191,7 @@ def read_lexicon(name: str) -> Lexicon:
 
 
 def without_one(word: str) -> set[str]:
-    """Every form of `word` with one letter taken out, the first one kept."""
+    """Return every form of `word` with one letter taken out, the first one kept."""
     return {word[:at] + word[at + 1 :] for at in range(1, len(word))}
 
 
@@ -242,7 +242,7 @@ def _words_to_correct(language: Language) -> Iterator[str]:
 
 
 def _slots(raw: str, code: str, unspaced: bool) -> Iterator[Slot]:
-    """What may stand at each place of a phrase as it is written; a choice within a choice is spelled out."""
+    """Yield the options at each place of a phrase in list notation; a choice within a choice is expanded."""
     depth = start = 0
     for at, character in enumerate(f"{raw}("):
         if character == "(" and not depth:
@@ -268,7 +268,7 @@ def _spelled_out(slots: Sequence[Slot], unspaced: bool) -> Iterator[str]:
 
 
 def _phrases(listed: str) -> Iterator[str]:
-    """The phrases of a list without choices."""
+    """Yield the phrases of a list without choices."""
     yield from (" ".join(split_words(normalize(raw))) for raw in listed.split(","))
 
 
@@ -282,7 +282,7 @@ def _expanded(phrase: str) -> Iterator[str]:
 
 
 def _spellings(phrase: str, code: str) -> Iterator[list[str]]:
-    """The words of a phrase as they are compared; German also with `ae` for `ä`."""
+    """Yield the normalised words of a phrase; German also with `ae` for `ä`."""
     yield split_words(normalize(phrase))
     if code == "de" and any(letter in phrase for letter in "äöü"):
         yield split_words(normalize(phrase.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue")))

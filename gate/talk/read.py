@@ -3,16 +3,16 @@
 Five kinds, each by rule and closed word lists (`gate/lexicons`), in many languages and without any model:
 
     small_talk      greetings, thanks, farewells, praise, complaints, yes and no
-    assistant       about the assistant: who it is, what it can, how it feels
-    conversation    about what was said: repeat that, shorter, what did I just ask
+    assistant       about the assistant: who it is, its abilities, its feelings
+    conversation    about earlier messages: repeat that, shorter, what did I just ask
     arithmetic      calculations in digits or words
-    given_text      translate, rewrite, correct, summarise a text that is given
+    given_text      translate, rewrite, correct, summarise a given text
 
 Every sentence must be talk, and all its words must be of one language's lists: "hi! who won the cup?" is a question.
 
-A given text stands in quotation marks, after a colon or a line break, or is pointed at ("make it shorter"). What is
-left is the instruction, and must be made of a language's words for such instructions alone: "summarise the plot of
-'Hamlet'" is not, because its text is a book that is somewhere else.
+A given text is in quotation marks, after a colon or a line break, or pointed at ("make it shorter"). The rest is the
+instruction, and must consist of a language's words for such instructions alone: "summarise the plot of 'Hamlet'" does
+not qualify, because its text is a book that is somewhere else.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from sluice.gate.talk.lexicon import (
 
 MOST_WORDS = 24
 MOST_CHARACTERS = 60
-"""Of a sentence in a script without spaces."""
+"""Longest sentence, in characters, in a script without spaces."""
 
 
 def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
-    """For each language of whose phrases `sentence` wholly consists: the sets of roles it may be read with.
+    """Yield, for each language whose phrases make up the whole `sentence`, the possible sets of its roles.
 
     A number counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away.
     """
@@ -60,7 +60,7 @@ def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
 
 
 def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] | None:
-    """`words` as the language spells them, or None where one is not its own."""
+    """Return `words` in the language's spelling, or None if one is not its own."""
     known: list[str] = []
     corrected = 0
     for word in words:
@@ -76,15 +76,15 @@ def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] 
 
 @lru_cache(maxsize=256)
 def _forms(word: str) -> tuple[str, ...]:
-    """`word`, and how it may be meant where letters stand three times. Every language looks for the same ones."""
+    """Return `word`, and its forms with repeated letters cut. Cached, as every language looks for the same ones."""
     return word, *squeezed(word)
 
 
 @lru_cache(maxsize=256)
 def _corrections(word: str, lexicon: Lexicon) -> tuple[str, ...]:
-    """The words of small talk that `word` misspells by one letter, in any language, by name.
+    """Return the words of small talk that `word` misspells by one letter, in any language, sorted.
 
-    Two letters swapped: of five or more. One letter missing, doubled or wrong: of six or more.
+    Two letters swapped: words of five or more. One letter missing, doubled or wrong: of six or more.
     """
     if len(word) < 5 or word in lexicon.not_typos:
         return ()
@@ -102,7 +102,7 @@ def _one_apart(word: str, right: str) -> bool:
 
 
 def _masks(pieces: list[str], joint: str, language: Language) -> frozenset[int]:
-    """Every union of roles that a way to cut `pieces` into phrases has; none without a way, or with a `NEVER`."""
+    """Return the union of roles of each way to cut `pieces` into phrases; empty without a way, or with a `NEVER`."""
     reached: list[set[int]] = [{0}, *(set[int]() for _ in pieces)]
     for start in range(len(pieces)):
         if not reached[start]:
@@ -127,7 +127,7 @@ def _masks(pieces: list[str], joint: str, language: Language) -> frozenset[int]:
 
 @lru_cache(maxsize=1024)
 def _each(roles: int) -> tuple[int, ...]:
-    """Each of the roles by itself, and all of them together."""
+    """Return each of the roles by itself, and all of them together."""
     return (*(1 << bit for bit in range(roles.bit_length()) if roles >> bit & 1), roles)
 
 
@@ -140,11 +140,11 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 _BESIDES = Role.SAID | Role.SOFT | Role.FRAME | Role.YOU | Role.GIVEN | Role.WORDING | Role.LANGUAGE | Role.NUMBER
 _ORDERS = Role.TRANSLATE | Role.REWRITE | Role.CHANGE
 MOST_BARE_WORDS = 12
-"""Words of a text that is to be translated and stands without any mark."""
+"""The most words of a text to translate that has no quotes or colon around it."""
 
 
 def is_of_given_text(utterance: str, lexicon: Lexicon) -> bool:
-    """Whether `utterance` asks for work on a given text. A text that is only an address has still to be fetched."""
+    """Return whether `utterance` orders work on a given text. A text that is only an address is not given yet."""
     after = _AFTER.match(utterance.strip())
     if after and _order(after["instruction"], lexicon, text_given=True):
         return bool(_ADDRESS.sub("", after["text"]).strip(" <>()[].,"))
@@ -157,7 +157,7 @@ def is_of_given_text(utterance: str, lexicon: Lexicon) -> bool:
 
 
 def _order(instruction: str, lexicon: Lexicon, text_given: bool, in_quotes: bool = False) -> bool:
-    """Whether `instruction` is an order about a text and nothing else."""
+    """Return whether `instruction` is an order about a text and nothing else."""
     return any(
         _is_order(mask, text_given, in_quotes)
         for masks in read_roles(instruction, lexicon)
@@ -176,7 +176,7 @@ def _is_order(mask: int, text_given: bool, in_quotes: bool) -> bool:
 
 
 def _is_bare_translation(utterance: str, lexicon: Lexicon) -> bool:
-    """`translate good night into Italian`: an order at one end, a language named, and a few words that are neither.
+    """Recognise `translate good night into Italian`: an order at one end, a language's name, and a few other words.
 
     None of them may name a product ("translate API of google pricing").
     """
@@ -209,7 +209,7 @@ def _orders_translation(words: list[str], language: Language) -> bool:
 
 
 def _without_softeners(words: list[str], language: Language) -> tuple[int, int]:
-    """Where the words begin and end if what only softens (please) or frames (can you) them is left out."""
+    """Return the first and last place of the words without softeners (please) and frames (can you) at the ends."""
 
     def softens(word: str) -> bool:
         roles = language.phrases.get(word, 0)
@@ -224,7 +224,7 @@ def _without_softeners(words: list[str], language: Language) -> tuple[int, int]:
 
 
 MOST_OF_A_SUM = 120
-"""Characters of a calculation."""
+"""Longest calculation, in characters."""
 _PIECE = re.compile(r"(?P<number>\d+(?:[.,]\d+)*)|(?P<operator>[-+*/^%=()√²³!·:])|(?P<words>[^\d+*/^%=()√²³!·:-]+|-)")
 _DASHES = str.maketrans(
     {"−": "-", "–": "-", "—": "-", "×": "*", "÷": "/", "∗": "*", "⋅": "*", "’": ",", "？": "?", "％": "%"}
@@ -237,11 +237,11 @@ _NAMES = re.compile(
     r"|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"  # a date
     r"|\d+(?:-\d+){2,}"
 )
-"""What is written as a sum and means something else."""
+"""Matches text that looks like a calculation and has another meaning."""
 
 
 class _Piece(NamedTuple):
-    """A number, an operator, or a run of words: which, its text, and its words."""
+    """A number, an operator, or a run of words: its kind, its text, and its words."""
 
     kind: str
     text: str
@@ -249,9 +249,9 @@ class _Piece(NamedTuple):
 
 
 def is_arithmetic(utterance: str, lexicon: Lexicon) -> bool:
-    """Whether `utterance` is a calculation in the words of one language of `lexicon`, or in none.
+    """Return whether `utterance` is a calculation in the words of one language of `lexicon`, or in figures alone.
 
-    No unit, no name, no other word may stand in it. Names and dates (`9/11`, `24/7`, `2019-2020`) are no sums.
+    It may have no unit, no name, no other word. Names and dates (`9/11`, `24/7`, `2019-2020`) are no calculations.
     """
     if len(utterance) > MOST_OF_A_SUM:
         return False
@@ -261,13 +261,13 @@ def is_arithmetic(utterance: str, lexicon: Lexicon) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Whether all figures and signs of `text` together are a name or a date."""
+    """Return whether all figures and signs of `text` together are a name or a date."""
     figures = re.findall(r"\d[\d\s.,x*/-]*\d|\d", text)
     return len(figures) == 1 and _NAMES.fullmatch(figures[0].strip()) is not None
 
 
 def _is_sum(pieces: list[_Piece], language: Language) -> bool:
-    """Two numbers and what joins them, or one with what is done to it; all else must only ask."""
+    """Require two numbers with an operator between, or one with a unary operator; all other words may only ask."""
     numbers = joins = applied = 0
     in_words = False
     for kind, piece, words in pieces:
@@ -292,7 +292,7 @@ _ALLOWED = (Role.BINARY, Role.UNARY, Role.NUMBER, Role.ASK, Role.SOFT, Role.SAID
 
 
 def _roles(words: list[str], language: Language) -> list[int | None]:
-    """What each phrase of `words` does in a sum, by the longest phrase first; None for one that has no part in it."""
+    """Return the role of each phrase of `words` in a calculation, longest phrase first; None for one without a role."""
     if not (language.unspaced or all(word in language.words or _is_compound(word, language) for word in words)):
         return [None]
     pieces, joint = (list("".join(words)), "") if language.unspaced else (words, " ")
@@ -324,7 +324,7 @@ def _is_compound_of(phrase: str, language: Language) -> bool:
 
 
 def _is_compound(phrase: str, language: Language) -> bool:
-    """`einundzwanzig`, `ventidue`: one word made of number words, joined by `und`, `en`."""
+    """Recognise `einundzwanzig`, `ventidue`: one word made of number words, joined by `und`, `en`."""
     return len(phrase) > 5 and phrase.isalpha() and _is_compound_of(phrase, language)
 
 
@@ -332,7 +332,7 @@ TalkKind = Literal["small_talk", "assistant", "conversation", "arithmetic", "giv
 
 MOST_SENTENCES = 6
 FEW_WORDS = 5
-"""Words of a bare "why?" or "and then?", which only a session gives a meaning."""
+"""Words of a bare "why?" or "and then?", which has a meaning only in a session."""
 _SMALL = Role.SAID | Role.SOFT
 _ABOUT_YOU = _SMALL | Role.YOU | Role.ABOUT | Role.FRAME
 _ABOUT_TALK = _ABOUT_YOU | Role.CONVERSATION | Role.GIVEN | Role.WORDING | Role.CHANGE | Role.LANGUAGE
@@ -340,7 +340,7 @@ _IN_SESSION = _ABOUT_TALK | Role.REFERENCE | Role.NUMBER
 
 
 def read_talk(utterance: str, lexicon: Lexicon, in_session: bool) -> TalkKind | None:
-    """The kind of talk that `utterance` is, or None. Within a session, a reference to it is talk too."""
+    """Return the kind of talk that `utterance` is, or None. Within a session, a reference to it is talk too."""
     if is_wordless(utterance):
         return "small_talk"
     if is_arithmetic(utterance, lexicon):
