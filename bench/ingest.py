@@ -65,9 +65,9 @@ def _found(data_dir: Path) -> set[str]:
     reader.reload()
     generation = reader._follower.latest()  # noqa: SLF001
     assert generation is not None
-    chunk_ids = list(generation.chunk_ids())
+    chunk_ids = [part.segment.chunk_id(row) for part in generation.parts for row in part.live_rows.tolist()]
     assert len(chunk_ids) == len(set(chunk_ids)), "a chunk stands twice in the index"
-    documents = set(generation.document_ids())
+    documents = {facts.document_id for facts in generation.all_facts()}
     reader.close()
     assert CorpusLayout(data_dir / "index", CORPUS).journal.exists()
     return documents

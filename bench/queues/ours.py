@@ -72,7 +72,7 @@ def measure(folder: Path, models: Path, chunks: int) -> float:
 
     worker_ready.connect(lambda **_: threading.Thread(target=feed_and_wait, daemon=True).start(), weak=False)
     with suppress(SystemExit):  # how Celery ends
-        run_worker(settings, "embed", "bench")
+        run_worker(settings, "embed")
     return spent[0]
 
 

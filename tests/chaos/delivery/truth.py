@@ -84,8 +84,8 @@ def _read_generation(layout: CorpusLayout, found: CorpusTruth) -> None:
     if layout.current.is_symlink():
         folder = layout.current.resolve()
         generation = OpenGeneration(folder, load_manifest(folder))
-        found.documents.update(generation.document_ids())
-        found.chunks.update(generation.chunk_ids())
+        found.documents.update(facts.document_id for facts in generation.all_facts())
+        found.chunks.update(part.segment.chunk_id(row) for part in generation.parts for row in part.live_rows.tolist())
         generation.close()
 
 
