@@ -159,9 +159,7 @@ class PageVisit:
     # Politeness.
 
     def attempt(self) -> HostAttempt:
-        """Start an attempt at a page: each address on its way is judged by robots.txt, waits its turn and is
-        counted.
-        """
+        """Start an attempt: each address on its way is judged by robots.txt, waits its turn and is counted."""
         context = self.context
         return HostAttempt(
             context.breakers,

@@ -30,7 +30,7 @@ from sluice.ingest.settings import Purpose
 
 @dataclass(frozen=True, slots=True)
 class EgressLimits:
-    """What one proxy carries at most. Constants; only tests choose others."""
+    """The limits of one proxy. Constants; only tests choose others."""
 
     connect_timeout_seconds: float = 5.0
     """Name lookup and connection together; a healthy host needs well under one second."""
@@ -43,8 +43,8 @@ class EgressLimits:
     max_connections: int = 64
     """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
     max_connections_per_crawl: int = 32
-    """Open at a time for one page and its parts: a browser opens this many per proxy, and closes idle ones when it
-    needs another. With fewer it would wait without knowing why; half the proxy stays free.
+    """Open at a time for one page and its parts: a browser opens this many per proxy, and closes idle ones itself when it
+    needs another. With fewer it would just wait; half the proxy stays free.
     """
     max_connections_per_host: int = 12
     """Open at a time to one host, over all crawls of this process."""

@@ -37,8 +37,8 @@ Network = IPv4Network | IPv6Network
 
 FRESH_SECONDS = 10.0
 SHORTEST_PREFIX = {4: 8, 6: 16}
-"""Shortest prefix by IP version. Anything larger is no network of neighbours, but the way to the internet (a tunnel
-that takes half of it).
+"""Shortest prefix by IP version. A larger network holds no neighbours; it is the way to the internet (a tunnel that takes
+half of it).
 """
 
 _GATEWAY_OR_REJECT = 0x0002 | 0x0200  # RTF_GATEWAY, RTF_REJECT in linux/route.h and ipv6_route.h
@@ -59,9 +59,7 @@ class OwnNetworks:
         return next((network for network in self.networks() if address in network), None)
 
     def networks(self) -> tuple[Network, ...]:
-        """Return each of our addresses as a network of one, and each network without a gateway that holds one of
-        them.
-        """
+        """Return our addresses, each a network of one, and each network without a gateway that holds one of them."""
         now = self._clock()
         if now >= self._stale_at:
             self._networks = (*self._ipv4(), *self._ipv6())
@@ -160,9 +158,7 @@ class EgressRules:
         return None
 
     def is_listed(self, host: str, port: int, purpose: Purpose) -> bool:
-        """Return whether `host:port` is an explicit exception for the purpose, so that its address need not be
-        global.
-        """
+        """Return whether `host:port` is an exception for the purpose, so that its address need not be global."""
         return (purpose, canonical_host(host), port) in self._allowed
 
     def wants_its_own_name(self, host: str, port: int, purpose: Purpose) -> bool:
@@ -251,9 +247,7 @@ def unsaid_entry(allow: tuple[str, ...], url: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def canonical_host(host: str) -> str | None:
-    """Return `host` as a browser reads it (`0x7f.1` is `127.0.0.1`), without brackets and final dot; None if
-    invalid.
-    """
+    """Return `host` as a browser reads it (`0x7f.1` is `127.0.0.1`), unbracketed, no final dot; None if invalid."""
     if len(host) > MAX_HOST_LENGTH:
         return None
     text = f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -1,13 +1,13 @@
-"""One client of the egress proxy, from its first byte to the end of what is carried for it.
+"""Serves one client of the egress proxy, from its first byte to the end of its traffic.
 
 The client shows its secret → its request is counted → host and port are read → the site is reached
 (`ingest.egress.dial`) → bytes are relayed both ways. Promises:
 
-1. Nothing that a client asks for is looked at before it has shown a right secret. Connections without one are few: one
+1. No request is parsed further before it has shown a valid secret. Connections without one are few: one
    too many ends the oldest, so that a client that may not use the proxy cannot use up its sockets.
-2. What goes wrong on the way to a site has an answer of ours. What goes wrong once the site's is on its way breaks the
+2. A failure on the way to a site gets an answer of ours. A failure after the site's answer has begun breaks the
    connection off, so that no client takes a part for the whole.
-3. Where a tunnel may lead to one site alone, nothing of it reaches the site before its handshake has named that site.
+3. If a tunnel may lead to one site alone, nothing reaches the site before the handshake has named that site.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sluice.ingest.egress.rules import EgressRules, Refusal, canonical_host
 from sluice.ingest.egress.side import ClientLeft, Excess, Relay, Side
 
 MAX_UNAUTHENTICATED = 128
-"""Connections that have shown no secret; clients of ours do so within milliseconds."""
+"""Most connections that have shown no secret; our clients do so within milliseconds."""
 
 
 class Client:
@@ -53,29 +53,29 @@ class Client:
         self.task: asyncio.Task[None] | None = None
         self.account: Account | None = None
         self.is_answered = False
-        """Whether a site's answer is on its way, so that one of ours would come too late."""
+        """Whether a site's answer has begun, so that one of ours would come too late."""
 
     def cut(self) -> None:
-        """End it, and what was opened for it."""
+        """End the client's task and connection."""
         if self.task is not None:
             self.task.cancel()
         self.side.break_off()
 
     def leave(self) -> None:
-        """The other end has gone: no answer is waited for."""
+        """Cancel the task, since the other end has gone and waits for no answer."""
         if self.task is not None:
             self.task.cancel()
 
 
 class Clients:
-    """All that are connected."""
+    """The connected clients."""
 
     def __init__(self) -> None:
         self._clients: set[Client] = set()
         self._unauthenticated: dict[Client, None] = {}
 
     def add(self, client: Client) -> None:
-        """One more, which has shown no secret yet."""
+        """Add a client that has shown no secret yet."""
         self._clients.add(client)
         self._unauthenticated[client] = None
         if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
@@ -84,40 +84,38 @@ class Clients:
             oldest.cut()
 
     def recognise(self, client: Client) -> None:
-        """It has shown a right secret."""
+        """Mark a client that has shown a valid secret."""
         self._unauthenticated.pop(client, None)
 
     def remove(self, client: Client) -> None:
-        """It has been served."""
+        """Remove a client that has been served."""
         self._unauthenticated.pop(client, None)
         self._clients.discard(client)
 
     def of(self, account: Account) -> list[Client]:
-        """Those that an account's secret was shown by."""
+        """Return the clients that showed the account's secret."""
         return [client for client in self._clients if client.account is account]
 
     def tasks(self) -> set[asyncio.Task[None] | None]:
-        """What serves them."""
+        """Return the tasks that serve the clients."""
         return {client.task for client in self._clients}
 
     def cut(self) -> None:
-        """End them all."""
+        """End all clients."""
         for client in tuple(self._clients):
             client.cut()
 
 
 REALM = "sluice"
 MAX_INTERIM_ANSWERS = 8
-"""Responses of the 1xx kind before the real one; sites send one at most. They count as no bytes of a body."""
+"""Most 1xx responses before the real one; sites send one at most. They do not count as body bytes."""
 MAX_CHALLENGES = 3
-"""Requests without a right secret on one connection; a browser sends one and waits to be asked."""
+"""Most requests without a valid secret on one connection; a browser sends one and waits for the challenge."""
 
 
 class RequestServer:
-    """Serves clients, each in a task of its own.
-
-    `account_of` tells whose secret is in a `Proxy-Authorization`, or None. `on_refusal` is told of the refusals that
-    `Account.refused` returns.
+    """Serves clients, each in a task of its own.  `account_of` returns the account whose secret is in a
+    `Proxy-Authorization`, or None. `on_refusal` is called with the refusals that `Account.refused` returns.
     """
 
     def __init__(
@@ -138,7 +136,7 @@ class RequestServer:
         self._on_refusal = on_refusal
 
     async def serve(self, client: Client) -> None:
-        """Serve it until it is done, or cancelled. It is none of the clients afterwards."""
+        """Serve the client until it is done, or cancelled, then remove it from `self._clients`."""
         try:
             await self._serve_request(client)
         except OSError:  # the client left, the site broke off, or both fell silent
@@ -174,7 +172,9 @@ class RequestServer:
         client.side.write(answer(403, reason, {"X-Sluice-Refused": refusal.rule}, refusal.detail))
 
     async def _authenticated_head(self, client: Client) -> tuple[Head, Account] | None:
-        """The first request with a right secret, and its account; browsers send one without and wait to be asked."""
+        """Return the first request with a valid secret, and its account; challenge those without, as browsers
+        expect.
+        """
         for _ in range(MAX_CHALLENGES):
             async with asyncio.timeout(self._limits.idle_timeout_seconds):
                 raw = await client.side.read_head()
@@ -235,7 +235,7 @@ class RequestServer:
         relay.carry_down(None)
 
     async def _check_hello(self, relay: Relay, target: Target, client: Client) -> None:
-        """Nothing of a tunnel reaches the site before its handshake has named the site that was judged."""
+        """Refuse a tunnel unless its handshake names the judged site; nothing has reached the site by then."""
         try:
             record = await relay.peek_client(record_length, RECORD_HEADER_BYTES)
             named = server_name(record)
@@ -248,7 +248,7 @@ class RequestServer:
             raise Refused(Refusal(target.host, target.port, "domain", "a tunnel whose handshake names no site"))
 
     async def _begin_answer(self, relay: Relay, head: Head, target: Target, client: Client) -> None:
-        """Everything before the body of the answer."""
+        """Carry everything before the body of the answer."""
         relay.send_up(request_head(head, target))
         relay.carry_up(request_body_length(head))
         for _ in range(MAX_INTERIM_ANSWERS + 1):

@@ -1,7 +1,7 @@
 """One connection of the egress proxy, to a client or to a site: first its heads are read, then its bytes are carried.
 
-`dial` is given addresses and never a name, so what was judged is what is dialled. A `Relay` carries the bytes of each
-`Side` to the other one as they come, and not faster than that one takes them, without the proxy's rules.
+`dial` takes addresses and never a name, so that it dials exactly what was judged. A `Relay` carries the bytes of each
+`Side` to the other as they come, no faster than that one takes them; the proxy's rules are not its concern.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead, CutShort
 
 MAX_ADDRESSES = 3
-"""Addresses of one name that are tried; all of them are judged."""
+"""Most addresses of one name that are tried; all of them are judged."""
 END_OF_HEAD = b"\r\n\r\n"
 
 
 class Side(asyncio.Protocol):
-    """One connection. `on_open` is told when it stands, `on_lost` when it is gone."""
+    """One connection. `on_open` is called when it is established, `on_lost` when it is gone."""
 
     def __init__(self, *, on_open: Callable[[Side], None] | None = None) -> None:
         self.transport: asyncio.Transport
@@ -41,7 +41,7 @@ class Side(asyncio.Protocol):
     # -- heads --------------------------------------------------------------------------------
 
     async def read_head(self) -> bytes | None:
-        """The next head with its empty line, or None where the connection ends before one begins.
+        """Return the next head with its empty line, or None if the connection ends before one begins.
 
         Raises:
             BadHead: larger than 64 KiB. CutShort: it ended inside one. ConnectionError: the other end broke off.
@@ -65,10 +65,10 @@ class Side(asyncio.Protocol):
         return head
 
     async def peek(self, count: int) -> bytes:
-        """The next bytes, without taking them.
+        """Return the next `count` bytes without consuming them.
 
         Raises:
-            ConnectionError: the other end closes or breaks off before it has sent so many.
+            ConnectionError: the other end closes or breaks off before it has sent `count` bytes.
         """
         while len(self._buffer) < count:
             if self._ended:
@@ -96,7 +96,7 @@ class Side(asyncio.Protocol):
     # -- bodies -------------------------------------------------------------------------------
 
     def carry(self, carrier: Carriage) -> None:
-        """From now on, hand all bytes to `carrier`, those first that have come already."""
+        """Hand all bytes to `carrier` from now on, beginning with those already received."""
         self._carrier = carrier
         carrier.sink._feeder = self
         self._resume()
@@ -107,18 +107,18 @@ class Side(asyncio.Protocol):
             carrier.source_ended(self._failure)
 
     def write(self, content: bytes) -> None:
-        """Send it as soon as the other end takes it."""
+        """Send `content` as soon as the other end takes it."""
         self.transport.write(content)
 
     def close(self, within_seconds: float) -> None:
-        """Send what is waiting to be sent, for so long at most, and close."""
+        """Send the buffered bytes, for at most `within_seconds`, and close."""
         if self.transport.is_closing():
             return
         self.transport.close()
         self._cutting = self._loop.call_later(within_seconds, self.transport.abort)
 
     def break_off(self) -> None:
-        """End the connection so that the other end cannot take what it has for the whole: a reset, not a close."""
+        """Reset the connection instead of closing it, so that the other end cannot take its part for the whole."""
         connected = self.transport.get_extra_info("socket")
         if connected is not None and not self.transport.is_closing():
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -128,16 +128,16 @@ class Side(asyncio.Protocol):
         if not self.transport.is_closing():
             self.transport.resume_reading()
 
-    # -- what the event loop tells --------------------------------------------------------------
+    # -- callbacks of the event loop ------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands."""
+        """Handle the established connection."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         if self._on_open is not None:
             self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Handle received bytes."""
         if self._carrier is not None:
             self._carrier.take(data)
             return
@@ -147,11 +147,11 @@ class Side(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> None:
-        """No more will come; the transport closes itself."""
+        """Handle the end of input; the transport closes itself."""
         self._over(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone, by whichever end."""
+        """Handle the loss of the connection, by either end."""
         if self._cutting is not None:
             self._cutting.cancel()
         self._over(exc)
@@ -168,24 +168,24 @@ class Side(asyncio.Protocol):
             self.on_lost()
 
     def pause_writing(self) -> None:
-        """The other end takes no more for now: what feeds it waits."""
+        """Pause the feeding side: the other end takes no more for now."""
         feeder = self._feeder
         if feeder is not None and not feeder.transport.is_closing():
             feeder.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It takes more again."""
+        """Resume the feeding side."""
         if self._feeder is not None:
             self._feeder._resume()
 
 
 async def dial(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
-    """A connection to the first address that answers.
+    """Connect to the first address that answers.
 
     Each has its share of the time, so that a silent one leaves time for the next.
 
     Raises:
-        OSError: none did; `TimeoutError` where the last one was silent.
+        OSError: no address answered; `TimeoutError` if the last one was silent.
     """
     loop = asyncio.get_running_loop()
     failure: OSError = TimeoutError()
@@ -200,7 +200,7 @@ async def dial(addresses: tuple[str, ...], port: int, limit_seconds: float) -> S
 
 
 class Excess(Exception):
-    """A connection went beyond a limit; `rule` is `bytes` or `time`."""
+    """A connection exceeded a limit; `rule` is `bytes` or `time`."""
 
     def __init__(self, rule: str) -> None:
         self.rule = rule
@@ -208,10 +208,10 @@ class Excess(Exception):
 
 
 class Relay:
-    """Bytes both ways between a client and a site, until the answer is whole or one side ends.
+    """Relays bytes both ways between a client and a site, until the answer is whole or one side ends.
 
-    `came_in` and `went_out` are told of every byte before it is passed on, and say whether it may be. Use as a context
-    manager: within it, silence and time are watched.
+    `came_in` and `went_out` are called with byte counts before they are passed on, and return whether they may be. Use
+    as a context manager: within it, idle time and total time are limited.
     """
 
     def __init__(
@@ -244,34 +244,34 @@ class Relay:
             self._look.cancel()
 
     def send_up(self, head: bytes) -> None:
-        """Send the site something of ours, counted like the client's bytes.
+        """Send the site a head of ours, counted like the client's bytes.
 
         Raises:
-            Excess: it may not be sent.
+            Excess: the byte limit does not allow it.
         """
         if not self._went_out(len(head)):
             raise Excess("bytes")
         self._site.write(head)
 
     def carry_up(self, length: int | None) -> None:
-        """Carry the client's bytes to the site: `length` of them, what follows is dropped; None: all."""
+        """Carry `length` bytes of the client to the site and drop the rest; None carries all."""
         self._client.carry(Carriage(self, self._site, length, self._limits.max_response_bytes, self._went_out))
 
     async def peek_client(self, length_of: Callable[[bytes], int], header_bytes: int) -> bytes:
-        """The client's first bytes, without taking them: as many as `length_of` says of the first `header_bytes`.
+        """Return the client's first bytes without consuming them; `length_of` derives their count from `header_bytes`.
 
         Raises:
-            ConnectionError: the client left before. TimeoutError, Excess: as `finish`. And what `length_of` raises.
+            ConnectionError: the client left before. TimeoutError, Excess: as `finish`. Also the errors of `length_of`.
         """
         self._raise_if_over()
         header = await self._client.peek(header_bytes)
         return await self._client.peek(length_of(header))
 
     async def read_answer_head(self) -> bytes | None:
-        """The site's next head with its empty line, or None where it closes before one begins.
+        """Return the site's next head with its empty line, or None if it closes before one begins.
 
         Raises:
-            BadHead, ConnectionError: as `Side.read_head`. TimeoutError: nothing moved for too long.
+            BadHead, ConnectionError: as `Side.read_head`. TimeoutError: no byte moved for too long.
             Excess: too many bytes, or too long a time.
         """
         self._raise_if_over()
@@ -282,7 +282,7 @@ class Relay:
         return head
 
     def carry_down(self, length: int | None) -> None:
-        """Carry the site's bytes to the client: `length` of them, and then all is done; None: until it closes."""
+        """Carry `length` bytes of the site to the client and finish; None carries until the site closes."""
         if length == 0:
             self.end(None)
         else:
@@ -294,7 +294,7 @@ class Relay:
         """Wait until the answer is whole, or the client has left.
 
         Raises:
-            Excess: too many bytes, or too long a time. TimeoutError: nothing moved for too long.
+            Excess: too many bytes, or too long a time. TimeoutError: no byte moved for too long.
             ConnectionError: the site broke off.
         """
         failure = await self._over
@@ -302,11 +302,11 @@ class Relay:
             raise failure
 
     def moved(self) -> None:
-        """Something was carried."""
+        """Reset the idle timer."""
         self._moved_at = self._loop.time()
 
     def end(self, failure: Exception | None) -> None:
-        """It is over; what comes after this counts no more."""
+        """End the relay; later calls have no effect."""
         if self._over.done():
             return
         self._over.set_result(failure)
@@ -315,14 +315,14 @@ class Relay:
             self._client.give_up(failure)
 
     def _raise_if_over(self) -> None:
-        """Before anything is waited for: what ended it may have come earlier."""
+        """Raise an earlier failure before waiting for anything."""
         failure = self._over.result() if self._over.done() else None
         if failure is not None:
             raise failure
 
     @property
     def is_over(self) -> bool:
-        """Whether no more is to be carried."""
+        """Whether the relay has ended."""
         return self._over.done()
 
     def _watch(self) -> None:
@@ -338,7 +338,7 @@ class Relay:
 
 @dataclass(slots=True)
 class Carriage:
-    """One direction of a relay: `left` bytes of it, or all (None), at most `most`, each if `may` says so."""
+    """One direction of a relay: `left` bytes, or all (None), at most `most`, each chunk only if `may` allows it."""
 
     relay: Relay
     sink: Side
@@ -349,7 +349,7 @@ class Carriage:
     carried: int = 0
 
     def take(self, data: bytes) -> None:
-        """Pass it on, if it may be."""
+        """Pass `data` on, if the limits allow it."""
         relay = self.relay
         if relay.is_over:
             return
@@ -366,7 +366,7 @@ class Carriage:
             relay.end(None)
 
     def source_ended(self, failure: Exception | None) -> None:
-        """No more will come."""
+        """Handle the end of the source."""
         if self.is_answer and (failure is not None or self.left):
             self.relay.end(ConnectionError("the site broke off"))
         elif self.is_answer:
@@ -376,4 +376,4 @@ class Carriage:
 
 
 class ClientLeft(ConnectionError):
-    """The client closed its connection before it had the whole answer, or because it wanted no more."""
+    """The client closed its connection before it had the whole answer, or because it needed no more."""

@@ -1,1 +1,1 @@
-"""From texts to vectors: models, endpoints, the cache."""
+"""Turns texts into vectors: models, endpoints, the cache."""

@@ -1,9 +1,9 @@
-"""Sizes of embedding batches: requests to an endpoint, portions of a second, prices.
+"""Sizes of embedding batches: requests to an endpoint, one-second portions, prices.
 
 Requests keep within the limits of an endpoint: texts, tokens and bytes. The longest texts are placed first, each into
 the first request that has room (first-fit decreasing, Johnson 1974): at most 11/9 of the fewest requests possible,
-where neighbours packed in order may take twice as many. What embedding takes at most is known before it is done: that
-is what a budget reserves.
+while packing neighbours in order may take twice as many. An upper bound on tokens and price is known beforehand, for
+the budget to reserve.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from sluice.ingest.embed.tokens import BYTES_PER_TOKEN, TokenizedText, count_tok
 from sluice.ingest.settings import EmbedSettings
 
 _FRAME_BYTES = 512
-"""What a body holds besides its texts: the names of its fields, and of a model."""
+"""Bytes of a request body besides its texts: the names of its fields and of a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one request; tokens are estimated, bytes are those of its body."""
+    """Limits of one request; tokens are estimated, bytes are those of its body."""
 
     texts: int
     tokens: int = 100_000
@@ -49,7 +49,7 @@ class _Request:
 
 
 def packed(texts: Sequence[str], limits: Limits) -> list[list[int]]:
-    """Positions of `texts`, a list per request, ascending in each. A text beyond a limit goes alone."""
+    """Return the positions of `texts` per request, ascending in each. A text beyond a limit goes alone."""
     sizes = [(estimated_tokens(text), body_bytes(text)) for text in texts]
     requests: list[_Request] = []
     for position in sorted(range(len(texts)), key=lambda position: sizes[position], reverse=True):
@@ -65,12 +65,12 @@ def packed(texts: Sequence[str], limits: Limits) -> list[list[int]]:
 
 
 def body_bytes(text: str) -> int:
-    """Bytes of `text` in a JSON list, its quotes and comma included, should every letter beyond ASCII be escaped."""
+    """Return the bytes of `text` in a JSON list, with its quotes and comma and every non-ASCII letter escaped."""
     return len(json.dumps(text)) + 1
 
 
 def fitted(texts: Sequence[str], most_tokens: int) -> list[str]:
-    """`texts`, each cut at `most_tokens` by estimate, as the local model cuts at its window."""
+    """Return `texts`, each cut at an estimated `most_tokens`, as the local model cuts at its window."""
     return [_fitted(text, most_tokens) for text in texts]
 
 
@@ -82,7 +82,7 @@ def _fitted(text: str, most_tokens: int) -> str:
 
 
 SPECIAL_TOKENS = 2
-"""What the local model puts around each text."""
+"""Tokens that the local model adds to each text."""
 
 
 class Portion(NamedTuple):
@@ -93,11 +93,13 @@ class Portion(NamedTuple):
 
 
 LOCAL_PORTION = Portion(texts=256, tokens=4_000)
-"""What the local model embeds in about a second: in fp32 some 4,000 tokens on one core, of short texts fewer."""
+"""Portion that the local model embeds in about a second: in fp32 some 4,000 tokens on one core, fewer in short
+texts.
+"""
 
 
 def portion_of_a_second(settings: EmbedSettings) -> Portion:
-    """What is embedded at once, so that other work waits no longer than about a second: of an endpoint, one request."""
+    """Return the portion embedded at once, so that other work waits only about a second; one request of an endpoint."""
     if settings.provider == "local":
         return LOCAL_PORTION
     request = Limits(settings.openai_batch_texts)
@@ -105,9 +107,9 @@ def portion_of_a_second(settings: EmbedSettings) -> Portion:
 
 
 def end_of_portion(sizes: Sequence[Portion], most: Portion) -> int:
-    """How many of the items make the next portion: what would be left takes part, where it is a quarter of one or less.
+    """Return how many items make the next portion. It takes in the rest if that is a quarter of a portion or less.
 
-    A remainder would wait behind all that others have handed in, for a fraction of a second's work.
+    A small remainder would queue behind all other work, for a fraction of a second of embedding.
     """
     first = next(in_portions(sizes, most), slice(0, 0)).stop
     rest = sizes[first:]
@@ -116,7 +118,7 @@ def end_of_portion(sizes: Sequence[Portion], most: Portion) -> int:
 
 
 def in_portions(sizes: Sequence[Portion], most: Portion) -> Iterator[slice]:
-    """Where items of these sizes are parted so that none of the parts exceeds `most`; one item alone may."""
+    """Yield slices of the items so that none exceeds `most`, except for a single larger item."""
     start = texts = tokens = 0
     for position, size in enumerate(sizes):
         if position > start and (texts + size.texts > most.texts or tokens + size.tokens > most.tokens):
@@ -128,7 +130,7 @@ def in_portions(sizes: Sequence[Portion], most: Portion) -> Iterator[slice]:
 
 
 def embedding_at_most(texts: Sequence[str], settings: EmbedSettings, tokenizer: Tokenizer) -> Spend:
-    """Tokens that a model reads for `texts`, and their price. A text that the cache holds costs less.
+    """Return the most tokens that a model reads for `texts`, and their price. Cached texts cost less.
 
     For the local model the tokens are counted, and it costs no money; for an endpoint, whose tokenizer is not known,
     they are estimated from the bytes, rather too many than too few.
@@ -140,7 +142,7 @@ def embedding_at_most(texts: Sequence[str], settings: EmbedSettings, tokenizer: 
 
 
 def _tokens(text: str, tokenizer: Tokenizer) -> int:
-    """Counted, unless the text brings its ids."""
+    """Count the tokens of `text`, unless it carries its ids."""
     if isinstance(text, TokenizedText) and text.tokenizer_sha256 == tokenizer_sha256(tokenizer):
         return len(text.token_ids)
     return count_tokens(text, tokenizer)

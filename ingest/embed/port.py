@@ -1,8 +1,8 @@
-"""The Protocol of an embedder: texts in, unit vectors out, with a fingerprint of what may be mixed.
+"""The Protocol of an embedder: texts in, unit vectors out, with a fingerprint of the vectors that may be mixed.
 
-Two embedders have the same fingerprint exactly where the same text gets the same vector (up to
-rounding) from both. An index holds vectors of one fingerprint; whoever embeds for it names that
-fingerprint and gets vectors of it or an error, never vectors of another model.
+Two embedders have the same fingerprint exactly if both give the same text the same vector (up to
+rounding). An index holds vectors of one fingerprint; a caller that embeds for it names that
+fingerprint and gets its vectors or an error, never vectors of another model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Embedded:
     """The vectors of a list of texts, and what they cost.
 
     `vectors` has shape (texts, dimension), rows of length 1, row i for text i. `tokens` and
-    `cost_usd` count what was computed now; a text answered from a cache costs nothing and is
+    `cost_usd` count the texts computed now; a text answered from a cache costs nothing and is
     counted in `cache_hits` instead.
     """
 
@@ -37,7 +37,7 @@ class Embedded:
 
     @property
     def spend(self) -> Spend:
-        """As the ledger books it."""
+        """The cost as the ledger books it."""
         return Spend(tokens=self.tokens, usd=self.cost_usd)
 
 
@@ -46,42 +46,42 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Of the vectors that `embed` gives when nothing else is required."""
+        """Fingerprint of the vectors that `embed` returns unless another is required."""
         ...
 
     @property
     def dimension(self) -> int:
-        """Columns of those vectors."""
+        """Number of columns of those vectors."""
         ...
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """Vectors of `required_fingerprint`, or of this embedder's own where None (an index still without vectors).
+        """Return vectors of `required_fingerprint`, or of this embedder if None (an index still without vectors).
 
-        Raises Conflict where no configured model gives such vectors, and Unavailable (or its
-        children) where the one that does is out of reach.
+        Raises Conflict if no configured model has that fingerprint, and Unavailable (or its
+        children) if the model that has it cannot be reached.
         """
         ...
 
 
 class InFront:
-    """An embedder in front of another, which gives it fingerprint and dimension."""
+    """An embedder in front of another, whose fingerprint and dimension it takes over."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     @property
     def fingerprint(self) -> str:
-        """The other's."""
+        """The inner embedder's fingerprint."""
         return self._embedder.fingerprint
 
     @property
     def dimension(self) -> int:
-        """The other's."""
+        """The inner embedder's dimension."""
         return self._embedder.dimension
 
 
 def require_fingerprint(own: str, required: str | None) -> None:
-    """Refuse to embed for an index that was built with another model. Raises Conflict."""
+    """Raise Conflict if the index was built with another model."""
     if required is not None and required != own:
         raise Conflict(
             f"the index was built with the embedding model {required}, and {own} cannot add to it or search it: "
@@ -90,7 +90,7 @@ def require_fingerprint(own: str, required: str | None) -> None:
 
 
 def unit_rows(vectors: Vectors) -> Vectors:
-    """Each row divided by its length. Raises Unavailable for a row without a direction (zero, NaN, infinite)."""
+    """Return each row divided by its length. Raises Unavailable for a row without a direction (zero, NaN, infinite)."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     if not (np.isfinite(lengths) & (lengths > 0)).all():
         raise Unavailable("the embedding model gave a vector without a direction (zero, or not a number)")

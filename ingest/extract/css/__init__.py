@@ -1,1 +1,1 @@
-"""Style sheets, read far enough to know what of a page a reader would not see."""
+"""Reads style sheets far enough to determine which parts of a page are invisible to a reader."""

@@ -1,4 +1,4 @@
-"""Results that are kept for short arguments alone: what a page writes can be of any length, and would stay here."""
+"""A cache for short arguments only: a page's text can have any length, and the cache would retain it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import lru_cache, wraps
 from typing import TypeVar
 
 MOST_CHARS = 300
-"""Of all arguments together: class names, colours and style attributes are shorter."""
+"""Most characters of all arguments together: class names, colours and style attributes are shorter."""
 
 T = TypeVar("T")
 
 
 def kept_if_short(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Keep the latest `most` results of a function of strings, of those calls whose arguments are short."""
+    """Cache the latest `most` results of a function of strings, for calls with short arguments."""
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
         kept = lru_cache(maxsize=most)(function)
