@@ -43,7 +43,7 @@ class EgressLimits:
     max_connections: int = 64
     """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
     max_connections_per_crawl: int = 32
-    """Open at a time for one page and its parts: a browser opens this many per proxy, and closes idle ones itself when it
+    """Open at a time for one page and its parts: a browser opens this many per proxy, and closes idle ones when it
     needs another. With fewer it would just wait; half the proxy stays free.
     """
     max_connections_per_host: int = 12

@@ -172,9 +172,7 @@ class RequestServer:
         client.side.write(answer(403, reason, {"X-Sluice-Refused": refusal.rule}, refusal.detail))
 
     async def _authenticated_head(self, client: Client) -> tuple[Head, Account] | None:
-        """Return the first request with a valid secret, and its account; challenge those without, as browsers
-        expect.
-        """
+        """Return the first request with a valid secret, and its account; challenge others, as browsers expect."""
         for _ in range(MAX_CHALLENGES):
             async with asyncio.timeout(self._limits.idle_timeout_seconds):
                 raw = await client.side.read_head()

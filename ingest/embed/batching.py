@@ -93,9 +93,7 @@ class Portion(NamedTuple):
 
 
 LOCAL_PORTION = Portion(texts=256, tokens=4_000)
-"""Portion that the local model embeds in about a second: in fp32 some 4,000 tokens on one core, fewer in short
-texts.
-"""
+"""Texts and tokens that the local model embeds in about a second: in fp32 4,000 tokens on one core, fewer if short."""
 
 
 def portion_of_a_second(settings: EmbedSettings) -> Portion:

@@ -174,9 +174,7 @@ def int8_dense(graph: GraphWriter, hidden: str, name: str) -> str:
 
 
 def quantised(matrix: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return (inputs, outputs) in int8 and the scale of each output: int8 x scale is within half a scale of
-    `matrix`.
-    """
+    """Return (inputs, outputs) in int8, and a scale per output: int8 x scale is within half a scale of `matrix`."""
     scales = (np.abs(matrix).max(axis=0) / MOST).astype(np.float32)
     scales[scales == 0] = 1.0
     rounded = np.rint(matrix / scales).astype(np.int8)

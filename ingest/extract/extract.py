@@ -1,4 +1,4 @@
-"""From the bytes of a page or file to readable text and the facts around it.
+"""Extracts readable text, and the facts around it, from the bytes of a page or file.
 
     HTML            Markdown of the main content          ingest/extract/html/extract_html.py
     PDF             text, pages parted by form feeds       ingest/extract/pdf.py
@@ -8,8 +8,8 @@
     JSON            laid out over lines
     source code     as it is, without the invisible characters that a model could read as a message
 
-Promises: deterministic; bounded work for hostile input; a medium that cannot be read is an
-InvalidInput that says what can.
+Promises: deterministic; bounded work for hostile input; a medium that cannot be read raises
+InvalidInput, which lists the supported ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sluice.text.hidden import visible, visible_in_its_lines, without_smuggled
 __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extract_text"]
 
 MAX_BODY_BYTES = 20_000_000
-"""What the egress guard lets in at most; a file of that size is read in seconds."""
+"""Largest body that the egress guard lets in; a file of that size is read in seconds."""
 _HEAD_BYTES = 2_048
 _FRONT_LINE = re.compile(r"^(title|author|date|lang|language):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
@@ -40,7 +40,7 @@ _READABLE_LINE_CHARS = 400
 
 
 def extract_document(document: Document) -> Extracted:
-    """The readable text of `document`, from its `data` where it has some, else from its `text`.
+    """Return the readable text of `document`, from its `data` if it has some, else from its `text`.
 
     Raises InvalidInput as `extract` does.
     """
@@ -66,9 +66,9 @@ def extract(body: bytes, media_type: str, *, charset: str | None = None, url: st
 
 
 def extract_text(text: str, media_type: str, *, url: str | None = None, path: str | None = None) -> Extracted:
-    """As `extract`, for a body that is text already.
+    """Extract like `extract`, from a body that is already text.
 
-    Only `path` refines a generic type: the text may be a snippet of what is found at `url`.
+    Only `path` refines a generic type: the text may be a snippet of the document at `url`.
     """
     if len(text) > MAX_BODY_BYTES:
         raise InvalidInput("text", f"{len(text)} characters are more than {MAX_BODY_BYTES}", "split the document")
@@ -115,7 +115,7 @@ def _markdown(text: str) -> Extracted:
 
 
 def _laid_out(text: str) -> str:
-    """JSON over several lines: text that already has short lines, and what is not JSON, stay as they are."""
+    """Indent JSON over several lines; text with short lines, and text that is not JSON, stays unchanged."""
     text = visible_in_its_lines(text)
     if max(map(len, text.split("\n"))) <= _READABLE_LINE_CHARS:
         return text

@@ -11,7 +11,7 @@ Form = Literal["markdown", "text", "pages", "code"]
 
 @dataclass(frozen=True, slots=True)
 class LinkedWords:
-    """`text[start:end]` of what was extracted leads to `url`."""
+    """A link: `text[start:end]` of the extracted text leads to `url`."""
 
     start: int
     end: int
@@ -20,7 +20,7 @@ class LinkedWords:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The heading or term in the line that begins at `text[start]` is where `#fragment` of the page leads."""
+    """The fragment `#fragment` of the heading or term whose line begins at `text[start]`."""
 
     start: int
     fragment: str
@@ -28,15 +28,15 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """Readable text and its facts. Every fact is what the document says of itself, or None.
+    """Readable text and its facts. Every fact is the document's own statement, or None.
 
-    `form` tells how `text` is structured: Markdown, plain text, pages parted by form feeds, or source
+    `form` is the structure of `text`: Markdown, plain text, pages parted by form feeds, or source
     code in `code_language`. `language` is the declared natural language (two letters).
     `confidence` in [0, 1] says how surely `text` is the content: near 0 for the empty shell of a page
     that is built by its scripts, or for a scanned PDF.
 
-    `text` holds the words of links without their addresses, as an address tells an embedding nothing and
-    would fill its window; `linked_words` says where in `text` each stands, and `markdown()` puts the two together.
+    `text` holds the words of links without their addresses, which mean nothing to an embedding and
+    would fill its window; `linked_words` locates the links in `text`, and `markdown()` combines the two.
     `anchors` are in the order of the text. `licence` is an address or a name; `json_ld` the linked data of the page as
     one JSON array.
     """
@@ -58,7 +58,7 @@ class Extracted:
     anchors: tuple[Anchor, ...] = ()
 
     def markdown(self) -> str:
-        """`text` with its links written out, `[words](address)`: what is shown to a reader."""
+        """Return `text` for display, with its links written as `[words](address)`."""
         parts: list[str] = []
         done = 0
         for link in self.linked_words:
@@ -73,5 +73,5 @@ class Extracted:
 
 
 def _in_parentheses(url: str) -> str:
-    """An address that does not end a link of Markdown early."""
+    """Return an address that does not end a Markdown link early."""
     return url.replace("(", "%28").replace(")", "%29")

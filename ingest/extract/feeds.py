@@ -1,4 +1,4 @@
-"""XML: an RSS or Atom feed becomes Markdown, one section per item; any other XML its text, line by line.
+"""Extracts XML: an RSS or Atom feed as Markdown, one section per item; any other XML as text, line by line.
 
 Entities are not resolved and nothing is loaded from elsewhere.
 """
@@ -24,7 +24,7 @@ _DATE_NAMES = ("pubDate", "published", "updated", "date")
 
 
 def extract_xml(text: str, url: str | None) -> Extracted:
-    """The feed or document `text`, which was fetched from `url`. Malformed XML is read as far as it goes."""
+    """Extract the feed or document `text`, fetched from `url`. Malformed XML is read as far as possible."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_pis=True)
     root = etree.fromstring(text.encode("utf-8", "replace"), parser=parser) if text.strip() else None
     if root is None:
@@ -34,7 +34,7 @@ def extract_xml(text: str, url: str | None) -> Extracted:
 
 
 def _items(root: etree._Element) -> Iterator[etree._Element]:
-    """The outermost items: what stands in one is its text, and is read once."""
+    """Yield the outermost items; a nested item is part of its parent's text, and read once."""
     walk = etree.iterwalk(root, events=("start",))
     for _, node in walk:
         if _local(node) in ("item", "entry"):

@@ -1,10 +1,10 @@
 """Applies a page's own styles as a browser does, to find the parts that they hide.
 
-Heeded are the rules of its sheets (ingest/extract/css/style_sheet.py) for the elements that their selectors
-(ingest/extract/css/selectors.py) hold for, by importance, specificity and order, and what elements hand down
+It applies the rules of the page's sheets (ingest/extract/css/style_sheet.py) to the elements that their selectors
+(ingest/extract/css/selectors.py) match, by importance, specificity and order, and inheritance
 (ingest/extract/css/computed_style.py). States such as `:hover` and style sheets elsewhere are not followed.
 
-Costs nothing for a page without such styles; a page that asks for more than `MOST_STEPS` comparisons is refused.
+Costs nothing for a page without such styles; a page that needs more than `MOST_STEPS` comparisons is refused.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from sluice.ingest.extract.html.nodes import Nodes
 MOST_STEPS = 20_000_000
 """Comparisons of selectors with elements: some seconds. A large page with a large style sheet takes a tenth."""
 _MOST_NAMES = 300
-"""Of all elements around one that are kept: a page has some fifty."""
+"""Most names of surrounding elements that are kept: a page has some fifty."""
 _Name = tuple[str, str | None, str | None, tuple[str, ...]]
-"""Tag, class as it is written, and id and attributes where a rule asks for them."""
+"""Tag, class as written, and the id and attributes that a rule tests."""
 _Key = tuple[object, ...]
 
 
 @dataclass(slots=True)
 class _Place:
-    """Elements that are named alike, below elements that are named alike: a page of a thousand has some fifty."""
+    """Elements with equal names below elements with equal names: a page of a thousand elements has some fifty
+    places.
+    """
 
     look: Look
     hides_text: bool
     is_hidden: bool = False
     names: frozenset[str] | None = frozenset()
-    """What the element and those around it have that a selector may ask for; None where that is too much to keep."""
+    """Keys of the element and its ancestors that selectors may test; None if they are too many to keep."""
     below: dict[_Key, _Place] = field(default_factory=dict)
 
 
 class Cascade:
-    """The styles of one page. `hides` is to be asked in the order of the page, and of nothing within what is hidden."""
+    """The styles of one page. Call `hides` in page order, and never for nodes within a hidden element."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -58,7 +60,7 @@ class Cascade:
         self._places: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
 
     def hides(self, node: int) -> bool:
-        """Whether an element takes what is in it out of sight, or a text cannot be read.
+        """Return whether an element hides all that is in it, or a text is unreadable.
 
         Raises InvalidInput after more than `MOST_STEPS` comparisons.
         """
@@ -82,7 +84,7 @@ class Cascade:
         return tuple(sorted(self._attributes.intersection(attributes))) if attributes else ()
 
     def _place(self, node: int, around: _Place, name: _Name, own: str | None) -> _Place:
-        """The place of an element: a known one where only its name could tell, else one for the rules that hold."""
+        """Return an element's place: a known one if its name alone settles it, else one for its matching rules."""
         candidates, go_by_names = self._candidates_of(name)
         rules = self._matching(node, candidates, around.names)
         key: _Key = (name, own) if go_by_names else (name, own, tuple(rule.rank for rule in rules))
@@ -96,7 +98,7 @@ class Cascade:
         return place
 
     def _matching(self, node: int, candidates: Sequence[Rule], names: frozenset[str] | None) -> Sequence[Rule]:
-        """Those that hold for an element among such `names`, the weightiest last."""
+        """Return the rules that match an element with these ancestor `names`, the weightiest last."""
         self._step(len(candidates))
         found = [
             rule
@@ -107,7 +109,7 @@ class Cascade:
         return sorted(found, key=lambda rule: rule.rank) if len(found) > 1 else found
 
     def _candidates_of(self, name: _Name) -> tuple[list[Rule], bool]:
-        """The rules whose last part asks for nothing but what `name` says, and whether names settle them all."""
+        """Return the rules whose last part `name` satisfies, and whether names settle them all."""
         found = self._candidates.get(name)
         if found is None:
             keys = self._keys_of(name)
@@ -118,7 +120,7 @@ class Cascade:
         return found
 
     def _keys_of(self, name: _Name) -> frozenset[str]:
-        """What an element of that name has that a selector may ask for."""
+        """Return the keys of an element of that name that a selector may test."""
         found = self._keys.get(name)
         if found is None:
             tag, written, identity, asked = name
@@ -132,7 +134,7 @@ class Cascade:
             raise InvalidInput("body", "its style sheets ask for too many comparisons", "send the page without them")
 
     def _matches(self, node: int, compounds: tuple[Compound, ...], last: int) -> bool:
-        """From right to left, the nearest candidate first; only a descendant's ancestor may be tried again."""
+        """Match from right to left, the nearest candidate first; only a descendant's ancestor may be tried again."""
         self._step(1)
         compound = compounds[last]
         if not self._is(node, compound):
@@ -187,7 +189,7 @@ class Cascade:
         return any(self._is(node, one) for one in test.alternatives) == (test.kind == "is")
 
     def _place_among(self, node: int, position: Position) -> int:
-        """The place of an element among its siblings, the first being 1."""
+        """Return the 1-based place of an element among its siblings."""
         if self._positions is None:
             self._positions = _positions_of(self._nodes)
         return self._positions[position.of_type, position.from_end][node]
@@ -198,7 +200,7 @@ class Cascade:
         return self._classes[written]
 
     def _sibling(self, node: int) -> int:
-        """The element before `node` in its parent; -1 for the first."""
+        """Return the element before `node` in its parent; -1 for the first."""
         if self._siblings is None:
             last: dict[int, int] = {}
             self._siblings = []
@@ -211,7 +213,7 @@ class Cascade:
 
 
 def _positions_of(nodes: Nodes) -> dict[tuple[bool, bool], list[int]]:
-    """The places of elements among their siblings, by (of the same tag, counted from the end)."""
+    """Return the places of elements among their siblings, by (of the same tag, counted from the end)."""
     found: dict[tuple[bool, bool], list[int]] = {}
     for of_type in (False, True):
         counts: dict[tuple[int, str], int] = {}
@@ -236,7 +238,7 @@ def _is_styled_elsewhere(nodes: Nodes) -> bool:
 
 
 def _style(rules: Sequence[Rule], own: str | None) -> Style:
-    """What `rules`, the weightiest last, and a style attribute come to."""
+    """Combine `rules`, the weightiest last, and a style attribute."""
     if not rules:
         return _inline(own) if own else {}
     found: dict[str, str] = {}
@@ -249,7 +251,7 @@ def _style(rules: Sequence[Rule], own: str | None) -> Style:
 
 
 def _inline(style: str) -> Style:
-    """A style attribute by property; of two values the one that hides, as a page may give us another than a browser."""
+    """Return a style attribute by property; of two values the hiding one, as a page may serve us a different one."""
     found: dict[str, str] = {}
     for name, value, _ in declarations(style):
         kept = found.get(name)

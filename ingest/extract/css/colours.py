@@ -13,7 +13,7 @@ from sluice.ingest.extract.css.numbers import plain
 _MOST_CHARS = 200
 _SYSTEM = {"canvas": "white", "canvastext": "black", "field": "white", "fieldtext": "black", "window": "white"}
 _SYSTEM |= {"windowtext": "black", "linktext": "#00e", "highlighttext": "white", "buttontext": "black"}
-"""Of a light scheme; the others are of no use to hide by."""
+"""System colours of a light scheme; the others cannot be used to hide text."""
 _MIXED = re.compile(r"color-mix\(\s*in\s+[^,()]+,(.*)\)\Z")
 _SHARE = re.compile(r"\s+([\d.]+)%\s*\Z|\A\s*([\d.]+)%\s+")
 _RELATIVE = re.compile(r"([a-z]+)\(\s*from\s+(.+)\)\Z")
@@ -51,7 +51,7 @@ class Colour(NamedTuple):
 
 @kept_if_short(4_096)
 def colour_of(value: str) -> Colour | None:
-    """The colour that `value`, in lower case, writes; None for what is none, and for `currentcolor`."""
+    """Parse `value`, in lower case; None if it is not a colour, or is `currentcolor`."""
     return _colour(value.strip(), 3)
 
 
@@ -118,7 +118,7 @@ def _decoded(part: float) -> float:
 
 
 def _mixture(written: str, nested: int) -> Colour | None:
-    """Of two colours, in sRGB whatever the space: exact where they are alike, and near enough elsewhere."""
+    """Mix two colours, in sRGB whatever the space: exact where they are alike, and near enough elsewhere."""
     parts = split_at_commas(written)
     if len(parts) != 2:
         return None
@@ -147,7 +147,7 @@ def _mixture(written: str, nested: int) -> Colour | None:
 
 
 def _relative(function: str, written: str, nested: int) -> Colour | None:
-    """A colour from another: its channels as they are, or (of red, green and blue) each worked out."""
+    """Derive a colour from another: its channels unchanged, or (of red, green and blue) each computed."""
     words = split_at_spaces(written.replace("/", " / "))
     origin = _colour(words[0], nested) if words else None
     if origin is None or len(words) not in (4, 6):
@@ -175,12 +175,12 @@ def _number(word: str, known: dict[str, float]) -> float | None:
 
 
 def split_at_commas(written: str) -> list[str]:
-    """The parts between commas, those within brackets left alone."""
+    """Split at commas outside brackets."""
     return _split(written, ",")
 
 
 def split_at_spaces(written: str) -> list[str]:
-    """The parts between spaces, those within brackets left alone."""
+    """Split at spaces outside brackets."""
     return [part for part in _split(" ".join(written.split()), " ") if part]
 
 

@@ -1,8 +1,8 @@
-"""The style that an element hands down to its content, and whether such text can be read.
+"""The style that an element's content inherits, and whether text in that style is readable.
 
-Handed down are visibility, the size of a font, variables, and the colours of text and ground: text whose contrast to
-its ground is less than `LEAST_CONTRAST` is not read by anyone. A colour or ground that depends on what is not known,
-is painted by an image or left to a style sheet elsewhere is not known, and nothing is concluded from it.
+Inherited are visibility, font size, variables, and the colours of text and ground: text whose contrast to
+its ground is less than `LEAST_CONTRAST` cannot be read. A colour or ground that depends on something unknown,
+is an image or comes from a style sheet elsewhere is unknown, and nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice.ingest.extract.css.shapes import gradient_colours
 from sluice.ingest.extract.css.visibility import is_unreadable, leaves_no_room, substituted, takes_away
 
 LEAST_CONTRAST = 1.1
-"""Of text to its ground (WCAG 2.2, "contrast ratio": 1 to 21); 3 is the least that is called readable."""
+"""Contrast of text to its ground (WCAG 2.2, "contrast ratio": 1 to 21); 3 is the lowest that counts as readable."""
 COLOURS = ("color", "-webkit-text-fill-color", "background", "background-color", "background-image")
 GROUNDS = COLOURS[2:]
 """The properties that paint text and ground."""
@@ -33,7 +33,7 @@ Style = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an element hands down to what is in it. Colours are None where they are not known."""
+    """Style that the content of an element inherits. Colours are None if unknown."""
 
     is_invisible: bool = False
     is_tiny: bool = False
@@ -42,15 +42,15 @@ class Look:
     ink: _Colour | None = None
     ground: _Colour | None = None
     fill: _Colour | None = None
-    """What letters are painted with instead of `ink`."""
+    """The colour of letters, if set instead of `ink`."""
     is_on_panel: bool = False
     """Whether an element between the page and this one paints a ground of its own."""
     blends_into: _Colour | None = None
-    """The ground that swallows what is painted on it, as a blend mode asks."""
+    """The ground that a blend mode makes swallow whatever is painted on it."""
     variables: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def hides_text(self) -> bool:
-        """Whether text of this look is not read by anyone."""
+        """Return whether text of this look is unreadable."""
         if self.is_invisible or self.is_tiny or self.is_clear or self.is_filled_clear:
             return True
         ink = self.fill or self.ink
@@ -60,11 +60,11 @@ class Look:
 
 
 BLACK_ON_WHITE = Look(ink=_BLACK, ground=_WHITE)
-"""What a page starts with where no style sheet elsewhere may say otherwise."""
+"""The initial look of a page, unless style sheets elsewhere may change it."""
 
 
 def styled(look: Look, declared: tuple[tuple[str, str], ...], is_body: bool) -> tuple[Look, bool] | None:
-    """An element's look and whether it hides text; None where the element is out of sight with all that is in it."""
+    """Return an element's look and whether it hides text; None if the element and its content are invisible."""
     style = dict(declared)
     own = {name: value for name, value in declared if name.startswith("--")}
     if own:
@@ -81,12 +81,12 @@ def styled(look: Look, declared: tuple[tuple[str, str], ...], is_body: bool) -> 
 
 
 def _without_rounds(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that do not name themselves."""
+    """Return the variables that do not refer to themselves."""
     return {name: value for name, value in variables.items() if name not in value}
 
 
 def some_look_alike(declared: Iterable[tuple[str, str]]) -> bool:
-    """Whether any ink could stand on a ground of the page, or on white, and not be told from it."""
+    """Return whether some text colour is indistinguishable from some ground of the page, or from white."""
     inks: set[_Colour] = {_BLACK}
     grounds: set[_Colour] = {_WHITE}
     has_variables = False
@@ -129,16 +129,16 @@ def _changed(look: Look, style: Style, *, is_body: bool) -> Look:
 
 
 def _swallows(blend: str, ground: _Colour) -> bool:
-    """Whether what is painted in that mode leaves `ground` as it is (Compositing 1, section 9)."""
+    """Return whether that blend mode leaves `ground` unchanged by what is painted on it (Compositing 1, section 9)."""
     if blend in ("screen", "lighten", "color-dodge", "plus-lighter"):
         return _contrast(ground, _WHITE) < LEAST_CONTRAST
     return blend in ("multiply", "darken", "color-burn") and _contrast(ground, _BLACK) < LEAST_CONTRAST
 
 
 def _grounded(look: Look, value: str, *, is_panel: bool) -> Look:
-    """`look` on another ground. An image or a gradient of several colours is a ground that is not known.
+    """Return `look` on another ground. An image or a gradient of several colours is an unknown ground.
 
-    An image before a colour is taken to be of that colour: an author who wants to be read chooses it so.
+    An image before a colour is assumed to have that colour: authors choose it so for readability.
     """
     if value in ("none", "transparent", "inherit", "initial", "unset", "0", "0 0"):
         return look
@@ -157,19 +157,19 @@ def _opaque(colours: Iterable[Colour]) -> Iterator[_Colour]:
 
 
 def _words(value: str) -> list[str]:
-    """The parts of a value, functions whole; none of one that is longer than any honest one."""
+    """Return the parts of a value, functions whole; none if it is longer than any honest value."""
     return _WORD.findall(value) if len(value) <= _MOST_CHARS else []
 
 
 def _colour(value: str) -> _Colour | None:
-    """Red, green and blue in [0, 1]; None for what is not opaque or not a colour."""
+    """Return red, green and blue in [0, 1]; None if `value` is not an opaque colour."""
     colour = colour_of(value)
     return None if colour is None or colour.alpha < 1 else colour[:3]
 
 
 @lru_cache(maxsize=4_096)
 def _contrast(one: _Colour, other: _Colour) -> float:
-    """WCAG 2.2: (L1 + 0.05) / (L2 + 0.05), of the relative luminances, where the hues are as near; else 21."""
+    """Return WCAG 2.2 contrast, (L1 + 0.05) / (L2 + 0.05), for similar hues; 21 for others."""
     if any(abs(a - b) > 0.2 for a, b in zip(one, other, strict=True)):
         return 21.0
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)

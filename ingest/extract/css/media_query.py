@@ -1,7 +1,7 @@
 """Evaluates media queries for an ordinary screen: 1,280 by 720, light, with a mouse (Media Queries 4).
 
-A feature that is not known here may hold or not: `holds` says None, and what hides under it is believed, while what
-shows something again is not.
+For an unknown feature `holds` returns None: rules under it count if they hide, and are ignored if they show
+something again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MOST_PARTS, _MOST_NESTED = 200, 10
 
 @kept_if_short(1_024)
 def holds(query: str) -> bool | None:
-    """Whether any part of the list `query` holds; None where that is not known."""
+    """Return whether any part of the list `query` holds; None if unknown."""
     answers = [_one_holds(part.strip().lower()) for part in query.split(",")]
     return _any(answers) if query.strip() else True
 
@@ -80,7 +80,7 @@ def _one_holds(query: str) -> bool | None:
 
 
 def condition_holds(written: str, judge: Callable[[str], bool | None]) -> bool | None:
-    """What `and`, `or`, `not` and brackets come to, each innermost bracket being for `judge`; None where unknown."""
+    """Evaluate `and`, `or`, `not` and brackets, with `judge` for each innermost bracket; None if unknown."""
     parts = _PARTS.findall(_with_functions_closed(written))
     if not parts or len(parts) > _MOST_PARTS:
         return None
@@ -89,7 +89,7 @@ def condition_holds(written: str, judge: Callable[[str], bool | None]) -> bool |
 
 
 def feature_holds(feature: str) -> bool | None:
-    """Whether what stands in the brackets of a feature holds: `min-width: 20em`, `400px <= width < 90em`, `hover`."""
+    """Return whether a feature's bracket content holds: `min-width: 20em`, `400px <= width < 90em`, `hover`."""
     feature = feature.replace("\x00", "(").replace("\x01", ")").strip()
     name, found, value = feature.partition(":")
     if found and "<" not in feature and ">" not in feature:
@@ -138,7 +138,7 @@ def _compared(size: str, sign: str, written: str) -> bool | None:
 
 
 def _with_functions_closed(written: str) -> str:
-    """`written` with the brackets of functions within features as other signs, so that those left are conditions."""
+    """Replace the brackets of functions within features by other signs, so that the rest are conditions."""
     signs: list[str] = []
     within: list[bool] = []
     for place, sign in enumerate(written):

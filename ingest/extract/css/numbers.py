@@ -1,4 +1,4 @@
-"""Numbers of CSS as plain ones: what `calc()` and its like come to (CSS Values 4, section 10), `1e-3` as `0.001`."""
+"""Evaluates numbers of CSS: `calc()` and similar functions (CSS Values 4, section 10), `1e-3` as `0.001`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
 
 WINDOW_PIXELS = {"vw": 10.0, "vh": 10.0, "vmin": 10.0, "vmax": 10.0, "vi": 10.0, "vb": 10.0}
-"""Of one per cent of a window of a usual size."""
+"""Pixels of one per cent of a usual window."""
 PIXELS = dict.fromkeys(("", "px"), 1.0) | dict.fromkeys(("em", "rem", "pc", "lh", "rlh"), 16.0)
 PIXELS |= dict.fromkeys(("ex", "ch", "cap", "ic"), 8.0) | {"pt": 4 / 3, "mm": 3.8, "cm": 38.0, "in": 96.0, "q": 0.95}
 PIXELS |= {f"{size}{unit}": pixels for unit, pixels in WINDOW_PIXELS.items() for size in ("", "s", "l", "d")}
 PIXELS |= dict.fromkeys(("cqw", "cqh", "cqi", "cqb", "cqmin", "cqmax"), 7.2)
-"""Of one unit, at usual sizes of fonts and windows."""
+"""Pixels of one unit, at usual sizes of fonts and windows."""
 DEGREES = {"deg": 1.0, "grad": 0.9, "turn": 360.0, "rad": 180 / math.pi}
 
 _FUNCTION = re.compile(r"(?<![\w-])(?:-webkit-|-moz-)?(calc|min|max|clamp|abs)\(")
@@ -25,14 +25,14 @@ _TOKEN = re.compile(
 )
 _MOST_CHARS, _MOST_TOKENS, _MOST_NESTED = 1_000, 200, 20
 _PIXELS_OF_A_PER_CENT = 12.8
-"""Where per cent and lengths are added up: of the width of a window."""
+"""Pixels of one per cent of a window's width, used when adding per cent to lengths."""
 _Quantity = tuple[float, str]
 """A number with its unit: none, "px", "%" or "deg"."""
 
 
 @kept_if_short(8_192)
 def plain(value: str) -> str:
-    """`value` with each function of numbers worked out; as it is where that cannot be done."""
+    """Return `value` with each numeric function evaluated; unchanged where that is impossible."""
     if len(value) > _MOST_CHARS or not _COMPUTED.search(value):
         return value
     parts: list[str] = []
@@ -50,13 +50,13 @@ def plain(value: str) -> str:
 
 
 def _without_exponent(found: re.Match[str]) -> str:
-    """`2e3` as `2000`; a number beyond what a float holds stays as it is written."""
+    """Return `2e3` as `2000`; a number beyond a float's range stays as written."""
     number = float(found[1])
     return _written((number, "")) if math.isfinite(number) else found[0]
 
 
 class _Reader:
-    """Reads one expression from `at` on; ValueError where it is none that is followed."""
+    """Reads one expression from `at` on; raises ValueError for unsupported syntax."""
 
     def __init__(self, text: str, at: int) -> None:
         self.text, self.at, self.tokens, self.nested = text, at, 0, 0
@@ -124,7 +124,7 @@ def _quantity(number: float, unit: str) -> _Quantity:
 
 
 def _alike(quantities: Sequence[_Quantity]) -> list[_Quantity]:
-    """The same in one unit: per cent beside lengths become pixels."""
+    """Convert quantities to one unit: per cent beside lengths become pixels."""
     units = {unit for _, unit in quantities if unit}
     if len(units) < 2:
         return [(number, next(iter(units), "")) for number, _ in quantities]

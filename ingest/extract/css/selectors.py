@@ -1,10 +1,10 @@
-"""Selectors: what each asks of an element and of those around it.
+"""Parses selectors into conditions on an element and its surroundings.
 
-Read are tags, classes, ids and attributes, alone, combined by the four combinators, and the pseudo-classes of a page
-that lies still. A selector that holds anything else, as a state that comes about by a reader's doing, is not followed:
-it reads as None.
+Supported are tags, classes, ids and attributes, alone, combined by the four combinators, and the pseudo-classes of a
+static page. A selector with anything else, such as a state caused by a reader's action, is not followed:
+it parses as None.
 
-What matches them with elements is ingest/extract/css/cascade.py.
+ingest/extract/css/cascade.py matches selectors with elements.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sluice.ingest.extract.css.visibility import ESCAPE, unescaped
 
 LISTS = frozenset(("is", "where", "matches", "-webkit-any", "-moz-any"))
 AS_ATTRIBUTE = {"checked": "checked", "disabled": "disabled", "open": "open", "required": "required"}
-"""Those that hold where the element has an attribute."""
+"""Pseudo-classes that hold if the element has an attribute."""
 ALWAYS = frozenset(("lang", "dir", "defined", "read-only"))
-"""Those that hold, or may hold, for what a person reads."""
+"""Pseudo-classes that hold, or may hold, for text that a person reads."""
 _NTH = {
     "first-child": (0, 1, False, False),
     "last-child": (0, 1, True, False),
@@ -40,7 +40,9 @@ _FORMULA = re.compile(r"(?:([+-]?\d*)n)?\s*([+-]?\s*\d+)?")
 
 
 class Position(NamedTuple):
-    """`step`·n + `offset` for some n from 0 on, among siblings, or those of the same tag; from the end or the start."""
+    """Position `step`·n + `offset` for some n from 0 on, among siblings, or those of the same tag; from end or
+    start.
+    """
 
     step: int
     offset: int
@@ -48,13 +50,13 @@ class Position(NamedTuple):
     of_type: bool
 
     def holds(self, place: int) -> bool:
-        """Whether it is the `place`-th, the first being 1."""
+        """Return whether the `place`-th sibling, counted from 1, matches."""
         ahead = place - self.offset
         return ahead == 0 if self.step == 0 else ahead % self.step == 0 and ahead // self.step >= 0
 
 
 def positions_of(name: str, argument: str) -> tuple[Position, ...] | None:
-    """What a pseudo-class asks of an element's place among its siblings; None where it asks for something else."""
+    """Return a pseudo-class's conditions on the place among siblings; None if it tests something else."""
     if name in _NTH:
         return (Position(*_NTH[name]),)
     if name in ("only-child", "only-of-type"):
@@ -91,7 +93,9 @@ _TAG = re.compile(r"(?:[a-zA-Z][\w-]*|\*)")
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What a pseudo-class asks: a place among siblings, one of `alternatives`, none of them, or one of them within."""
+    """The test of a pseudo-class: a place among siblings, one of `alternatives`, none of them, or one of them
+    within.
+    """
 
     kind: Literal["position", "empty", "is", "not", "has"]
     position: Position | None = None
@@ -109,10 +113,10 @@ class Compound:
     relation: str = " "
     tests: tuple[Test, ...] = ()
     weight: tuple[int, int, int] = (0, 0, 0)
-    """What `tests` add to the specificity."""
+    """The specificity that `tests` add."""
 
     def key(self) -> str:
-        """What an element must have, so that no other is looked at."""
+        """Return a key that an element must have, so that others are skipped."""
         if self.ids:
             return f"#{self.ids[0]}"
         if self.classes:
@@ -122,17 +126,17 @@ class Compound:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """The parts of a selector. `above` is what must be found around an element for it to hold."""
+    """A parsed selector. `above` holds keys that the element's ancestors must have."""
 
     compounds: tuple[Compound, ...]
     above: frozenset[str]
     specificity: tuple[int, int, int]
     goes_by_names: bool
-    """Whether it holds for an element by its name and by the names of those around it, and nothing else."""
+    """Whether the names of an element and its ancestors alone decide the match."""
 
 
 class Asked(NamedTuple):
-    """`key` is what an element must have for a selector to hold; ids and attributes are those of any part of it."""
+    """Requirements of a selector: `key` must be on the element; ids and attributes are those of any of its parts."""
 
     key: str
     ids: Sequence[str] = ()
@@ -141,7 +145,7 @@ class Asked(NamedTuple):
 
 @kept_if_short(4_096)
 def selector_of(written: str) -> Selector | None:
-    """A selector taken apart; None where it holds what is not followed."""
+    """Parse a selector; None if it has unsupported parts."""
     compounds = _compounds(written)
     if compounds is None:
         return None
@@ -151,9 +155,9 @@ def selector_of(written: str) -> Selector | None:
 
 
 def asked_by(selector: str) -> Asked | None:
-    """What a selector asks for; None where it holds what is not followed.
+    """Return the requirements of a selector; None if it has unsupported parts.
 
-    Those of plain names are not taken apart for that.
+    Selectors of plain names are not parsed for that.
     """
     if _PLAIN.fullmatch(selector):
         last = next(filter(None, reversed(_COMBINATORS.split(selector))), "")
@@ -169,14 +173,14 @@ def asked_by(selector: str) -> Asked | None:
 
 
 def fits(keys: frozenset[str], compound: Compound) -> bool:
-    """Whether an element that has these `keys` is what `compound` asks for, attributes aside."""
+    """Return whether an element with these `keys` satisfies `compound`, attributes aside."""
     if compound.tag and compound.tag not in keys:
         return False
     return all(f".{one}" in keys for one in compound.classes) and all(f"#{one}" in keys for one in compound.ids)
 
 
 def attribute_holds(actual: str | None, sign: str, wanted: str) -> bool:
-    """Whether an attribute is as `sign` and `wanted` ask; `actual` is None where the element has none."""
+    """Return whether an attribute satisfies `sign` and `wanted`; `actual` is None if the element lacks it."""
     if actual is None or not sign:
         return actual is not None
     if sign.endswith("i"):
@@ -202,7 +206,7 @@ def _class_or_tag(compound: str) -> str:
 
 
 def _compounds(selector: str) -> tuple[Compound, ...] | None:
-    """The parts of a selector; None where it holds what is not followed."""
+    """Return the parts of a selector; None if some are unsupported."""
     if selector.count("(") > _MOST_BRACKETS:
         return None
     found: list[Compound] = []
@@ -260,7 +264,7 @@ def _compound(written: str, relation: str, nested: int = 0) -> Compound | None:
 
 
 def _tests_of(name: str, argument: str, nested: int) -> tuple[list[Test], tuple[int, int, int]] | None:
-    """What a pseudo-class asks, and its weight; None where it never holds or is not followed."""
+    """Return the tests of a pseudo-class, and its weight; None if it never holds or is not supported."""
     if (positions := positions_of(name, argument)) is not None:
         return [Test("position", position) for position in positions], (0, 1, 0)
     if name == "empty":
@@ -291,7 +295,7 @@ def _heaviest(compounds: Sequence[Compound]) -> tuple[int, int, int]:
 
 
 def _specificity(compounds: tuple[Compound, ...]) -> tuple[int, int, int]:
-    """Selectors Level 4, section 17."""
+    """Return the specificity (Selectors Level 4, section 17)."""
     ids = sum(len(compound.ids) + compound.weight[0] for compound in compounds)
     classes = sum(len(compound.classes) + len(compound.attributes) + compound.weight[1] for compound in compounds)
     return ids, classes, sum(bool(compound.tag) + compound.weight[2] for compound in compounds)

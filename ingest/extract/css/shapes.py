@@ -1,4 +1,4 @@
-"""Clips, masks and transforms: whether a value of them leaves nothing of an element that could be read."""
+"""Clips, masks and transforms: decides whether a value leaves nothing readable of an element."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sluice.ingest.extract.css.colours import Colour, colour_of, split_at_commas
 from sluice.ingest.extract.css.numbers import DEGREES, PIXELS
 
 FARTHEST_PIXELS = 500.0
-"""How far outside its place text may stand; less than that are layouts of columns and slides."""
+"""Distance outside its place from which text counts as hidden; less occurs in layouts of columns and slides."""
 BELOW_PIXELS = 5_000.0
-"""How far to the right or down, where a reader could scroll."""
+"""The same to the right or down, where a reader could scroll."""
 SMALLEST_SCALE = 0.1
-"""Of an element's own size, up to which text is not read."""
+"""Scale up to which text is unreadable."""
 FAINTEST = 0.1
-"""Opacity up to which text is not seen."""
+"""Opacity up to which text is invisible."""
 _FARTHEST_PER_CENT = 1_000.0
 _MOST_CHARS = 1_000
 _THINNEST = 1.0
-"""Of a clip, in pixels or per cent."""
+"""Width of a clip, in pixels or per cent, up to which it shows nothing."""
 
 _LENGTH = re.compile(r"(?<![\w#.-])([+-]?(?:\d+(?:\.\d+)?|\.\d+))([a-z]+|%)?(?![\w.-])")
 _FUNCTION = re.compile(r"(?<![a-z0-9])([a-z0-9]++)\(([^()]*+)\)")
@@ -28,14 +28,14 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)")
 
 
 def lengths(value: str) -> Iterator[tuple[float, str]]:
-    """The numbers in `value` in pixels, each with the unit it was given in; those in per cent as they are."""
+    """Yield the numbers in `value` in pixels, each with its original unit; those in per cent unchanged."""
     for number, unit in _LENGTH.findall(value):
         if unit == "%" or unit in PIXELS:
             yield float(number) * PIXELS.get(unit, 1.0), unit
 
 
 def is_far(amounts: Sequence[tuple[float, str]]) -> bool:
-    """Whether any of these moves takes a text out of where a reader could scroll."""
+    """Return whether any of these moves takes a text beyond where a reader could scroll."""
     return any(
         abs(number) >= _FARTHEST_PER_CENT if unit == "%" else number < -FARTHEST_PIXELS or number > BELOW_PIXELS
         for number, unit in amounts
@@ -43,7 +43,7 @@ def is_far(amounts: Sequence[tuple[float, str]]) -> bool:
 
 
 def clips_all(value: str) -> bool:
-    """Of `clip` and `clip-path`."""
+    """Return whether a value of `clip` or `clip-path` hides everything."""
     for name, written in _FUNCTION.findall(value):
         amounts = list(lengths(written.replace(",", " ")))
         match name:
@@ -71,7 +71,7 @@ def clips_all(value: str) -> bool:
 
 
 def masks_all(value: str) -> bool:
-    """Of `mask`, `mask-image`: whether it is a gradient of nothing but transparency."""
+    """Return whether a value of `mask` or `mask-image` is a fully transparent gradient."""
     if "gradient(" not in value:
         return False
     colours = gradient_colours(value)
@@ -79,7 +79,7 @@ def masks_all(value: str) -> bool:
 
 
 def gradient_colours(value: str) -> list[Colour]:
-    """The colours of all gradients in `value`."""
+    """Return the colours of all gradients in `value`."""
     found: list[Colour] = []
     if len(value) > _MOST_CHARS:
         return found
@@ -96,7 +96,7 @@ def gradient_colours(value: str) -> list[Colour]:
 
 
 def transforms_away(value: str) -> bool:
-    """Of `transform`: moved out of sight, turned edgewise or made too small."""
+    """Return whether a `transform` moves an element out of sight, turns it edgewise or makes it too small."""
     for name, written in _FUNCTION.findall(value):
         parts = [part.strip() for part in written.split(",")]
         if name.startswith("translate"):
@@ -114,7 +114,7 @@ def transforms_away(value: str) -> bool:
 
 
 def rotates_away(value: str) -> bool:
-    """Of `rotate`: `x 90deg`, `1 0 0 90deg`."""
+    """Return whether a `rotate` such as `x 90deg` or `1 0 0 90deg` turns an element edgewise."""
     words = value.split()
     if len(words) < 2:
         return False
@@ -124,7 +124,7 @@ def rotates_away(value: str) -> bool:
 
 
 def is_shrunk(value: str) -> bool:
-    """Whether a factor leaves less than `SMALLEST_SCALE`."""
+    """Return whether a factor leaves at most `SMALLEST_SCALE`."""
     size = next(lengths(value), None)
     return size is not None and abs(size[0]) <= (SMALLEST_SCALE * 100 if size[1] == "%" else SMALLEST_SCALE)
 
@@ -149,13 +149,13 @@ def _is_all_of_it(one: tuple[float, str], other: tuple[float, str]) -> bool:
 
 
 def _is_a_line(places: Sequence[tuple[float, str]]) -> bool:
-    """Whether these coordinates are all one."""
+    """Return whether these coordinates are all equal, within `_THINNEST`."""
     numbers = [number for number, _ in places]
     return bool(numbers) and max(numbers) - min(numbers) <= _THINNEST
 
 
 def _is_empty_rectangle(edges: Sequence[float]) -> bool:
-    """Top, right, bottom and left."""
+    """Return whether top, right, bottom and left enclose nothing."""
     top, right, bottom, left = edges
     return bottom - top <= _THINNEST or right - left <= _THINNEST
 

@@ -1,12 +1,12 @@
-"""The style sheets within a page, down to the rules that could hide something.
+"""The style sheets within a page, reduced to the rules that could hide something.
 
-Heeded are lists of selectors, nested rules, `@media` for an ordinary screen (ingest/extract/css/media_query.py),
-`@layer`, `@scope` and `@property`; of `@supports`, `@container` and queries that are not known only what hides, as what
-shows something again may not hold. `@import`, animations and style sheets elsewhere are not followed. A rule stands
-under what an element must have for its selector (ingest/extract/css/selectors.py) to hold, and is taken apart by
-`rule_of` when the page has such an element.
+Supported are lists of selectors, nested rules, `@media` for an ordinary screen (ingest/extract/css/media_query.py),
+`@layer`, `@scope` and `@property`; of `@supports`, `@container` and unknown queries only hiding rules count, as rules
+that show something again may not hold. `@import`, animations and style sheets elsewhere are not followed. Rules are
+indexed by a key that an element must have for the selector (ingest/extract/css/selectors.py) to match; `rule_of`
+parses them when the page has such an element.
 
-Read are `MOST_CSS_CHARS` of a page at most; one whose sheets have more than `MOST_PIECES` is refused.
+At most `MOST_CSS_CHARS` of a page are read; a page whose sheets have more than `MOST_PIECES` is refused.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from sluice.ingest.extract.css.visibility import SMALL_BOX, could_hide, declarat
 from sluice.ingest.extract.html.nodes import Nodes
 
 MOST_CSS_CHARS = 2_000_000
-"""Of all style elements together."""
+"""Most characters of all style elements together."""
 MOST_PIECES = 200_000
-"""Of all of them: rules, and what strings and comments make of a rule. A large page has some ten thousand."""
+"""Most rules and fragments, split by strings and comments, in all sheets. A large page has some ten thousand."""
 _MENTIONS = re.compile(
     r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|zoom|spacing|size|scale|rotate|mask|blend|index|background|line-height|grid|overflow|\\",
     re.IGNORECASE,
@@ -51,23 +51,23 @@ _NOT_A_NUMBER = re.compile(r"[^\w .-]+")
 _MOST_SELECTOR_CHARS = 1_000
 _MOST_NESTED = 30
 _MOST_KEPT_CHARS = 100_000
-"""Of styles whose rules are kept, which take some twenty times as many bytes."""
+"""Most characters of styles whose rules are cached, at some twenty times as many bytes."""
 _UNLAYERED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What one selector declares, as it is written, and its place: most are for elements that the page has not."""
+    """Unparsed declarations of one selector, and their place: most are for elements that the page lacks."""
 
     selector: str
     style: tuple[tuple[str, str, bool], ...]
     place: tuple[int, int]
-    """The layer that it stands in, and its number among all."""
+    """The rule's layer, and its number among all rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a block stands in: the selectors around it (None: anywhere), its layer, and whether it may not hold."""
+    """Context of a block: the selectors around it (None: anywhere), its layer, and whether it may not hold."""
 
     selectors: list[str] | None = None
     layer: int = _UNLAYERED
@@ -76,7 +76,7 @@ class _Around:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one selector declares; `rank` is its layer, its specificity and its place."""
+    """Declarations of one parsed selector; `rank` is its layer, its specificity and its place."""
 
     selector: Selector
     style: tuple[tuple[str, str, bool], ...]
@@ -84,7 +84,7 @@ class Rule:
 
 
 class Sheet(NamedTuple):
-    """The rules of a page that matter, by what their last part asks for; ids and attributes that any part asks for."""
+    """The relevant rules of a page, by the key of their last part, with the ids and attributes that any part tests."""
 
     rules: Mapping[str, Sequence[Declared]]
     ids: frozenset[str]
@@ -93,9 +93,9 @@ class Sheet(NamedTuple):
 
 
 def sheet_of(nodes: Nodes) -> Sheet:
-    """What the sheets of a page with its style attributes come to.
+    """Combine the sheets of a page with its style attributes.
 
-    Kept for some pages, as those of a site are styled alike and come one after the other.
+    Cached for some pages, as the pages of a site share styles and come one after the other.
     """
     styles = (attributes.get("style") for attributes in nodes.attributes if attributes)
     inline = frozenset(style for style in styles if style)
@@ -105,14 +105,14 @@ def sheet_of(nodes: Nodes) -> Sheet:
 
 
 def rule_of(declared: Declared) -> Rule | None:
-    """None where its selector holds what is not followed."""
+    """Parse a rule; None if its selector is not supported."""
     selector = selector_of(declared.selector)
     layer, place = declared.place
     return Rule(selector, declared.style, (layer, *selector.specificity, place)) if selector else None
 
 
 def _sheets_of(nodes: Nodes) -> Iterator[str]:
-    """The style sheets within the page that could hide something."""
+    """Yield the style sheets within the page that could hide something."""
     room = MOST_CSS_CHARS
     for node, tag in enumerate(nodes.tags):
         if tag != "style" or holds(nodes.attributes[node].get("media") or "") is False:
@@ -148,7 +148,7 @@ def _sheet(rules: Sequence[Declared], inline: frozenset[str]) -> Sheet:
 
 
 def _hiding_names(rules: Sequence[Declared], inline: Iterable[str]) -> frozenset[str]:
-    """The properties that hide somewhere on the page; those of colour only where two of them look alike."""
+    """Return the properties that hide somewhere on the page; colours only if two of them look alike."""
     declared = {(name, value) for rule in rules for name, value, _ in rule.style}
     declared.update((name, value) for style in inline for name, value, _ in declarations(style))
     hiding = {name for name, value in declared if _could_hide(name, value)}
@@ -164,7 +164,7 @@ def _hiding_names(rules: Sequence[Declared], inline: Iterable[str]) -> frozenset
 
 
 def _variables_used(declared: Iterable[tuple[str, str]], names: Iterable[str]) -> set[str]:
-    """The variables on which the values of such properties depend."""
+    """Return the variables on which the values of these properties depend."""
     wanted, used = set(names), set[str]()
     by_name: dict[str, set[str]] = {}
     for name, value in declared:
@@ -203,7 +203,7 @@ def _rules_of(sheets: Iterable[str]) -> Iterator[Declared]:
 
 
 def _harmless(string: re.Match[str]) -> str:
-    """A string without what could be taken for a declaration."""
+    """Return a string without anything that looks like a declaration."""
     return f'"{_NOT_A_NUMBER.sub(" ", string[0])}"'
 
 
@@ -213,7 +213,7 @@ def _require_few(rules: int) -> None:
 
 
 def _blocks(sheet: str, so_far: Iterator[int], layers: dict[str, int]) -> Iterator[tuple[_Around, str]]:
-    """What every rule that may hold on a screen stands in, with its declarations. `so_far` counts the pieces."""
+    """Yield the context and declarations of every rule that may hold on a screen. `so_far` counts the pieces."""
     within: list[_Around | None] = [_Around()]
     pieces: list[str] = []
     for found in _PIECE.finditer(sheet):
@@ -246,7 +246,7 @@ def _blocks(sheet: str, so_far: Iterator[int], layers: dict[str, int]) -> Iterat
 
 
 def _name_layers(statements: str, layers: dict[str, int]) -> None:
-    """`@layer one, two;` settles their order."""
+    """Fix the order of layers by `@layer one, two;`."""
     for statement in statements.split(";"):
         if statement.strip().startswith("@layer"):
             for name in statement.strip().removeprefix("@layer").split(","):
@@ -254,7 +254,7 @@ def _name_layers(statements: str, layers: dict[str, int]) -> None:
 
 
 def _entered(prelude: str, around: _Around | None, layers: dict[str, int]) -> _Around | None:
-    """What a block within `around` stands in; None where nothing in it holds."""
+    """Return the context of a block within `around`; None if nothing in it holds."""
     if around is None:
         return None
     prelude = prelude.replace("<!--", " ").replace("-->", " ").strip()
@@ -287,7 +287,7 @@ def _within_at_rule(prelude: str, around: _Around, layers: dict[str, int]) -> _A
 
 
 def _split_list(selectors: str) -> list[str]:
-    """A list of selectors by its commas, but for those within brackets."""
+    """Split a list of selectors at commas outside brackets."""
     return split_at_commas(selectors) if "(" in selectors else selectors.split(",")
 
 

@@ -1,7 +1,7 @@
-"""Decides whether a style hides its element: the ways in which pages keep text from readers' eyes.
+"""Decides whether a style hides its element, by the ways in which pages hide text from readers.
 
-Read as CSS reads it (comments, escapes, any case), but each declaration by itself; what several of them come to, over
-a whole page, is for ingest/extract/css/cascade.py.
+Parsed as CSS is (comments, escapes, any case), but each declaration by itself; ingest/extract/css/cascade.py combines
+them over a whole page.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sluice.ingest.extract.css.shapes import (
 )
 
 MOST_ALIKE = 16
-"""Of 255, by which red, green and blue of a text may differ from its ground and not be told from it."""
+"""Difference in red, green and blue, of 255, up to which a text is indistinguishable from its ground."""
 SMALLEST_PIXELS = 2.0
-"""Font size up to which text is not read."""
+"""Font size up to which text is unreadable."""
 LEAST_ROOM_PIXELS = 4.0
-"""Height or width of a box that shows nothing beyond itself, up to which no line of it is read."""
+"""Height or width of a box with hidden overflow, up to which no line of it is readable."""
 _BLURRED_PIXELS = 5.0
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -41,7 +41,7 @@ _OVERFLOWS = ("overflow", "overflow-x", "overflow-y", "overflow-block", "overflo
 
 
 def hides(style: str) -> bool:
-    """Whether any declaration in `style` hides its element, although a later one may take it back."""
+    """Return whether any declaration in `style` hides its element, although a later one may revert it."""
     colours: dict[str, Colour] = {}
     found: dict[str, str] = {}
     for name, value, _ in declarations(style):
@@ -56,7 +56,7 @@ def hides(style: str) -> bool:
 
 
 def declarations(style: str) -> Iterator[tuple[str, str, bool]]:
-    """What `style` declares of the properties in `WATCHED`, and variables: name, value in lower case, importance."""
+    """Yield declarations of `WATCHED` properties and variables: name, value in lower case, importance."""
     if "\\" in style or "/*" in style:
         style = ESCAPE.sub(unescaped, _COMMENT.sub(" ", style))
     for name, written in _DECLARATION.findall(style.lower()):
@@ -65,7 +65,7 @@ def declarations(style: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def unescaped(escape: re.Match[str]) -> str:
-    """What an escape of CSS stands for (CSS Syntax 3, section 4.3.7)."""
+    """Return the character of a CSS escape (CSS Syntax 3, section 4.3.7)."""
     if escape[2]:
         return escape[2]
     point = int(escape[1], 16)
@@ -73,7 +73,7 @@ def unescaped(escape: re.Match[str]) -> str:
 
 
 def could_hide(name: str, value: str) -> bool:
-    """Whether a declaration hides by itself, or might beside others, or by a variable."""
+    """Return whether a declaration hides by itself, or might with others, or by a variable."""
     if "var(" in value:
         return name not in ("background", "background-color", "background-image")
     if name in ("line-height", "z-index"):
@@ -86,24 +86,24 @@ def could_hide(name: str, value: str) -> bool:
 
 
 def takes_away(name: str, value: str) -> bool:
-    """Whether a declaration takes an element out of sight with all that is in it."""
+    """Return whether a declaration hides an element with all that is in it."""
     judge = _JUDGES.get(name)
     return judge is not None and judge(value)
 
 
 def is_unreadable(name: str, value: str) -> bool:
-    """Whether a declaration makes text unreadable, in an element and in those in it that do not declare otherwise."""
+    """Return whether a declaration makes text unreadable, in an element and in descendants that do not override it."""
     judge = _INHERITED.get(name)
     return judge is not None and judge(value)
 
 
 def _length(value: str) -> tuple[float, str] | None:
-    """The one number that `value` is; None for what is computed, or several."""
+    """Return the single number of `value`; None if it is computed or has several."""
     return next(lengths(value), None) if _LENGTH.fullmatch(value) else None
 
 
 def leaves_no_room(style: Mapping[str, str]) -> bool:
-    """Whether a box is too small for a line, and shows nothing beyond itself."""
+    """Return whether a box is too small for a line, and hides its overflow."""
     if not any(style.get(name, "visible").split(" ")[0] in ("hidden", "clip", "scroll") for name in _OVERFLOWS):
         return False
     if "line-height" in style and (line := _length(style["line-height"])) and abs(line[0]) < 0.1:
@@ -113,7 +113,7 @@ def leaves_no_room(style: Mapping[str, str]) -> bool:
 
 
 def substituted(value: str, variables: Mapping[str, str]) -> str:
-    """`value` with each `var()` replaced; a variable that is not known, and has no other value, stays."""
+    """Return `value` with each `var()` replaced; an unknown variable without a fallback stays."""
     if "var(" not in value or len(value) > _MOST_VALUE_CHARS:
         return value
     for _ in range(_MOST_SUBSTITUTED):
@@ -134,7 +134,7 @@ def _is_tiny_font(value: str) -> bool:
 
 
 def _is_tiny_shorthand(value: str) -> bool:
-    """`font: 700 12px/1 Arial`: the size is the first number with a unit, or a naught."""
+    """Handle `font: 700 12px/1 Arial`: the size is the first number with a unit, or a zero."""
     sizes = [(number, unit) for number, unit in lengths(value.replace("/", " ")) if unit or number == 0]
     return bool(sizes) and _is_tiny(*sizes[0])
 
@@ -168,7 +168,7 @@ def _is_indented_away(value: str) -> bool:
 
 
 def _is_right_out(value: str) -> bool:
-    """Of `right` and `bottom`: beyond the other edge."""
+    """Return whether a `right` or `bottom` puts an element beyond the other edge."""
     return _is_outside_box(value) or any(number >= 150 and unit == "%" for number, unit in lengths(value))
 
 
@@ -193,7 +193,7 @@ def _is_scaled_away(value: str) -> bool:
 
 
 def _is_drawn_together(value: str) -> bool:
-    """Letters on top of each other."""
+    """Return whether the letters overlap."""
     return any(number <= -SMALLEST_PIXELS * 4 for number, unit in lengths(value) if unit != "%")
 
 
@@ -231,7 +231,7 @@ _JUDGES: Mapping[str, Callable[[str], bool]] = {
     **dict.fromkeys(("mask", "mask-image", "-webkit-mask", "-webkit-mask-image"), masks_all),
     **dict.fromkeys(("mask-size", "-webkit-mask-size"), lambda value: any(n == 0 for n, _ in lengths(value))),
 }
-"""By property: whether a value of it hides."""
+"""Judges by property: whether a value of it hides."""
 _INHERITED: Mapping[str, Callable[[str], bool]] = {
     "visibility": lambda value: value in ("hidden", "collapse"),
     "font-size": _is_tiny_font,
@@ -239,7 +239,7 @@ _INHERITED: Mapping[str, Callable[[str], bool]] = {
     "font-size-adjust": lambda value: value in ("0", "0.0"),
     **dict.fromkeys(("color", "-webkit-text-fill-color"), _is_transparent),
 }
-"""By property that an element hands down: whether a value of it hides."""
+"""Judges by inherited property: whether a value of it hides."""
 SMALL_BOX = frozenset((*_OVERFLOWS, *_ROOM, "line-height"))
 """The properties that together may leave no room: see `leaves_no_room`."""
 WATCHED = frozenset(

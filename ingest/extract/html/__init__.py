@@ -1,1 +1,1 @@
-"""HTML: visible nodes, main content, Markdown, metadata."""
+"""Reads HTML: visible nodes, main content, Markdown, metadata."""
