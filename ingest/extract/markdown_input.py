@@ -1,9 +1,9 @@
-"""Takes out of Markdown what its rendering would hide: comments, and HTML elements that hide themselves.
+"""Removes the parts of Markdown that rendering hides: comments, and HTML elements with hiding attributes.
 
-So are the titles of links, the words that stand for an image, definitions that serve as comments, and all of the front
-matter but what a page shows of it.
+It also removes link titles, alternative texts of images, definitions that serve as comments, and all front
+matter but the facts that a page shows.
 
-What stands in code is shown, and stays. Lines keep their numbers: what goes leaves its line breaks.
+Code is shown, and stays. Lines keep their numbers: removed text leaves its line breaks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEVER_SHOWN = frozenset(("script", "style", "template", "noscript"))
 
 
 def without_hidden_html(text: str) -> str:
-    """`text` without what a reader of the rendered page would not see. Linear in the text."""
+    """Return `text` as a reader of the rendered page would see it. Linear in the text."""
     text = _without_unseen(_without_front_matter(text))
     if "<" not in text:
         return text
@@ -51,7 +51,7 @@ def _without_front_matter(text: str) -> str:
 
 
 def _without_unseen(text: str) -> str:
-    """`text` without what links and images carry unseen; code stays as it is."""
+    """Remove the invisible parts of links and images; code stays unchanged."""
     if "](" not in text and "]:" not in text:
         return text
     code = list(_code(text))
@@ -102,7 +102,7 @@ def _shown(text: str) -> Iterator[str]:
 
 
 def _code(text: str) -> Iterator[tuple[int, int]]:
-    """Where code stands: fenced blocks, to the end where one is not closed, and code within a line."""
+    """Yield the ranges of code: fenced blocks, an unclosed one to the end, and inline code."""
     start = offset = 0
     fence = ""
     for line in text.split("\n"):
@@ -122,7 +122,7 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _code_in(line: str) -> Iterator[tuple[int, int]]:
-    """From a run of backticks to the next one of the same length (CommonMark 0.31, section 6.1)."""
+    """Yield ranges from a run of backticks to the next of the same length (CommonMark 0.31, section 6.1)."""
     runs = [(found.start(), found.end()) for found in _TICKS.finditer(line)]
     later: dict[int, list[int]] = {}
     for start, end in reversed(runs):
@@ -138,7 +138,7 @@ def _code_in(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _markup_outside(text: str, code: list[tuple[int, int]]) -> Iterator[tuple[int, re.Match[str]]]:
-    """Comments and tags that are not within code, in their order."""
+    """Yield comments and tags outside code, in order."""
     at = number = 0
     while found := _MARKUP.search(text, at):
         start = found.start()

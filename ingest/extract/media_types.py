@@ -1,7 +1,7 @@
-"""Media types: what a body is, judged by its name and its first bytes, and which of them can be read.
+"""Media types: determines a body's type from its name and first bytes, and which types can be read.
 
-A name is trusted before a generic type (servers send source code as `text/plain`), and bytes before
-both where they carry a signature (a PDF sent as HTML is a PDF). What names and types mean stands in `media_types.toml`.
+A name overrides a generic type (servers send source code as `text/plain`), and a signature in the bytes
+overrides both (a PDF sent as HTML is a PDF). `media_types.toml` maps names and types.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]+)", re.IGNORECASE)
 
 @cache
 def _known() -> Mapping[str, Mapping[str, str]]:
-    """The tables of `media_types.toml`, each from an extension, name or type to what it means."""
+    """Load the tables of `media_types.toml`, each from an extension, name or type to its meaning."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     return {
         table: {name: meaning for meaning, names in rows.items() for name in names.split()}
@@ -50,18 +50,18 @@ def _known() -> Mapping[str, Mapping[str, str]]:
 
 
 def bare(media_type: str | None) -> str:
-    """The type without parameters, in lower case: `Text/HTML; charset=x` is `text/html`."""
+    """Return the type without parameters, in lower case: `Text/HTML; charset=x` is `text/html`."""
     return (media_type or "").partition(";")[0].strip().lower()
 
 
 def charset_of(media_type: str | None) -> str | None:
-    """The charset that a type declares: `text/html; charset=koi8-r` declares `koi8-r`."""
+    """Return the charset that a type declares: `text/html; charset=koi8-r` declares `koi8-r`."""
     found = _CHARSET.search((media_type or "").partition(";")[2])
     return found[1].lower() if found else None
 
 
 def code_language(media_type: str, path: str | None = None) -> str | None:
-    """The programming language by media type, else by the name of the file; None for prose."""
+    """Return the programming language by media type, else by the name of the file; None for prose."""
     kind = bare(media_type)
     if kind in _known()["code_types"]:
         return _known()["code_types"][kind]
@@ -71,18 +71,18 @@ def code_language(media_type: str, path: str | None = None) -> str | None:
 
 
 def is_textual(kind: str) -> bool:
-    """Whether the bare type `kind` can be read as text."""
+    """Return whether the bare type `kind` can be read as text."""
     is_text = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (JSON, XML, LINES_OF_JSON)
     return is_text or code_language(kind) is not None
 
 
 def code_media_type(language: str) -> str:
-    """The media type that `code_language` reads back."""
+    """Return the media type that `code_language` maps back to `language`."""
     return f"text/x-{language}"
 
 
 def media_type_for(path: str, head: bytes = b"") -> str:
-    """What the file or URL `path` holds, by the signature of its first bytes, its name, then a look at the bytes."""
+    """Return the type of the file or URL `path`, by the signature of its first bytes, its name, then sniffing."""
     signed = _signature(head)
     if signed:
         return signed
@@ -93,7 +93,7 @@ def media_type_for(path: str, head: bytes = b"") -> str:
 
 
 def settle(media_type: str | None, path: str | None, head: bytes) -> str:
-    """The type to act on: the declared one, unless it is generic or the bytes contradict it."""
+    """Return the type to act on: the declared one, unless it is generic or the bytes contradict it."""
     declared = bare(media_type)
     signed = _signature(head)
     if signed and (signed == PDF or declared in _GENERIC):

@@ -1,15 +1,15 @@
-"""PDF to text by pypdf: page by page, parted by form feeds, with the title and author of its metadata.
+"""Extracts text from PDF by pypdf: pages parted by form feeds, with the title and author of the metadata.
 
-A file of some kilobytes can ask for hours of work and gigabytes of text, so it is read by a child process
-(ingest/extract/pdf_child.py) with limits that the kernel enforces. Every end of the child has a name, and none is
-left behind.
+A file of some kilobytes can need hours of work and gigabytes of text, so a child process
+(ingest/extract/pdf_child.py) reads it, with limits that the kernel enforces. Every end of the child has an error, and
+no child is left behind.
 
 | what happens | what is raised |
 |---|---|
 | the file is damaged or encrypted | `InvalidInput` |
 | it takes more processor time than its size warrants, more memory, or holds more text than is kept | `InvalidInput` |
 | it makes the reader crash | `InvalidInput` |
-| the child does not start, or somebody kills it | `Unavailable`: another try may succeed |
+| the child does not start, or is killed from outside | `Unavailable`: another try may succeed |
 
 Lines that the page's width broke are joined again, so that a passage reads as a sentence.
 """
@@ -32,17 +32,18 @@ from sluice.text.hidden import visible
 PAGE_BREAK = "\f"
 MOST_PAGES = 2_000
 MOST_CHARS = 10_000_000
-"""Of all pages together: 2,000 pages of 5,000 characters, which is more than any book's."""
+"""Most characters of all pages together: 2,000 pages of 5,000 characters, more than any book has."""
 CPU_SECONDS = 5
-"""Of any file, the half second for starting included."""
+"""Processor time for any file, the half second for starting included."""
 CPU_SECONDS_PER_MEGABYTE = 20
 """A text needs some five: 35 ms per page of 7 KB."""
 MOST_CPU_SECONDS = 60
 WALL_SECONDS = 90.0
-"""The longest that a file may take, where the processor is shared: less than a chunk worker waits for its child."""
+"""Longest time for a file on a shared processor: less than a chunk worker waits for its child."""
 ADDRESS_SPACE_BYTES = 700_000_000
-"""Of the child: the longest text that is kept, out of the largest file, takes 110 MB of memory. A container of 1 GB
-must hold the worker beside it."""
+"""Limit of the child: the longest text that is kept, out of the largest file, takes 110 MB of memory. A container of
+1 GB must hold the worker beside it.
+"""
 COMMAND = tuple(child_command("sluice.ingest.extract.pdf_child"))
 
 _PAGE_CHARS = 100
@@ -53,11 +54,11 @@ _SPLIT_IT = "split or convert it"
 
 
 def extract_pdf(body: bytes) -> Extracted:
-    """The text of every page.
+    """Extract the text of every page.
 
     Raises:
-        InvalidInput: the file is damaged, encrypted, or costs more than it may; says which.
-        Unavailable: the process that reads it could not be had.
+        InvalidInput: the file is damaged, encrypted, or exceeds a limit; the error says which.
+        Unavailable: the process that reads it could not be started.
     """
     answer = _answer(body)
     pages = [_page_text(page) for page in answer["pages"]]
@@ -75,7 +76,7 @@ def extract_pdf(body: bytes) -> Extracted:
 
 
 def _answer(body: bytes) -> dict[str, Any]:
-    """What the child makes of the file."""
+    """Run the child on the file and return its answer."""
     cpu_seconds = min(MOST_CPU_SECONDS, CPU_SECONDS + len(body) * CPU_SECONDS_PER_MEGABYTE // 1_000_000)
     limits = (cpu_seconds, ADDRESS_SPACE_BYTES, MOST_PAGES, MOST_CHARS)
     command = [*COMMAND, *map(str, limits)]
@@ -113,7 +114,7 @@ def _too_slow(seconds: float) -> InvalidInput:
 
 
 def _death(status: int, complaint: bytes) -> InvalidInput | Unavailable:
-    """A child that was killed says nothing about the file; one that crashed does."""
+    """Return the error for the child's death: a kill says nothing about the file, a crash does."""
     how = signal.Signals(-status).name if status < 0 else f"status {status}"
     if status in (-signal.SIGKILL, -signal.SIGTERM):
         return Unavailable(f"the process that reads a PDF was ended by {how}")

@@ -30,9 +30,7 @@ _Key = tuple[object, ...]
 
 @dataclass(slots=True)
 class _Place:
-    """Elements with equal names below elements with equal names: a page of a thousand elements has some fifty
-    places.
-    """
+    """Elements with equal names below elements with equal names: a page of a thousand elements has some fifty."""
 
     look: Look
     hides_text: bool

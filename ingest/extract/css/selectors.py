@@ -40,9 +40,7 @@ _FORMULA = re.compile(r"(?:([+-]?\d*)n)?\s*([+-]?\s*\d+)?")
 
 
 class Position(NamedTuple):
-    """Position `step`·n + `offset` for some n from 0 on, among siblings, or those of the same tag; from end or
-    start.
-    """
+    """Place `step`·n + `offset` for some n from 0 on, among all siblings or those of one tag, from either end."""
 
     step: int
     offset: int
@@ -93,9 +91,7 @@ _TAG = re.compile(r"(?:[a-zA-Z][\w-]*|\*)")
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The test of a pseudo-class: a place among siblings, one of `alternatives`, none of them, or one of them
-    within.
-    """
+    """Test of a pseudo-class: a place among siblings, one of `alternatives`, none of them, or one within."""
 
     kind: Literal["position", "empty", "is", "not", "has"]
     position: Position | None = None

@@ -1,6 +1,6 @@
-"""HTML to Markdown: the content with its headings, tables, lists and code, and nothing else.
+"""Converts HTML to Markdown: the content with its headings, tables, lists and code, and nothing else.
 
-The page is read once into arrays (ingest/extract/html/nodes.py); what follows are loops over them:
+The page is read once into arrays (ingest/extract/html/nodes.py); each step loops over them:
 
     styles that hide        ingest/extract/css/cascade.py
     what is seen            ingest/extract/html/visible.py, without ingest/extract/html/visible.py
@@ -9,7 +9,7 @@ The page is read once into arrays (ingest/extract/html/nodes.py); what follows a
     the text                ingest/extract/html/write_markdown.py
     the facts               ingest/extract/html/metadata.py
 
-Links keep their words in the text, and their addresses stand beside it: an address tells an embedding nothing.
+Links keep their words in the text, and their addresses are kept separately: an address means nothing to an embedding.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from sluice.ingest.extract.html.write_markdown import Markdown, Written
 from sluice.ingest.extract.media_types import HTML
 
 _PARAGRAPH_CHARS = 200
-"""Text of one paragraph: a page with less is more likely a shell than an article."""
+"""Length of one paragraph: a page with less text is more likely a shell than an article."""
 
 _NOTHING = Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
 
 
 def extract_html(page: str, url: str | None) -> Extracted:
-    """The Markdown and the facts of `page`, which was fetched from `url`.
+    """Extract the Markdown and the facts of `page`, fetched from `url`.
 
-    Raises InvalidInput where the page's style sheets ask for more work than any honest page's do.
+    Raises InvalidInput if the page's style sheets need more work than any honest page's do.
     """
     nodes = read_nodes(page)
     if not len(nodes):
@@ -63,7 +63,7 @@ def extract_html(page: str, url: str | None) -> Extracted:
 
 
 def extract_fragment(page: str, url: str | None) -> str:
-    """The Markdown of all that a reader could see of `page`, which is content as a whole: the body of a feed's item.
+    """Return the Markdown of all visible text of `page`, which is content as a whole: the body of a feed's item.
 
     Raises InvalidInput as `extract_html` does.
     """
@@ -72,7 +72,7 @@ def extract_fragment(page: str, url: str | None) -> str:
 
 
 def _visible(nodes: Nodes) -> list[int]:
-    """What a reader could see; all other words are taken out of the arrays."""
+    """Return the entries that a reader could see; blank all other words in the arrays."""
     visible = visible_nodes(nodes)
     blank_hidden(nodes, visible)
     return without_page_marks(nodes, visible)
@@ -84,7 +84,7 @@ def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> Written:
 
 
 def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int]) -> list[int]:
-    """The only `<h1>` of the page where it stands before the content: the headings below belong under it."""
+    """Return the only `<h1>` of the page if it precedes the content: the headings below belong under it."""
     titles = [node for node in visible if nodes.tags[node] == "h1" and nodes.text(node)]
     if len(titles) != 1 or titles[0] in set(content):
         return []
@@ -93,7 +93,7 @@ def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int]) 
 
 
 def _confidence(page: Counted, content: Counted, *, is_cut: bool) -> float:
-    """How surely it is content: enough text, a fair part of the page, not mostly links, and all of it."""
+    """Return how surely it is content: enough text, a fair part of the page, not mostly links, and all of it."""
     visible_chars, chars = max(page.chars), max(content.chars, default=0)
     if chars == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""The headings of a page: those that its look implies, and the fragments by which they are addressed.
+"""The headings of a page: finds those that its look implies, and the fragments that lead to them.
 
 Three general rules find structure in pages older than semantic HTML and in generated references:
 
@@ -9,7 +9,7 @@ Three general rules find structure in pages older than semantic HTML and in gene
 3. A term of a definition list that can be linked to (it has an id or an anchor) is a heading of its
    definition: that is how reference manuals write functions and methods.
 
-Linear in the page: each rule is one loop, and what could be a heading is short.
+Linear in the page: each rule is one loop, and candidates for headings are short.
 
 A fragment (`https://example.org/guide#install`) leads to the first element with that `id`, else to the first `<a name>`
 (HTML, section 7.4.6.3). A heading is reached by its own id; by that of an element in it; by that of an empty element
@@ -28,7 +28,7 @@ from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes, readable
 _HEADING_CLASS = re.compile(
     r"(?:^|[\s_-])(?<!admonition-)(?:heading|headline|title|bigsection|section-?title)(?:$|\s)", re.IGNORECASE
 )
-"""The title of an admonition (`Note`, `Warning`) is none: what stands behind the box does not belong to it."""
+"""The title of an admonition (`Note`, `Warning`) is not a heading: text after the box does not belong to it."""
 _BLOCK_CANDIDATES = frozenset(("p", "div", "td", "th", "caption", "summary"))
 _BOLD = frozenset(("strong", "b", "font", "big", "span"))
 _BREAKS_TABLE = frozenset(("table", "dl", "pre", "h1", "h2", "h3", "hr"))
@@ -36,7 +36,7 @@ _TABLE_PARTS = frozenset(("table", "thead", "tr", "td", "th", "caption")) | _BRE
 _HEADING_CHARS = 160
 _TERM_CHARS = 300
 _MOST_PARTS = 100
-"""Entries in one heading or term; a signature with every type linked has some thirty."""
+"""Most entries in one heading or term; a signature with every type linked has some thirty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Outline:
 
 
 def outline_of(nodes: Nodes, shown: Sequence[int], chars: Sequence[int]) -> Outline:
-    """The outline of the entries `shown`, in which `chars` characters can be seen."""
+    """Return the outline of the entries `shown`, which hold `chars` visible characters each."""
     tags = nodes.tags
     tables = [node for node in shown if tags[node] in _TABLE_PARTS]
     layout = _layout_tables(nodes, tables, chars) if any(tags[node] == "table" for node in tables) else frozenset()
@@ -56,7 +56,7 @@ def outline_of(nodes: Nodes, shown: Sequence[int], chars: Sequence[int]) -> Outl
 
 
 class _Table:
-    """What is known of a table before its end."""
+    """Counts about a table before its end."""
 
     def __init__(self, node: int, *, is_broken: bool) -> None:
         self.node = node
@@ -76,7 +76,7 @@ class _Table:
 
 
 def _layout_tables(nodes: Nodes, parts: Sequence[int], chars: Sequence[int]) -> frozenset[int]:
-    """Rule 1. One loop with a stack, so nesting costs nothing."""
+    """Apply rule 1, in one loop with a stack, so that nesting costs nothing."""
     layout: set[int] = set()
     opened: list[_Table] = []
     for node in parts:
@@ -107,7 +107,7 @@ def _see(table: _Table, tag: str, *, is_filled: bool) -> None:
 
 
 def _levels(nodes: Nodes, shown: Sequence[int], chars: Sequence[int], layout: frozenset[int]) -> dict[int, int]:
-    """Rules 2 and 3, in document order, so that each heading knows what stands above it."""
+    """Apply rules 2 and 3 in document order, so that the headings above each one are known."""
     tags, attributes = nodes.tags, nodes.attributes
     levels: dict[int, int] = {}
     real_level = last_level = inside = 0
@@ -140,7 +140,7 @@ def _levels(nodes: Nodes, shown: Sequence[int], chars: Sequence[int], layout: fr
 
 
 def _depth(ends: list[int], node: int) -> int:
-    """How many of the parts that end at `ends` are around `node`; those that have ended are forgotten."""
+    """Return how many of the parts that end at `ends` contain `node`; drops those that have ended."""
     while ends and ends[-1] <= node:
         ends.pop()
     return len(ends)
@@ -170,21 +170,21 @@ def _is_linked_term(nodes: Nodes, node: int) -> bool:
 
 
 MOST_CHARACTERS = 100
-"""Of a fragment: a longer one is no name."""
+"""Longest fragment: a longer one is not a name."""
 _BEFORE = 6
-"""How many entries before a heading are looked at: a target, and the boxes around it."""
+"""Entries before a heading that are searched: a target, and the boxes around it."""
 _TOP = frozenset(("html", "body"))
 _WHITE_SPACE = re.compile(r"\s")
 
 
 class Fragments:
-    """The fragments of one page; nothing is read before the first heading asks."""
+    """The fragments of one page; read when the first heading needs them."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
     def of(self, node: int) -> str | None:
-        """The fragment that leads to the heading or term `node`; None where none does."""
+        """Return the fragment that leads to the heading or term `node`, or None."""
         return next(self._leading_to(node), None)
 
     def _leading_to(self, node: int) -> Iterator[str]:
@@ -210,7 +210,7 @@ class Fragments:
                 yield name
 
     def _name(self, place: int) -> str | None:
-        """The element's id or name, if a fragment of it leads to this element."""
+        """Return the element's id or name, if that fragment leads to this element."""
         name = _name_of(self._nodes, place)
         return name if name is not None and self._first[name] == place else None
 

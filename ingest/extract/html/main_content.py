@@ -1,12 +1,12 @@
 """Selects the entries of a page that are its content, by trafilatura.
 
-The library judges a copy of what is visible, with only what it judges by: elements keep their class, id and role;
-scripts, styles and hidden text are not there. Each text begins with a mark of two characters, which names its entries
-in what the library gives back; its own text is thrown away, and ingest/extract/html/write_markdown.py writes the
-entries with all their structure.
+The library judges a copy of the visible part, with only the features that it uses: elements keep their class, id and
+role; scripts, styles and hidden text are left out. Each text begins with a mark of two characters, which identifies
+its entries in the library's result; the result's own text is discarded, and ingest/extract/html/write_markdown.py
+writes the entries with all their structure.
 
-Promises: only visible entries are chosen. Of a page that is too large for the library, and where it finds nothing, the
-visible entries are taken that no element declares to be navigation, banner or side column. `MOST_ELEMENTS`,
+Promises: only visible entries are chosen. If a page is too large for the library, or the library finds nothing, the
+content is all visible entries outside declared navigation, banners and side columns. `MOST_ELEMENTS`,
 `MOST_DEPTHS` and `MOST_CHARS` bound the copy, and so the time that the library takes: some two seconds of an ordinary
 core at worst (docs/decisions/0009-extraction.md). Linear in the page.
 """
@@ -27,14 +27,14 @@ from sluice.ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
 from sluice.ingest.extract.html.visible import counted
 
 SHORT_CHARS = 250
-"""Of content: where the library finds less it takes all text of the page, menus too; those are taken out again."""
+"""Content length below which the library takes all text of the page, menus too; those are removed again."""
 _STRUCTURE = HEADINGS | {"ul", "ol", "dl", "table", "pre", "blockquote"}
 _AROUND = frozenset(("nav", "aside", "menu", "header", "footer"))
 _ROLES_AROUND = frozenset(("navigation", "banner", "contentinfo", "search", "complementary", "dialog", "menu", "alert"))
 
 
 def content_of(nodes: Nodes, visible: Sequence[int], *, is_forum: bool = False) -> list[int]:
-    """The entries among `visible` that are content, with the elements around them; in the order of the page."""
+    """Return the entries among `visible` that are content, with the elements around them; in page order."""
     chosen = _chosen(nodes, visible, is_forum=is_forum)
     if sum(len(nodes.texts[node]) for node in chosen) < SHORT_CHARS:
         inside = _without_surroundings(nodes, visible)
@@ -57,9 +57,9 @@ def _with_ancestors(nodes: Nodes, chosen: Iterable[int]) -> set[int]:
 
 
 def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) -> set[int]:
-    """Headings, lists, tables and code that the library left out between blocks that it chose: all that is in them.
+    """Return headings, lists, tables and code that the library left out between chosen blocks, with their content.
 
-    They stand beside the chosen ones in one element, and are not mostly links.
+    They are siblings of the chosen blocks, and are not mostly links.
     """
     sizes = counted(nodes, visible)
     left_out: dict[int, list[int]] = {}
@@ -76,7 +76,7 @@ def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[
 
 
 def _with_spaces(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) -> list[int]:
-    """The entries `wanted`, and those without words that keep their words apart: spaces, line breaks, empty cells."""
+    """Return the entries `wanted` and the wordless entries that separate them: spaces, line breaks, empty cells."""
     kept: list[int] = []
     inline: set[int] = set()  # elements within the wanted ones that may hold a space
     for node in visible:
@@ -92,7 +92,7 @@ def _with_spaces(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) 
 
 
 def _chosen(nodes: Nodes, visible: Sequence[int], *, is_forum: bool) -> set[int]:
-    """The texts that the library takes for content; none where the page is too large for it."""
+    """Return the texts that the library judges to be content; empty if the page is too large for it."""
     copy = MarkedCopy(nodes, visible)
     if not copy.is_whole:
         return set()
@@ -107,7 +107,7 @@ def _chosen(nodes: Nodes, visible: Sequence[int], *, is_forum: bool) -> set[int]
 
 @cache
 def _library() -> Any:
-    """trafilatura, imported where the first page is extracted, as that takes half a second."""
+    """Import trafilatura when the first page is extracted, as that takes half a second."""
     import trafilatura
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # it warns of each page without content
@@ -115,7 +115,7 @@ def _library() -> Any:
 
 
 def _without_surroundings(nodes: Nodes, visible: Sequence[int]) -> list[int]:
-    """All of `visible` but what elements and roles declare to stand around the content."""
+    """Return `visible` without elements whose tag or role puts them around the content."""
     kept: list[int] = []
     skipped_to = content_to = 0
     for node in visible:
@@ -136,13 +136,13 @@ def _without_surroundings(nodes: Nodes, visible: Sequence[int]) -> list[int]:
 MOST_ELEMENTS = 18_000
 """An article has some 500, the longest page of Python's manual 15,000. The library takes 70 µs for each."""
 MOST_DEPTHS = 200_000
-"""Of all elements together, each counted by how many are around it: that page has 170,000. It takes 7 µs for each."""
+"""Sum of the depths of all elements: that page has 170,000. The library takes 7 µs for each."""
 MOST_DEPTH = 100
-"""Elements within one another in that tree; what is deeper stands side by side there."""
+"""Deepest nesting in the copy; deeper elements become siblings."""
 MOST_CHARS = 1_000_000
-"""Of its texts."""
+"""Most characters of its texts."""
 MOST_ATTRIBUTE_CHARS = 200
-"""Of a class or an id: what follows is left out."""
+"""Longest class or id; the rest is cut off."""
 
 _FIRST_MARK = 0x12000
 _MARKS = 0x380
@@ -158,13 +158,13 @@ _UNWRAPPED = frozenset(
         *("var", "mark", "abbr", "acronym", "bdi", "bdo", "wbr", "ins", "tt", "kbd", "samp"),
     ]
 )
-"""Inline elements that say nothing of what is content: their text is handed over as that of the block around them."""
+"""Inline elements that are irrelevant to the judgement: their text goes to the block around them."""
 _BOXES = frozenset(("body", "main", "article", "section", "div", "details", "figcaption", "center"))
 """Blocks that hold others."""
 
 
 class MarkedCopy:
-    """The tree `root`, and the entries behind its marks; `is_whole` is False where the page has more than is copied."""
+    """A copy `root` of the page, and the entries behind its marks; `is_whole` is False if the page exceeds a bound."""
 
     def __init__(self, nodes: Nodes, visible: Sequence[int]) -> None:
         self.root: Element = html.Element("html")
@@ -181,18 +181,18 @@ class MarkedCopy:
         self._end_run()
 
     def mark_as_forum(self) -> None:
-        """Say what the library knows forums by: on one the remarks of readers are content."""
+        """Add the sign by which the library knows forums: there, readers' comments are content."""
         said = self._element(self.root, "script")
         said.set("type", "application/ld+json")
         said.text = '{"@type": "DiscussionForumPosting"}'
 
     def entries_in(self, text: str) -> set[int]:
-        """The texts whose marks stand in `text`."""
+        """Return the texts whose marks occur in `text`."""
         numbers = ((ord(one) - _FIRST_MARK) * _MARKS + ord(other) - _FIRST_MARK for one, other in _MARK.findall(text))
         return {node for number in numbers if number < len(self._runs) for node in self._runs[number]}
 
     def _add(self, node: int) -> bool:
-        """Copy one entry; False where there is no more room."""
+        """Copy one entry; False if a bound is reached."""
         parent, depth = self._copies[self._nodes.parents[node]]
         parent = self._home(node, parent)
         tag = self._nodes.tags[node]
@@ -213,9 +213,9 @@ class MarkedCopy:
         return is_small and len(self._runs) < _MARKS * _MARKS
 
     def _home(self, node: int, parent: Element) -> Element:
-        """Where the copy of `node` goes: into a paragraph where it stands loose beside blocks.
+        """Return the parent for the copy of `node`: a paragraph if it stands loose beside blocks.
 
-        The library passes over text that stands in a box and in no paragraph of it.
+        The library ignores text that is directly in a box, outside any paragraph.
         """
         tag = self._nodes.tags[node]
         if parent.tag not in _BOXES or self._nodes.parents[node] not in self._with_blocks:
@@ -235,7 +235,7 @@ class MarkedCopy:
         return SubElement(parent, name)
 
     def _add_text(self, node: int, parent: Element) -> None:
-        """Copy a text, with a mark where it begins a run of texts that no element parts."""
+        """Copy a text, with a mark if it begins a run of texts that no element interrupts."""
         text = _ANY_MARK.sub(" ", _NO_XML.sub(" ", self._nodes.texts[node]))
         self._chars += len(text)
         if parent is not self._parent:
@@ -264,7 +264,7 @@ class MarkedCopy:
         self._parent, self._is_marked = None, False
 
     def _name(self, node: int) -> str:
-        """The tag of the copy. The library drops each figure, even one around code or a table."""
+        """Return the tag of the copy. The library drops each figure, even one around code or a table."""
         tag = self._nodes.tags[node]
         if tag == "figure" and not {"pre", "table"}.isdisjoint(self._nodes.tags[node : self._nodes.ends[node]]):
             return "div"

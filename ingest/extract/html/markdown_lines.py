@@ -1,7 +1,7 @@
-"""The lines of a Markdown text as they are written, and its tables: white space run together, marks put as words come.
+"""Writes the lines and tables of a Markdown text: white space is collapsed, marks are written when words follow.
 
-Text that begins like a heading or a fence is text: a backslash keeps the chunker from seeing structure in it. Cells of
-a table that span rows or columns are filled up.
+Text that begins like a heading or a fence is escaped by a backslash, so that the chunker sees no structure in it.
+Table cells that span rows or columns are padded with empty ones.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from sluice.ingest.extract.extracted import LinkedWords
 
 _DEEPEST = 12
-"""Levels of lists and quotes that are indented: deeper ones, which only a machine makes, would square the text."""
+"""Most indented levels of lists and quotes: deeper ones, which only a machine makes, would square the text."""
 _READS_AS_MARKUP = re.compile(r"#{1,6}(?:\s|$)|`{3,}|~{3,}|(?:=+|-{2,})\s*$")
 
 
 class Lines:
-    """The text so far. `gap` asks for line breaks before the next words; marks wait until there are words for them."""
+    """The text so far. `gap` requests line breaks before the next words; marks wait until words follow."""
 
     def __init__(self, *, is_cell: bool = False) -> None:
         self._parts: list[str] = []
@@ -36,11 +36,11 @@ class Lines:
         self.linked: list[LinkedWords] = []
 
     def text(self) -> str:
-        """All of it, without white space at its end."""
+        """Return all of it, without white space at its end."""
         return "".join(self._parts)
 
     def gap(self, lines: int) -> None:
-        """Ask for a line break (1) or a blank line (2); in a heading or a cell it is a space."""
+        """Request a line break (1) or a blank line (2); in a heading or a cell it is a space."""
         if self._is_cell or self.is_heading:
             self._space = True
             return
@@ -51,7 +51,7 @@ class Lines:
         self._space = False
 
     def mark(self, mark: str, prefix: str) -> int:
-        """Put `mark` before the next words and `prefix` before the lines after them; the width to give to `unmark`."""
+        """Put `mark` before the next words and `prefix` before later lines; return the width for `unmark`."""
         if self._is_cell:
             return 0
         if self._depth >= _DEEPEST and prefix:
@@ -72,14 +72,14 @@ class Lines:
             self._mark = None
 
     def emphasise(self, mark: str) -> bool:
-        """Put `mark` around the words until `end_emphasis`; False where they are so marked already, or in a heading."""
+        """Put `mark` around the words until `end_emphasis`; False in a heading, or if they have that mark already."""
         if self.is_heading or any(opened[2] == mark for opened in self._open):
             return False
         self._open.append(["", "", mark])
         return True
 
     def link(self, address: str) -> bool:
-        """The words until `end_emphasis` lead to `address`; False within another link."""
+        """Link the words until `end_emphasis` to `address`; False within another link."""
         if any(opened[1] for opened in self._open):
             return False
         self._open.append(["", address, ""])
@@ -91,7 +91,7 @@ class Lines:
             self._end(self._open.pop())
 
     def words(self, text: str) -> None:
-        """Add text, its white space run together."""
+        """Add text, its white space collapsed."""
         words = text.split()
         if not words:
             self._space = self._space or bool(text)
@@ -106,14 +106,14 @@ class Lines:
         self._space = text[-1].isspace()
 
     def code(self, line: str, *, opens: bool, closes: bool) -> None:
-        """Add a piece of code within a line; `opens` and `closes`: whether space stands at its ends."""
+        """Add inline code; `opens` and `closes`: whether space stands at its ends."""
         self._space = self._space or opens
         self._begin("")
         self._add(line.replace("|", "\\|") if self._is_cell else line)
         self._space = closes
 
     def lines(self, lines: Sequence[str]) -> None:
-        """Add whole lines as they are."""
+        """Add whole lines unchanged."""
         if self._is_cell:
             self.words(" ".join(lines[1:-1]))
             return
@@ -123,12 +123,12 @@ class Lines:
             self._gap = 1
 
     def close(self) -> None:
-        """End what is still open."""
+        """End all open emphasis and links."""
         while self._open:
             self.end_emphasis()
 
     def add_rows(self, rows: Sequence[tuple[str, Sequence[LinkedWords]]]) -> None:
-        """Add lines of a table with the links in them, counted from the start of each line."""
+        """Add table rows with their links, whose offsets count from the start of each row."""
         for line, linked in rows:
             self._begin("")
             start = self.length()
@@ -138,7 +138,7 @@ class Lines:
         self._gap = 2
 
     def _begin(self, line: str) -> None:
-        """What stands before the next words: line breaks, the marks of the line, a space, emphasis."""
+        """Write everything before the next words: line breaks, the marks of the line, a space, emphasis."""
         if self._gap or not self._parts:
             if self._parts:
                 blank = (self._prefix if self._mark is None else self._around).rstrip()
@@ -159,7 +159,7 @@ class Lines:
             self._resume()
 
     def length(self) -> int:
-        """The characters so far."""
+        """Return the number of characters so far."""
         self._length += sum(map(len, self._parts[self._counted :]))
         self._counted = len(self._parts)
         return self._length
@@ -200,7 +200,7 @@ class Table:
         self._held: dict[int, int] = {}
 
     def cell(self, columns: int, rows: int) -> Lines:
-        """A new cell at the end of the last row, that spans `columns` and `rows`."""
+        """Add a cell at the end of the last row, spanning `columns` and `rows`."""
         if not self.rows:
             self.rows.append([])
         row = self.rows[-1]
@@ -214,7 +214,7 @@ class Table:
         return cell
 
     def _skip_held(self, row: list[Lines]) -> None:
-        """Empty cells where one of a row above reaches down."""
+        """Add empty cells where a cell of a row above reaches down."""
         while self._held.get(len(row), 0) and len(self.rows) > 1 and len(row) < _MOST_COLUMNS:
             self._held[len(row)] -= 1
             row.append(Lines(is_cell=True))

@@ -1,7 +1,7 @@
 """Reads a page's metadata: title, language, date, author, site, licence, canonical address, data.
 
 Sources in order of care taken by publishers: JSON-LD, meta elements, visible markup. A fact that does
-not parse is left out, never guessed. No fact holds a character that no reader can see.
+not parse is left out, never guessed. No fact holds an invisible character.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.ingest.moments import read_moment
 from sluice.text.hidden import visible
 
 MOST_JSON_LD_BYTES = 65_536
-"""Of the linked data that is kept: an article's has some 3 KB."""
+"""Most bytes of linked data that are kept: an article's has some 3 KB."""
 
 _MOST_LD_CHARS = 200_000
 _MOST_LD_SCRIPTS = 50
@@ -38,7 +38,7 @@ _FORUM_KINDS = frozenset(("discussionforumposting", "qapage", "question", "socia
 _FORUMS = re.compile(
     r"phpbb|vbulletin|xenforo|discourse|mybb|simple machines|smf|invision|vanilla|nodebb|flarum|fluxbb|punbb|woltlab"
 )
-"""Software that makes forums, as the page names what generated it."""
+"""Forum software, as named in the page's generator."""
 _NO_RELATIONS: frozenset[str] = frozenset()
 _READ = frozenset(("html", "base", "title", "h1", "meta", "link", "script", "time", "a", "area"))
 
@@ -61,12 +61,12 @@ class PageFacts:
         self._base = (resolve(base, url) or url) if base else url
 
     def title(self) -> str | None:
-        """The title; the name of the site, where the page repeats it, is kept."""
+        """Return the title, with the site's name if the page appends it."""
         heading = next((text for place in self._places["h1"][:10] if (text := self._nodes.text(place))), None)
         return _first((self._linked("headline"), self._meta.get("og:title"), self._title, heading))
 
     def language(self) -> str | None:
-        """The declared language, as two letters."""
+        """Return the declared language, as two letters."""
         of_page = [self._get(place, name) for place in self._places["html"][:1] for name in ("lang", "xml:lang")]
         for declared in (*of_page, *(self._meta.get(name) for name in _LANGUAGE_NAMES)):
             found = _LANGUAGE.match(declared.strip()) if declared else None
@@ -75,30 +75,32 @@ class PageFacts:
         return None
 
     def published_at(self) -> datetime | None:
-        """When the page says it was published."""
+        """Return the declared date of publication."""
         candidates = (self._linked("datePublished"), *(self._meta.get(name) for name in _DATE_NAMES), self._time())
         return next((moment for moment in map(parse_moment, candidates) if moment), None)
 
     def author(self) -> str | None:
-        """The named author; an address in place of a name is passed over."""
+        """Return the named author; an address in place of a name is skipped."""
         candidates = (_author(self._linked("author")), *(self._meta.get(name) for name in _AUTHOR_NAMES))
         return next((name for name in map(_text, candidates) if name and "://" not in name), None)
 
     def site_name(self) -> str | None:
-        """What the site calls itself."""
+        """Return the site's own name."""
         return _first(
             (self._meta.get("og:site_name"), _name(self._linked("publisher")), self._meta.get("application-name"))
         )
 
     def canonical_url(self) -> str | None:
-        """The address that the page prefers for itself."""
+        """Return the address that the page prefers for itself."""
         for place in self._places["link"]:
             if "canonical" in self._relations(place):
                 return self.resolve(self._get(place, "href"))
         return self.resolve(self._meta.get("og:url"))
 
     def licence(self) -> str | None:
-        """The licence as an address (rel=license, JSON-LD, a link to Creative Commons), else in the page's words."""
+        """Return the licence as an address (rel=license, JSON-LD, a link to Creative Commons), else in the page's
+        words.
+        """
         for place in (*self._places["link"], *self._places["a"]):
             if "license" in self._relations(place) and (address := self.resolve(self._get(place, "href"))):
                 return address
@@ -109,7 +111,7 @@ class PageFacts:
         return _first((declared, next(commons, None), *(self._meta.get(name) for name in _LICENCE_NAMES)))
 
     def json_ld(self) -> str | None:
-        """The linked data as one JSON array; what is beyond `MOST_JSON_LD_BYTES` is left out, item by item."""
+        """Return the linked data as one JSON array; items beyond `MOST_JSON_LD_BYTES` are left out."""
         kept: list[str] = []
         room = MOST_JSON_LD_BYTES - 2
         for item in self._linked_data:
@@ -124,7 +126,7 @@ class PageFacts:
         return f"[{','.join(kept)}]" if kept else None
 
     def is_forum(self) -> bool:
-        """Whether the page says that it is a discussion, whose remarks are its content."""
+        """Return whether the page declares that it is a discussion, whose comments are its content."""
         declared = (item.get("@type") for item in self._items)
         kinds = (kind for one in declared for kind in (one if isinstance(one, list) else [one]))
         return any(isinstance(kind, str) and kind.lower() in _FORUM_KINDS for kind in kinds) or bool(
@@ -132,7 +134,7 @@ class PageFacts:
         )
 
     def resolve(self, address: str | None) -> str | None:
-        """`address` on this page as an absolute http(s) URL without fragment, or None."""
+        """Return `address` on this page as an absolute http(s) URL without fragment, or None."""
         if not address:
             return None
         if address not in self._resolved:
@@ -147,7 +149,7 @@ class PageFacts:
         return frozenset(written.lower().split()) if written else _NO_RELATIONS
 
     def _time(self) -> str | None:
-        """The first `<time>` that says it is the publication's, or that stands in an article."""
+        """Return the first `<time>` that is marked as the publication's, or is in an article."""
         for place in self._places["time"]:
             attributes = self._nodes.attributes[place]
             if "pubdate" in attributes or "datePublished" in attributes.get("itemprop", ""):
@@ -181,7 +183,7 @@ class PageFacts:
 
 
 def resolve(address: str | None, base: str | None) -> str | None:
-    """`address` as an absolute http(s) URL without fragment, or None."""
+    """Return `address` as an absolute http(s) URL without fragment, or None."""
     if not address or address.startswith("#"):
         return None
     try:
@@ -193,13 +195,13 @@ def resolve(address: str | None, base: str | None) -> str | None:
 
 
 def parse_moment(value: object) -> datetime | None:
-    """A date in UTC; None where it is none or implausible."""
+    """Parse a date to UTC; None if it is not one, or implausible."""
     moment = read_moment(value)
     return moment if moment is not None and moment.year >= _EARLIEST_YEAR else None
 
 
 def _items(linked_data: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The objects that say something of the page; what stands in a graph is on one level with it."""
+    """Yield the top-level objects and those of their graphs."""
     for item in linked_data:
         if isinstance(item, dict):
             yield item

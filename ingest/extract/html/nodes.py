@@ -1,14 +1,13 @@
 """An HTML page as arrays: one entry for each element and each text, in the order of the source.
 
-An element is followed by all that stands in it, up to `ends`; so a subtree is a range, what is above an
-entry is found by `parents`, and a sum over subtrees is one loop from the end to the start. No depth is too deep and
-nothing is visited twice. White space beside the tag of a block is left out. Promises: linear in the page; no text but
-that of scripts and styles holds a no-break space or a character that no reader can see
+An element is followed by its content, up to `ends`; so a subtree is a range, the ancestors of an
+entry are found by `parents`, and a sum over subtrees is one loop from the end to the start. No depth is too deep and
+nothing is visited twice. White space beside the tag of a block is left out. Promises: linear in the page; no text
+outside scripts and styles holds a no-break space or an invisible character
 (text/hidden.py); of a page with more than `MOST_NODES` entries the first ones are read.
 
-The parser is libxml2's, which reads tag soup as browsers do. Where it builds a tree itself it compares each attribute
-of a tag with all before it, so that a tag of 40,000 attributes takes minutes; here it only reports tags.
-"""
+The parser is libxml2's, which reads tag soup as browsers do. When it builds a tree itself it compares each attribute
+of a tag with all before it, so that a tag of 40,000 attributes takes minutes; here it only reports tags."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from lxml import etree
 from sluice.text.hidden import visible
 
 MOST_NODES = 400_000
-"""Entries of one page: some 20 MB of ordinary HTML; a book on one page has a tenth."""
+"""Most entries of one page: some 20 MB of ordinary HTML; a book on one page has a tenth."""
 
 BLOCKS = frozenset(
     [
@@ -37,9 +36,9 @@ HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _SPACE_IS_NOTHING = (BLOCKS | {"head", "script", "style", "meta", "link"}) - {"pre", "xmp", "listing", "plaintext"}
-"""Elements at whose tags white space shows nothing."""
+"""Elements at whose tags white space is not rendered."""
 _PROGRAMS = frozenset(("script", "style"))
-"""Elements whose text is megabytes at times and never shown; what is read of it is cleared by who reads it."""
+"""Elements whose text may be megabytes and is never shown; code that reads it cleans it itself."""
 _UNUSUAL = re.compile(r"[^\t\n -~]")
 _NONE: Mapping[str, str] = {}
 _Event = Mapping[str, str] | str | None
@@ -62,18 +61,18 @@ class Nodes:
         return len(self.tags)
 
     def text(self, node: int) -> str:
-        """All text in `node`, on one line."""
+        """Return all text in `node`, on one line."""
         return " ".join("".join(self.texts[node : self.ends[node]]).split())
 
     def ancestors(self, node: int) -> Iterator[int]:
-        """The elements around `node`, innermost first."""
+        """Yield the elements around `node`, innermost first."""
         above = self.parents[node]
         while above >= 0:
             yield above
             above = self.parents[above]
 
     def children(self, node: int) -> Iterator[int]:
-        """The entries directly in `node`."""
+        """Yield the entries directly in `node`."""
         child, end = node + 1, self.ends[node]
         while child < end:
             yield child
@@ -81,7 +80,7 @@ class Nodes:
 
 
 def read_nodes(page: str) -> Nodes:
-    """The arrays of `page`; no entry where there is nothing in it."""
+    """Return the arrays of `page`; empty for an empty page."""
     page = page.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if declaration := _DECLARATION.match(page):
         page = page[declaration.end() :]
@@ -89,13 +88,13 @@ def read_nodes(page: str) -> Nodes:
 
 
 class _Enough(Exception):
-    """The page has more tags than are read."""
+    """Raised to stop the parser at the limit of tags."""
 
 
 class _Target:
-    """Tells `events` what the parser meets: attributes and their tag, a piece of text, None for the end of an element.
+    """Appends the parser's reports to `events`: attributes and their tag, a piece of text, None for an element's end.
 
-    Closures and a list's own method: they are called for each tag of a page.
+    It uses closures and a list's own method, since they are called for each tag of a page.
     """
 
     def __init__(self, events: list[_Event]) -> None:
@@ -112,7 +111,7 @@ class _Target:
         self.data = add
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing; the parser requires the method."""
 
 
 def _events(page: str) -> list[_Event]:
@@ -132,7 +131,7 @@ def _events(page: str) -> list[_Event]:
 
 
 def _arranged(events: Iterable[_Event]) -> Nodes:
-    """One loop; names are bound before it, as it takes a quarter of the time of a whole extraction."""
+    """Arrange events in one loop; names are bound before it, as it takes a quarter of a whole extraction's time."""
     nodes = Nodes()
     tags, texts, ends = nodes.tags, nodes.texts, nodes.ends
     add_tag, add_text, add_end = tags.append, texts.append, ends.append
@@ -189,11 +188,11 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
 
 
 def _add_to_last(nodes: Nodes, more: Iterable[str]) -> None:
-    """The pieces of a text that the parser handed out one by one, put behind its first."""
+    """Append the later pieces of a text that the parser reported in parts."""
     text, parent = "".join((nodes.texts[-1], *more)), nodes.parents[-1]
     nodes.texts[-1] = text if parent >= 0 and nodes.tags[parent] in _PROGRAMS else readable(text)
 
 
 def readable(text: str) -> str:
-    """`text` without what no reader can see, and with spaces for no-break spaces."""
+    """Return `text` without invisible characters, and with spaces for no-break spaces."""
     return visible(text).replace("\u00a0", " ")

@@ -1,7 +1,7 @@
-"""Finds the visible text of a page, and how much there is in each part of it.
+"""Finds the visible text of a page, and its length in each part of the page.
 
-Hidden text goes: nobody reads it, and it is where a page speaks to a machine behind its reader's back. So do marks that
-a page prints beside its text: the numbers of lines of code, the sign of a link to a heading. Linear in the page.
+Hidden text is removed: no reader sees it, and pages use it to address machines covertly. So are marks that
+a page prints beside its text: line numbers of code, the sign of a link to a heading. Linear in the page.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _FOR_SCREEN_READERS = frozenset(
 _HIDING = frozenset(("d-none", "hidden", "invisible", "opacity-0", "text-transparent", "is-hidden", "u-hidden"))
 """Classes by which the common style sheets, which mostly lie elsewhere, hide."""
 _SHOWN_AGAIN = re.compile(r"d-(?:sm|md|lg|xl|xxl)-(?!none)|\S+:(?!hidden|invisible|opacity-0)")
-"""One beside them that shows an element on wide windows, or once something has happened."""
+"""A class beside them that shows an element on wide windows, or after an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """For every entry the characters of text in it, and those of them that stand in links."""
+    """For every entry, the characters of text in it, and how many of them are in links."""
 
     chars: Sequence[int]
     linked: Sequence[int]
 
 
 def visible_nodes(nodes: Nodes) -> list[int]:
-    """The entries that a reader could see, in their order.
+    """Return the entries that a reader could see, in their order.
 
-    Raises InvalidInput where the page's style sheets ask for more work than any honest page's do.
+    Raises InvalidInput if the page's style sheets need more work than any honest page's do.
     """
     _style_old_colours(nodes)
     cascade = Cascade(nodes)
@@ -69,7 +69,7 @@ def visible_nodes(nodes: Nodes) -> list[int]:
 
 
 def blank_hidden(nodes: Nodes, visible: Iterable[int]) -> None:
-    """Take the words that are not `visible` out of the arrays, so that no title and no link can hold them."""
+    """Blank the words that are not `visible` in the arrays, so that no title and no link can hold them."""
     is_visible = bytearray(len(nodes))
     for node in visible:
         is_visible[node] = 1
@@ -80,7 +80,7 @@ def blank_hidden(nodes: Nodes, visible: Iterable[int]) -> None:
 
 
 def counted(nodes: Nodes, visible: Sequence[int]) -> Counted:
-    """The characters of the entries `visible`, summed up over what is around them."""
+    """Count the characters of the entries `visible`, summed over their ancestors."""
     count = len(nodes)
     chars, linked = [0] * count, [0] * count
     anchored_to = 0
@@ -99,7 +99,7 @@ def counted(nodes: Nodes, visible: Sequence[int]) -> Counted:
 
 
 def _replaced_by_shadow(nodes: Nodes) -> frozenset[int]:
-    """The elements that show a shadow tree, declared in a template without a slot, and nothing of what is in them."""
+    """Return the elements that show a slotless shadow tree, declared in a template, instead of their content."""
     found: set[int] = set()
     for node, tag in enumerate(nodes.tags):
         if tag == "template" and "shadowrootmode" in nodes.attributes[node]:
@@ -123,7 +123,7 @@ def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
 
 
 def _style_old_colours(nodes: Nodes) -> None:
-    """Let attributes such as `<font color=white>` and `bgcolor` count as styles, which came after them."""
+    """Turn older attributes such as `<font color=white>` and `bgcolor` into styles."""
     for node, attributes in enumerate(nodes.attributes):
         if not attributes or not ("bgcolor" in attributes or (nodes.tags[node] == "font" and "color" in attributes)):
             continue
@@ -133,18 +133,18 @@ def _style_old_colours(nodes: Nodes) -> None:
 
 
 _LINE_NUMBERS = re.compile(r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-?numbers?|gutter)(?=$|[\s_-])", re.IGNORECASE)
-"""In a class or an id, of what stands within code."""
+"""Names of line numbers in a class or an id, within code."""
 _GUTTER = re.compile(rf"{_LINE_NUMBERS.pattern}|(?:^|[\s_-])lines(?=$|[\s_-])", re.IGNORECASE)
-"""The same of a cell or a block beside the code."""
+"""The same for a cell or a block beside the code."""
 _NAME_CHARS = 300
 _PERMALINK = re.compile(r"\s*[¶§🔗#]\s*")
 _MOST_PARTS = 8
-"""Entries in a permalink: its sign, and what shapes that."""
+"""Most entries in a permalink: its sign, and elements that style it."""
 _CODE = frozenset(("pre", "code", "samp", "kbd", "xmp", "listing"))
 
 
 def without_page_marks(nodes: Nodes, visible: Sequence[int]) -> list[int]:
-    """The entries `visible` but for permalinks and the numbers of lines, with the cells that hold nothing else."""
+    """Return `visible` without permalinks, line numbers and the cells that hold nothing else."""
     kept: list[int] = []
     code_to = skipped_to = 0
     for node in visible:
@@ -169,7 +169,7 @@ def _is_named(attributes: Mapping[str, str], pattern: re.Pattern[str]) -> bool:
 
 
 def _is_numbers(nodes: Nodes, node: int) -> bool:
-    """Whether all in `node` are figures: highlighters give the block of code itself the name `line-numbers` too."""
+    """Return whether `node` holds digits only: highlighters name the code block itself `line-numbers` too."""
     return all(word.strip(".:|").isdigit() for word in nodes.text(node).split())
 
 

@@ -1,6 +1,6 @@
 """Writes the shown part of a page as Markdown: headings, paragraphs, lists, tables, code with its language, emphasis.
 
-One loop over the entries, no recursion and no second look at what was written. Links keep their words; their addresses
+One loop over the entries, without recursion or re-reading the output. Links keep their words; their addresses
 are returned beside the text, each with the range of its words.
 """
 
@@ -40,7 +40,7 @@ _NO_LANGUAGE = frozenset(
 
 
 class Written(NamedTuple):
-    """A page as Markdown, with the places of its links and of what its fragments lead to."""
+    """A page as Markdown, with the places of its links and of its fragments' targets."""
 
     text: str
     linked_words: tuple[LinkedWords, ...]
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 
 class Markdown:
-    """Writes one page. `resolve` makes an address of what a link says, or None."""
+    """Writes one page. `resolve` turns a link's reference into an address, or None."""
 
     def __init__(self, nodes: Nodes, outline: Outline, resolve: Callable[[str | None], str | None]) -> None:
         self._nodes = nodes
@@ -63,7 +63,7 @@ class Markdown:
         self._anchored: list[tuple[int, str]] = []
 
     def write(self, shown: Sequence[int]) -> Written:
-        """The text of the entries `shown`, and where in it links and anchors stand."""
+        """Write the entries `shown`; return the text with its links and anchors."""
         self._shown = shown
         tags, texts, ends = self._nodes.tags, self._nodes.texts, self._ends
         position, count = 0, len(shown)
@@ -90,7 +90,7 @@ class Markdown:
         return position
 
     def _opened(self, node: int, tag: str, position: int) -> bool:
-        """Begin an element; True where all that is in it has been written."""
+        """Begin an element; True if its whole content has been written."""
         level = self._outline.levels.get(node, 0) or (int(tag[1]) if tag in HEADINGS else 0)
         if level:
             return self._heading(node, level)
@@ -163,9 +163,9 @@ class Markdown:
         self._out.gap(2)
 
     def _anchor(self, node: int, written: int) -> None:
-        """Note where the words of `node` end, if there were any since `written` characters, and a fragment leads there.
+        """Record the end of `node`'s words, if it wrote any after `written` characters and has a fragment.
 
-        Not in the cell of a table, whose place in the text is not known yet.
+        Skips table cells, whose place in the text is not known yet.
         """
         if self._table is None and self._out.length() > written and (fragment := self._fragments.of(node)):
             self._anchored.append((self._out.length(), fragment))
@@ -188,7 +188,7 @@ class Markdown:
         return False
 
     def _code_words(self, node: int, position: int) -> bool:
-        """Code within a line, as it is; what holds blocks is not that."""
+        """Write inline code unchanged; return False if it holds blocks."""
         end = self._nodes.ends[node]
         tags = self._nodes.tags
         if end - node > 200 or any(tags[part] in BLOCKS or tags[part] == "br" for part in range(node + 1, end)):
@@ -205,7 +205,7 @@ class Markdown:
         return True
 
     def _raw(self, position: int, end: int) -> str:
-        """The text up to the entry `end`, its white space kept, line breaks as such."""
+        """Return the text up to the entry `end`, with its white space and line breaks."""
         return "".join(self._raw_pieces(position, end))
 
     def _raw_pieces(self, position: int, end: int) -> Iterator[str]:
@@ -228,7 +228,7 @@ class Markdown:
         return True
 
     def _language(self, node: int) -> str:
-        """What the block, the code in it or the boxes around it say that it is written in."""
+        """Return the language declared by the block, the code in it or the boxes around it."""
         nodes = self._nodes
         inner = [part for part in range(node + 1, min(nodes.ends[node], node + 4)) if nodes.tags[part] == "code"]
         around = [place for place, _ in zip(nodes.ancestors(node), range(3), strict=False)]
@@ -276,7 +276,7 @@ class Markdown:
 
 @kept_if_short(1_000)
 def _language_in(classes: str) -> str:
-    """The language that a class names; empty where none does."""
+    """Return the language that a class names, or an empty string."""
     named = (*map(_LANGUAGE.fullmatch, classes.split()), _SOURCE_CODE.search(classes))
     found = (name[1].lower() for name in named if name is not None)
     return next((language.rstrip(".") for language in found if language not in _NO_LANGUAGE), "")
