@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 DEFAULT_TOP_K = 8
 IDS_PER_EVENT = 1_000
 SMALL_LAG = 8
-"""Documents that may go before bulk, as in submissions."""
+"""Largest lag, in documents, that may precede bulk, as in submissions."""
 PATIENCE_SECONDS = 1.0
-"""How long the query pool may take: a healthy one answers in milliseconds, and the journal can be read instead."""
+"""Longest wait for the query pool: a healthy one answers in milliseconds, and the journal can be read instead."""
 
 Changed = TypeVar("Changed")
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What was sent of one feature; `run` is None where the index lacks nothing, or the queues have no room."""
+    """Documents sent for one feature; `run` is None if the index lacks nothing, or the queues have no room."""
 
     corpus: str
     behind: int
@@ -73,21 +73,21 @@ class MemoryDesk:
         self.context = context
         self.room = DiskRoom(context.settings.data_dir)
         self._service = Service(context)
-        by_model = context.memory_model.is_there  # then a worker asks it: no request waits for it
+        by_model = context.memory_model.is_there  # then a worker derives with it: no request waits for it
         self.memories = context.open_memories(partial(InstanceIndex, context), derives=not by_model)
 
     def of(self, project: str, caller: Caller) -> InstanceMemory:
-        """The memory of a project as far as it is the caller's. Nothing needs to be remembered of it yet."""
+        """Return the memory of a project as far as the caller may touch it. The project may be unknown yet."""
         return InstanceMemory(self, project, caller)
 
     def lag(self, project: str, feature: str) -> IndexLag:
-        """What the index lacks of one feature."""
+        """Measure what the index lacks of one feature."""
         state = self.memories.of(project).journal(feature).read()
         corpus = collection_name(project, feature)
         return measure_lag(corpus, state, project, self.context.readers, self.context.ledger)
 
     def bring_up(self, project: str, feature: str, owner: str, *, once_per: str | None = None) -> Rebuilt:
-        """Send what the index lacks of one feature. `once_per`: the same lag is sent once for each such name."""
+        """Send what the index lacks of one feature. The same lag is sent once for each name `once_per`."""
         lag, corpus = self.lag(project, feature), collection_name(project, feature)
         if not lag.behind:
             return Rebuilt(corpus, 0, None)
@@ -106,7 +106,7 @@ class MemoryDesk:
         *,
         is_small: bool = True,
     ) -> RunAccepted | None:
-        """The run that brings what the journal has into the index; None where there is no room for it now.
+        """Begin the run that brings what the journal has into the index; None if there is no room for it now.
 
         A run of the same `key` is begun once.
         """
@@ -139,7 +139,7 @@ class InstanceMemory:
         format: StreamFormat = "auto",
         context: IterationContext | None = None,
     ) -> IterationAccepted:
-        """As `MemoryPort.record`. The same submission again gives the same entry and the same run.
+        """Implement `MemoryPort.record`. The same submission again gives the same entry and the same run.
 
         `run` is None where the queues have no room: the index follows later.
         """
@@ -160,7 +160,7 @@ class InstanceMemory:
         iteration: int = 0,
         task_id: int | None = None,
     ) -> LearningResult:
-        """As `MemoryPort.learn`. Raises `Forbidden` too where the key may not speak for a person."""
+        """Implement `MemoryPort.learn`. Also raises `Forbidden` if the key may not speak for a person."""
         self._written_to(feature)
         self._may_speak_as(source)
         memory = self._memories.founded(self.project_path)
@@ -171,50 +171,50 @@ class InstanceMemory:
         return result.model_copy(update={"run": self._tell_changed(feature, [result.learning.id])})
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
-        """As `MemoryPort.patch`. Raises `Forbidden` too where the key may not speak for a person."""
+        """Implement `MemoryPort.patch`. Also raises `Forbidden` if the key may not speak for a person."""
         self._written_to(feature)
         self._may_speak_as(change.source)
         return self._changed(feature, lambda memory: memory.patch(feature, learning_id, change))
 
     def undo(self, feature: str, entry_id: str) -> list[FeatureLearning]:
-        """As `MemoryPort.undo`."""
+        """Implement `MemoryPort.undo`."""
         self._written_to(feature)
         return self._changed(feature, lambda memory: memory.undo(feature, entry_id))
 
     def prune(self, feature: str) -> list[FeatureLearning]:
-        """As `MemoryPort.prune`. Raises `NotFound` where nothing was remembered of the feature."""
+        """Implement `MemoryPort.prune`. Raises `NotFound` if nothing was remembered of the feature."""
         self._written_to(feature)
         return self._changed(feature, lambda memory: memory.prune(feature))
 
     def learnings(
         self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
     ) -> Learnings:
-        """As `MemoryPort.learnings`."""
+        """Implement `MemoryPort.learnings`."""
         return self._readable(feature).learnings(feature, task_id=task_id, state=state)
 
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
-        """As `MemoryPort.recall`: by the index, or by the journal's own words where that is away."""
+        """Implement `MemoryPort.recall`: by the index, or by the journal's own words while the index is away."""
         recalled = self._readable(feature).recall(feature, query, top_k or DEFAULT_TOP_K, task_id)
         metrics.MEMORY_RECALL_SECONDS.labels(recalled.searched).observe(recalled.duration_ms / 1e3)
         return recalled
 
     def prompt(self, feature: str, *, max_tokens: int | None = None, **wanted: Any) -> PromptBlock:
-        """As `MemoryPort.prompt`, whose other parameters `wanted` are."""
+        """Implement `MemoryPort.prompt`; `wanted` holds its other parameters."""
         self._written_to(feature)
         most = max_tokens or self._desk.context.settings.memory.max_prompt_tokens
         return self._memories.of(self.project_path).prompt(feature, max_tokens=most, **wanted)
 
     def export(self, feature: str) -> Iterator[str]:
-        """As `MemoryPort.export`."""
+        """Implement `MemoryPort.export`."""
         return self._readable(feature).export(feature)
 
     def features(self) -> tuple[str, ...]:
-        """The features of the project that the caller may see."""
+        """Return the features of the project that the caller may see."""
         found = self._memories.of(self.project_path).features()
         return tuple(one for one in found if self._caller.may_see(self._corpus(one)))
 
     def status(self) -> RagStatus:
-        """As `MemoryPort.status`, of the features that the caller may see."""
+        """Implement `MemoryPort.status` for the features that the caller may see."""
         memory, features = self._memories.of(self.project_path), self.features()
         index = InstanceIndex(self._desk.context, self.project_path)
         found = make_status([memory.journal(one) for one in features], index)
@@ -223,26 +223,26 @@ class InstanceMemory:
         return found.model_copy(update={"behind": behind, "collections": corpora, "orphans": self.orphans()})
 
     def rebuild(self, feature: str | None = None) -> list[RunAccepted]:
-        """As `MemoryPort.rebuild`: sends what the index lacks, and removes what is too much."""
+        """Implement `MemoryPort.rebuild`: send what the index lacks, and remove its surplus."""
         features = self.features() if feature is None else (self._known(feature),)
         sent = (self._desk.bring_up(self.project_path, one, self._caller.owner) for one in features)
         return [one.run for one in sent if one.run is not None]
 
     def prove(self, feature: str) -> MemoryProof:
-        """As `MemoryPort.prove`, against what the index serves. Raises `NotFound` where nothing was remembered."""
+        """Implement `MemoryPort.prove` against the served index. Raises `NotFound` if nothing was remembered."""
         lag = self._desk.lag(self.project_path, self._known(feature))
         counted = {name: getattr(lag, name) for name in ("documents", "indexed", "withheld", "surplus")}
         missing = (*lag.entry_ids, *lag.learning_ids)
         return self._readable(feature).prove(feature).model_copy(update={**counted, "missing": missing})
 
     def orphans(self) -> tuple[str, ...]:
-        """Corpora that are named like the project's collections, hold something, and have no journal."""
+        """Return corpora that are named like the project's collections, hold something, and have no journal."""
         readers, features = self._desk.context.readers, self._memories.of(self.project_path).features()
         found = orphan_collections(readers.names(), self.project_path, features)
         return tuple(one for one in found if self._caller.may_see(one) and held_checksums(one, readers))
 
     def drop_orphans(self) -> tuple[str, ...]:
-        """As `MemoryPort.drop_orphans`, by a run for each. Raises `Forbidden` where the caller is no operator."""
+        """Implement `MemoryPort.drop_orphans` by a run for each. Raises `Forbidden` if the caller is no operator."""
         self._caller.may_operate()
         orphans = self.orphans()
         for corpus in orphans:
@@ -251,7 +251,7 @@ class InstanceMemory:
         return orphans
 
     def require_access(self, feature: str) -> None:
-        """Raise `Forbidden` where the feature is not the caller's. Whether anything is remembered is not looked at."""
+        """Raise `Forbidden` if the caller may not touch the feature. The feature need not exist."""
         self._caller.may_touch(self._corpus(feature))
 
     def _corpus(self, feature: str) -> str:
@@ -262,7 +262,7 @@ class InstanceMemory:
         return self._memories.of(self.project_path)
 
     def _written_to(self, feature: str) -> str:
-        """The corpus of a feature that is the caller's, where the disk has room."""
+        """Return the corpus of the feature, if the caller may touch it and the disk has room."""
         self.require_access(feature)
         self._desk.room.require()
         return self._corpus(feature)
@@ -273,14 +273,14 @@ class InstanceMemory:
         return feature
 
     def _may_speak_as(self, source: LearningSource) -> None:
-        """Refuse an agent's key the word of a person or of a reviewer, which outranks an agent's."""
+        """Refuse an agent's key to speak as a person or a reviewer, whose word outranks an agent's."""
         if source.priority > LearningSource.AGENT.priority and self._caller.role != "operator":
             raise Forbidden(
                 f"this key may not speak as {source}: give source Agent, or use a key with the role operator"
             )
 
     def _changed(self, feature: str, change: Callable[[Memory], Changed]) -> Changed:
-        """Make a change to a feature's learnings, and send those that are others afterwards."""
+        """Change a feature's learnings, and send those that differ afterwards to the index."""
         memory = self._memories.of(self.project_path)
         journal = memory.journal(self._known(feature))
         before = dict(journal.read().learnings)
@@ -290,7 +290,7 @@ class InstanceMemory:
         return made
 
     def _tell_changed(self, feature: str, learning_ids: Sequence[str]) -> RunAccepted | None:
-        """A run of its own for each change: what is taken back and rejected again has to leave the index again."""
+        """Begin a run for each change: a learning that is restored and rejected again has to leave the index again."""
         if not learning_ids:
             return None
         told = LearningChanged(project=self.project_path, feature=feature, learning_ids=tuple(learning_ids))
@@ -300,7 +300,7 @@ class InstanceMemory:
 def _bodies(project: str, feature: str, lag: IndexLag) -> Iterator[Body]:
     for some in _in_parts(lag.entry_ids):
         yield IterationRecorded(project=project, feature=feature, entry_ids=some)
-    for some in _in_parts(lag.learning_ids if not lag.entry_ids else ()):  # each of the others sends all learnings
+    for some in _in_parts(lag.learning_ids if not lag.entry_ids else ()):  # each IterationRecorded sends all learnings
         yield LearningChanged(project=project, feature=feature, learning_ids=some)
     if lag.surplus:
         yield DocumentsRemoved(document_ids=lag.surplus)
@@ -313,7 +313,7 @@ def _in_parts(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 class InstanceIndex(IndexSearch):
-    """The index of one project, which workers fill: a `SearchIndex` that takes in nothing itself."""
+    """The index of one project, which workers fill: a `SearchIndex` that indexes nothing itself."""
 
     def __init__(self, context: Context, project: str) -> None:
         super().__init__(self._ask_pool)
@@ -321,24 +321,24 @@ class InstanceIndex(IndexSearch):
         self._project = project
 
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
-        """What the index lacks; runs that are under way bring it."""
+        """Return what the index lacks; runs that are under way bring it."""
         return self.lacking(state)
 
     def lacking(self, state: FeatureMemory) -> Collection[str]:
-        """The ids of iterations and learnings that the index does not serve yet."""
+        """Return the ids of iterations and learnings that the index does not serve yet."""
         corpus, readers = collection_name(self._project, state.feature), self._context.readers
         wanted = [*state.iterations, *(name for name, one in state.learnings.items() if is_indexed(one))]
         if not readers.exists(corpus):
             return wanted
         reader = readers.reader(corpus)
         reader.reload()
-        if reader.document_count == len(wanted):  # then nearly always the same, and thousands need no look
+        if reader.document_count == len(wanted):  # nearly always the same documents, and thousands need no look
             return ()
         held = reader.documents(wanted)
         return [name for name in wanted if name not in held]
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:
-        """How the instance's index and embedder fare."""
+        """Return the state of the instance's index and embedder."""
         from sluice.workers.broker.transport import BROKER_ERRORS
 
         is_served = embeds = False
@@ -360,7 +360,7 @@ class InstanceIndex(IndexSearch):
         )
 
     def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
-        """None by itself: an operator removes them, see `MemoryUpkeep.remove_orphan`."""
+        """Drop nothing: an operator removes orphans, see `MemoryUpkeep.remove_orphan`."""
         return ()
 
     def _ask_pool(self, query: Query) -> Retrieval:

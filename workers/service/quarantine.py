@@ -1,6 +1,6 @@
-"""The quarantine, as far as a caller may see it, and what operators do with what is in it.
+"""The quarantine, as far as a caller may see it, and operators' decisions on its chunks.
 
-A caller of some corpora sees and touches their chunks alone. What changes something is recorded: who, when and why.
+A caller of some corpora sees and touches their chunks alone. Every change records who made it, when and why.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sluice.workers.service.service import Service
 class QuarantineDesk:
     """The quarantine of one instance.
 
-    Every method on one chunk raises `NotFound` for one that is not there or not the caller's to see, and `Conflict`
-    where its state does not allow what is asked.
+    Every method on one chunk raises `NotFound` if it does not exist or the caller may not see it, and `Conflict` if its
+    state does not allow the change.
     """
 
     def __init__(self, context: Context) -> None:
@@ -42,13 +42,13 @@ class QuarantineDesk:
         self._held = context.ledger.quarantine
 
     def some(self, wanted: QuarantinePage, caller: Caller) -> Sequence[QuarantinedChunk]:
-        """Chunks that meet every filter given, the latest first."""
+        """Return chunks that meet every given filter, the latest first."""
         for corpus in wanted.corpora or ():
             caller.may_touch(corpus)
         return self._held.list(wanted.within(caller.corpora))
 
     def one(self, held_id: str, caller: Caller) -> QuarantinedText:
-        """One chunk with its text, and what operators did to it."""
+        """Return one chunk with its text, and what operators did to it."""
         held, blob, actions = self._seen(held_id, caller)
         chunk = self._chunk_in(blob, held.checksum) if held.state != "purged" else None
         return QuarantinedText(
@@ -59,7 +59,7 @@ class QuarantineDesk:
         )
 
     def release(self, held_id: str, caller: Caller, note: str) -> Released:
-        """Let the text through from now on; where the corpus has no other version of its document, by a run at once."""
+        """Let the text through from now on. A run indexes it at once unless `waits_for` names an obstacle."""
         held, blob, _ = self._seen(held_id, caller)
         batch = self._batch(blob)
         waits_for = self._obstacle(held) if batch else "its text was removed; it is let through when it comes again"
@@ -76,7 +76,7 @@ class QuarantineDesk:
         return Released(id=held_id, run_id=run.run_id)
 
     def purge(self, held_id: str, caller: Caller, note: str) -> QuarantinedText:
-        """Remove the text for good; the facts stay. Seen again it is blocked, and not kept."""
+        """Remove the text for good and keep the facts. The same text is blocked again, and not kept."""
         held, blob, _ = self._seen(held_id, caller)
         if held.state == "held" and held.run_id and self._is_open(held.run_id):
             raise Conflict(f"run {held.run_id}, which brought chunk {held_id}, is still open: wait for its end")
@@ -92,7 +92,7 @@ class QuarantineDesk:
         return held, blob, actions
 
     def _obstacle(self, held: QuarantinedChunk) -> str | None:
-        """Why the document's version cannot be brought in now; None where it can."""
+        """Return why the document's version cannot be brought in now; None if it can."""
         corpus, url = held.corpus, held.url
         if url and held.origin == "crawled" and self._context.page_memory.withdrawn(corpus, url):
             return "its page was withdrawn; it is let through when the page is crawled again"
@@ -102,7 +102,7 @@ class QuarantineDesk:
         return None
 
     def _rest_of(self, held: QuarantinedChunk, blob: BlobRef | None) -> BlobRef | None:
-        """The document's batch without the text, where other chunks of it are in quarantine; None where none is."""
+        """Store the document's batch without the text if other chunks of it are in quarantine; None if none is."""
         batch = self._batch(blob)
         alike = QuarantinePage(corpora=(held.corpus,), document_id=held.document_id, state="any")
         if batch is None or all(one.id == held.id or one.state == "purged" for one in self._held.list(alike)):
@@ -113,7 +113,7 @@ class QuarantineDesk:
         return self._context.blobs.put(rest.model_dump_json().encode())
 
     def _is_open(self, run_id: str) -> bool:
-        """Whether something of the run may still need the batch that the chunk came in. The graph reads the index."""
+        """Return whether the run may still need the batch that the chunk came in. The graph reads the index instead."""
         ledger = self._context.ledger
         try:
             is_ended = ledger.open_by_queue(run_id).keys() <= AFTERWARDS
@@ -123,7 +123,7 @@ class QuarantineDesk:
         return not is_ended or any(letter.stage not in AFTERWARDS for letter in letters)
 
     def _batch(self, blob: BlobRef | None) -> ChunkBatch | None:
-        """The document as it was chunked; None where its text is gone."""
+        """Return the document as it was chunked; None if its text is gone."""
         if blob is None:
             return None
         try:
@@ -147,7 +147,7 @@ def judge_runs(context: Context, corpus: str, most: int) -> Iterator[JudgedRetri
 
 
 def judge_questions(context: Context, corpus: str, questions: Iterable[str]) -> Iterator[JudgedRetrieval]:
-    """Ask the query pool each question now, and judge what it finds.
+    """Query the pool with each question now, and judge what it finds.
 
     Raises:
         TimedOut, NotFound, Unavailable: as a direct query does.
@@ -170,7 +170,7 @@ def _judged(
     dropped: int = 0,
     run_id: str | None = None,
 ) -> JudgedRetrieval:
-    """Judge what was served by the rules, the lists and the decisions of today; `dropped` blocked passages were not."""
+    """Judge served passages by the rules, lists and decisions of today. `dropped` counts blocked ones not served."""
     trust = source_trust_of(context.settings.trust)
     served = tuple(_inspected(context, chunk, corpus) for chunk in chunks)
     scores = tuple(trust.score(chunk.url, chunk.provenance, chunk.chunk_id, now) for chunk in served)
@@ -179,7 +179,7 @@ def _judged(
 
 
 def _inspected(context: Context, chunk: RetrievedChunk, corpus: str) -> RetrievedChunk:
-    """The chunk with today's verdict, where it is blocked today and no operator has released it."""
+    """Return the chunk with today's verdict if it is blocked today and no operator has released it."""
     own = Chunk(ordinal=0, **shared_fields(Chunk, chunk))
     alone = ChunkedDocument(chunks=(own,), **shared_fields(ChunkedDocument, chunk))
     today = context.inspector.inspect(alone).chunks[0].inspection

@@ -1,9 +1,9 @@
-"""Documents from files of this machine: what `sluice ingest` reads.
+"""Documents from files of this machine, for `sluice ingest`.
 
 A file is one document. A `.jsonl` file whose first line is an object with `_id` and `text` (the form of the BEIR
-collections) is one document a line; any other `.jsonl` is text. In a folder only what can be meant is read: hidden
-names (version control among them), symbolic links, installed packages, virtual environments, binary and oversized
-files are left out, and each is reported with its reason.
+collections) is one document a line; any other `.jsonl` is text. In a folder, hidden names (version control among them),
+symbolic links, installed packages, virtual environments, binary and oversized files are left out, and each is reported
+with its reason.
 
 Promises: documents come one at a time, in the order of their paths, and memory holds one file or line at a time and
 the ids given so far. The same paths give the same ids, so reading a folder again replaces its documents.
@@ -33,11 +33,11 @@ from sluice.ingest.repository.facts import FACTS_KEY, TESTS, parse_report, write
 from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
 
 MAX_FILE_BYTES = 10_000_000
-"""Of one file, or of one line of a BEIR file: as much as of a crawled page. Documentation is far smaller."""
+"""Largest file, or line of a BEIR file: as large as a crawled page may be. Documentation is far smaller."""
 HEAD_BYTES = 4_096
-"""What is looked at to tell text from binary."""
+"""Bytes at the head of a file that tell text from binary."""
 CONTROL_SHARE = 0.05
-"""Control characters above which bytes are no text: text has hardly any, machine code and samples about a tenth."""
+"""Share of control characters above which bytes are no text: text has hardly any, machine code and samples a tenth."""
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
 _READABLE = frozenset({HTML, JSON, PDF, XML})
@@ -55,11 +55,11 @@ def documents_in(
     max_file_bytes: int = MAX_FILE_BYTES,
     keys: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Document]:
-    """The documents in files and folders; `on_skip` hears of every path that is left out, and why.
+    """Yield the documents in files and folders; `on_skip` gets every path that is left out, and why.
 
-    `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`. When a
-    document was published only the document itself can say: a file's time of change is that of a copy or a checkout.
-    `FILE.sig` beside a file is its signature, verified by the public `keys`; if that is not valid, it is left out.
+    `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`. Only
+    the document itself can state when it was published: a file's time of change is that of a copy or a checkout.
+    `FILE.sig` is the signature of FILE, verified by the public `keys`; a file whose signature is not valid is left out.
 
     Raises:
         InvalidInput: a path is not there, a line of a BEIR file is malformed (names `file:line`), or two documents
@@ -78,7 +78,7 @@ def documents_in(
 
 
 def read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
-    """The fields of a `Document` that a file's content gives, a test report as what it tells; or why there are none."""
+    """Return a `Document`'s fields from a file's content, or why there are none. A test report gives failing tests."""
     media_type = media_type_for(file_path, body[:HEAD_BYTES])
     if not body.strip():
         return None, "empty"
@@ -99,7 +99,7 @@ def read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, st
 
 @dataclass
 class _Reading:
-    """One call's clock, limits and memory of what it has given."""
+    """The clock, limits and ids given so far of one call."""
 
     now: datetime
     on_skip: OnSkip
@@ -142,7 +142,7 @@ class _Reading:
                 raise InvalidInput(str(path), ": ".join(first_problem(error))) from error
 
     def _signer(self, path: Path, body: bytes) -> tuple[str | None, str | None]:
-        """The id of the key that signed the file, where one did; or what is wrong with its signature."""
+        """Return the id of the key that signed the file, if any; or what is wrong with the signature."""
         beside = path.with_name(path.name + SIGNATURE_SUFFIX)
         if not beside.is_file():
             return None, None
@@ -154,7 +154,7 @@ class _Reading:
         return signature.key_id, f"its signature is not valid: {problem[0]} ({problem[1]})" if problem else None
 
     def _content(self, body: bytes, path: Path, file_path: str) -> dict[str, Any] | None:
-        """Media type and text or data; None, and the reason told, where there is nothing to read."""
+        """Return media type and text or data; None, with the reason reported, if there is nothing to read."""
         content, reason = read_content(body, file_path)
         if reason:
             self.on_skip(path, reason)
@@ -183,7 +183,7 @@ class _Reading:
 
 
 def _files_below(folder: Path, on_skip: OnSkip) -> Iterator[Path]:
-    """Files in the order of their paths; never through a symbolic link, so never in circles or out of the folder."""
+    """Yield files in the order of their paths; follow no symbolic link, so never go in circles or out of `folder`."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -236,7 +236,7 @@ def _is_beir(file: BinaryIO, max_bytes: int) -> bool:
 
 
 class _BeirLine(BaseModel):
-    """A document of a BEIR collection. Further fields are passed over."""
+    """A document of a BEIR collection. Further fields are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -247,7 +247,7 @@ class _BeirLine(BaseModel):
 
 
 def _beir_document(line: bytes, where: str, now: datetime) -> Document | None:
-    """The document of one line; None when it has neither text nor title."""
+    """Return the document of one line; None when it has neither text nor title."""
     try:
         read = _BeirLine.model_validate_json(line)
         title = (read.title or "").strip()

@@ -1,7 +1,7 @@
-"""Repositories as documents: the tracked files of one commit, and what they tell together.
+"""Repositories as documents: the tracked files of one commit, and one document of their dependencies.
 
-Each file is a document whose metadata name its repository and the hash of its content. By them the next reading sees
-what it need not read again and what is gone, however the one before it ended: the index itself is the memory.
+Each file is a document whose metadata name its repository and the hash of its content. By these the next reading finds
+unchanged and removed files, however the one before it ended: the index itself is the memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from sluice.workers.wiring.observers import log_refusal
 
 REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
 FACTS_FILE = "DEPENDENCIES"
-"""The last part of the path of the document that tells a repository's dependencies; no file of it is called so."""
+"""Last part of the path of the document that lists a repository's dependencies; no file of it has that name."""
 _GIT_LIMITS = EgressLimits(
     max_response_bytes=MAX_BYTES,
     max_bytes_per_crawl=MAX_BYTES,
@@ -56,9 +56,9 @@ _GIT_LIMITS = EgressLimits(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a commit has that the corpus lacks, and what the corpus has that the commit lacks.
+    """Documents that a commit has and the corpus lacks, and ids of those that only the corpus has.
 
-    `removed` are ids of documents; it is complete once `documents` were all read, as a file may have become one that
+    `removed` holds ids of documents; it is complete once `documents` were all read, as a file may have become one that
     cannot be read.
     """
 
@@ -71,9 +71,9 @@ class Reading:
 
 @contextmanager
 def open_repository(context: Context, source: str, ref: str | None) -> Iterator[tuple[GitRepository, Commit, str, str]]:
-    """A repository with the commit asked for, its name in paths, and where it is.
+    """Yield a repository with the requested commit, its name in paths, and its location.
 
-    A folder is read where it is; an address is fetched through an egress proxy of its own, after the policy was asked.
+    A folder is read in place; an address is fetched through an egress proxy of its own, if the policy allows it.
 
     Raises:
         PolicyRefused: the policy lets nothing out, or not by plain HTTP.
@@ -110,7 +110,7 @@ def open_repository(context: Context, source: str, ref: str | None) -> Iterator[
 def read_repository(
     context: Context, corpus: str, opened: tuple[GitRepository, Commit, str, str], *, now: datetime, on_skip: OnSkip
 ) -> Reading:
-    """What is to be ingested and removed so that the corpus has the commit's files, and no others of the repository.
+    """Find what to ingest and remove so that the corpus has the commit's files, and no others of the repository.
 
     Raises:
         InvalidInput: the corpus has another repository of that name.
@@ -153,7 +153,7 @@ def read_repository(
 
 
 def _known(context: Context, corpus: str, name: str, place: str) -> dict[str, str]:
-    """The hash of each document's content, of those that the corpus has of the repository."""
+    """Return the content hashes of the repository's documents in the corpus, by document id."""
     if not context.readers.exists(corpus):
         return {}
     known: dict[str, str] = {}
@@ -183,7 +183,7 @@ def _skipped(file: TrackedFile, on_skip: OnSkip) -> bool:
 
 
 def _facts(repository: GitRepository, files: list[TrackedFile], name: str) -> list[Dependency]:
-    """The dependencies that the manifests and lock files of a commit name."""
+    """Return the dependencies that the manifests and lock files of a commit name."""
     manifests = [file for file in files if is_manifest(file.path) and file.size_bytes <= MAX_FILE_BYTES]
     found: list[Dependency] = []
     for file, body in repository.contents(manifests):

@@ -1,7 +1,7 @@
-"""Runs, as far as a caller may see them, with what is recorded beside the answer; and waiting for one.
+"""Runs, as far as a caller may see them, with traces and explanations; and waiting for a run.
 
-An announcement wakes what waits. It is a hint: what waits looks into the ledger first, and again now and then, so a
-lost announcement costs `PATIENCE_SECONDS` and nothing else.
+An announcement wakes waiting requests. It is a hint: they look into the ledger first, and again now and then, so a lost
+announcement costs `PATIENCE_SECONDS` and nothing else.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ SomeBody = TypeVar("SomeBody", bound=Body)
 
 
 class Runs:
-    """What can be asked about the runs of one instance."""
+    """Reads the runs of one instance."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def one(self, run_id: str, caller: Caller) -> RunView:
-        """Everything about a run.
+        """Return everything about a run.
 
         Raises:
             NotFound: there is no such run, or it is not the caller's to see.
@@ -64,7 +64,7 @@ class Runs:
     def recent(
         self, caller: Caller, corpus: str | None, status: RunStatus | None, limit: int, kind: RunKind | None = None
     ) -> list[RunSummary]:
-        """Runs of one corpus, or of all that the caller may touch, the newest first.
+        """Return runs of one corpus, or of all that the caller may touch, the newest first.
 
         Raises:
             Forbidden: the corpus is not the caller's.
@@ -77,7 +77,7 @@ class Runs:
 
 
 class Announcements:
-    """One subscription for the whole process, shared by all that wait."""
+    """One subscription for the whole process, shared by all waiting requests."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -99,7 +99,7 @@ class Announcements:
 
     @contextmanager
     def of(self, run_id: str) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something of the run was recorded."""
+        """Yield an event that is set whenever something of the run was recorded."""
         news = asyncio.Event()
         self._waiting[run_id].add(news)
         try:
@@ -127,7 +127,7 @@ class Announcements:
 
 
 async def news_or_patience(news: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
-    """Return when there is news, or when patience ends."""
+    """Return when there is news, or when `seconds` have passed."""
     try:
         await asyncio.wait_for(news.wait(), seconds)
     except TimeoutError:
@@ -164,13 +164,13 @@ class GateProfile(Value):
 
 
 def read_trace(context: Context, run_or_trace_id: str) -> RunTrace:
-    """The spans of a run, or of a trace, from the local span store.
+    """Return the spans of a run, or of a trace, from the local span store.
 
     Raises:
         NotFound: no such run, or no span of it is kept any more.
         Corrupted: the store cannot be read.
     """
-    from sluice.otel.waterfall import waterfall_json  # it draws, too, and imports what for
+    from sluice.otel.waterfall import waterfall_json  # imports what it needs for drawing
 
     is_trace = TRACE_ID.fullmatch(run_or_trace_id) is not None
     store = SpanStore.in_dir(context.settings.data_dir)
@@ -187,10 +187,10 @@ def read_trace(context: Context, run_or_trace_id: str) -> RunTrace:
 
 
 def explain_run(context: Context, run_id: str) -> Explanation:
-    """The gate's decision on a run, recomputed; identical where it is the recorded one, bit for bit.
+    """Compute the gate's decision on a run again; `identical` if it is the recorded one, bit for bit.
 
     Raises:
-        NotFound: the run has none, or what decided is not kept.
+        NotFound: the run has no decision, or its profile or model is not kept.
     """
     decided = _recorded(context, run_id, GateDecided)
     probed, request = _recorded(context, run_id, CoverageProbed), _recorded(context, run_id, GateRequested)
@@ -202,7 +202,7 @@ def explain_run(context: Context, run_id: str) -> Explanation:
 
 
 def list_profiles(context: Context) -> list[GateProfile]:
-    """The profiles of the gate, by name."""
+    """Return the profiles of the gate, by name."""
     return [
         GateProfile(name=one.name, version=one.version, config_hash=one.config_hash, **one.thresholds.model_dump())
         for one in context.profiles.values()
@@ -218,7 +218,7 @@ def _recorded(context: Context, run_id: str, kind: type[SomeBody]) -> SomeBody:
 
 
 def _profile_of(context: Context, decided: GateDecided) -> Profile:
-    """The profile that decided: as it was kept then, or the present one while it is still the same."""
+    """Return the profile that decided: the present one if it is still the same, else the one kept then."""
     present = context.profiles.get(decided.profile)
     if present is not None and present.config_hash == decided.config_hash:
         return present
@@ -226,6 +226,6 @@ def _profile_of(context: Context, decided: GateDecided) -> Profile:
 
 
 def _model_of(context: Context, decided: GateDecided) -> GateModel | None:
-    """The learned model that was asked, as it was kept then; None where none was."""
+    """Return the learned model of the decision, as it was kept then; None if there was none."""
     sha256 = needs_model(decided)
     return None if sha256 is None else GateModel.from_bytes(context.blobs.named(sha256))

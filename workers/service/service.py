@@ -134,7 +134,7 @@ class Service:
     def ingest(self, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> RunAccepted:
         """Record documents that were read on this machine (`sluice ingest`), as one run.
 
-        `removed` are ids of documents that are no more where the others come from: they go in the same run.
+        `removed` holds ids of documents that the source no longer has: they go in the same run.
 
         Raises:
             Overloaded: its queues are full; says when to come back.
@@ -155,7 +155,7 @@ class Service:
     ) -> RunAccepted:
         """Record URLs for crawling.
 
-        Those `by_sitemap` need not be asked for where their sitemap says that they have not changed since.
+        URLs in `by_sitemap` are not requested if their sitemap says that they have not changed since.
 
         Raises:
             As `add_documents`.
@@ -170,7 +170,7 @@ class Service:
         return self.begin(run, crawls)
 
     def remove_document(self, corpus: str, document_id: str, *, owner: str = NO_KEY) -> RunAccepted:
-        """Record that a document is to be forgotten.
+        """Begin a run that removes a document.
 
         Raises:
             NotFound: the corpus holds no such document.
@@ -182,9 +182,9 @@ class Service:
         return self.begin(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
 
     def cancel(self, run_id: str) -> bool:
-        """Cancel a run: nothing of it is worked on any more, and nothing that is under way counts.
+        """Cancel a run: its events are no longer worked on, and those under way do not count.
 
-        False when it had ended, and nothing of it was open.
+        Returns False if it had ended, and nothing of it was open.
 
         Raises:
             NotFound: no such run.
@@ -192,15 +192,15 @@ class Service:
         emitted = self._context.ledger.cancel(run_id)
         if emitted is None:
             return False
-        with suppress(InvalidSetting):  # no broker is known, so none listens
+        with suppress(InvalidSetting):  # no broker is known, so nobody listens
             self._context.transport.tell_cancelled(run_id)
             self._context.transport.announce(emitted)
         return True
 
     def give_feedback(self, request: FeedbackRequest, *, owner: str = NO_KEY) -> bool:
-        """Record what became of an answer; whether it is new.
+        """Record feedback on an answer; return whether it is new.
 
-        It counts once for each run, `owner` and signal: the same again changes nothing.
+        Feedback counts once for each run, `owner` and signal: the same again changes nothing.
 
         Raises:
             NotFound: no such run.
@@ -237,7 +237,7 @@ class Service:
         named_pages: int = 0,
         is_small: bool = False,
     ) -> NewRun:
-        """A run that is not recorded yet, with the ceilings of the settings and of `limits`; a small one precedes bulk.
+        """Make an unrecorded run with the ceilings of the settings and of `limits`; a small one precedes bulk.
 
         Raises:
             DiskFull: the disk is short of room.
@@ -267,7 +267,7 @@ class Service:
     def begin(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
         """Record a run that another service has made, and set it going.
 
-        Where no broker is known, as `sluice up` does not run, the reconciler does so later.
+        If no broker is known, as `sluice up` does not run, the reconciler publishes its events later.
 
         Raises:
             Overloaded: its queues are full; says when to come back.
@@ -280,7 +280,7 @@ class Service:
         return self.started(self._context.ledger.create_run(run, events))
 
     def started(self, created: CreatedRun) -> RunAccepted:
-        """Set a run going that was recorded just now, and say how to follow it."""
+        """Publish the first events of a run that was just recorded, and return how to follow it."""
         if created.created:
             self.send(created.events)
         links = {"run": f"/v1/runs/{created.run_id}", "events": f"/v1/runs/{created.run_id}/events"}
@@ -292,7 +292,7 @@ class Service:
             self._context.transport.publish(events)
 
     def event_of(self, first: Next, run: NewRun) -> Event:
-        """The event by which a run begins."""
+        """Make the event by which a run begins."""
         return Event.of(
             first.body,
             run_id=run.run_id,
@@ -310,7 +310,7 @@ class Service:
         *,
         screenshot: bool = False,
     ) -> list[Next]:
-        """A directive for each URL that there is room for, and a gap for each other one."""
+        """Return a directive for each URL that there is room for, and a gap for each other one."""
         if not urls:
             return []
         if not self._context.settings.crawl.enabled:
@@ -342,12 +342,12 @@ def _has_few_pages(run: NewRun) -> bool:
 
 
 def _entering(first: Sequence[Next]) -> Counter[Queue]:
-    """Return how many events enter each stage."""
+    """Count the events that enter each stage."""
     return Counter(one.body.queue for one in first if one.body.queue)
 
 
 def _lifts(pages: int, ceilings: Ceilings) -> str:
-    """What would make room for that many pages."""
+    """Name the changes that would make room for that many pages."""
     short = (f"{whose}_{unit}" for whose, ceiling in ceilings for unit in _short_of(pages, ceiling))
     return "; ".join(map(lifted_by, short))
 

@@ -23,19 +23,19 @@ DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
 CHARACTERS_PER_EVENT = 16_000
 """Text that travels together, unless one document is longer: about one portion of the embed stage (4,000 tokens), so
-that what was handed in first is found first. Larger batches would take turns portion by portion, and end together."""
+that the first submitted is found first. Larger batches would take turns portion by portion, and end together."""
 SMALL_DOCUMENTS, SMALL_CHARACTERS = 8, 20_000
-"""What a submission may have at most to go before bulk: a second of the local model on one core (5,000 tokens)."""
+"""Largest submission that precedes bulk: a second of the local model on one core (5,000 tokens)."""
 
 
 class Size:
-    """How much is handed in, counted while it passes."""
+    """Counts the documents and characters of a submission while they pass."""
 
     def __init__(self) -> None:
         self.documents = self.characters = 0
 
     def count(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """The documents, each counted as it is given on."""
+        """Yield the documents, each counted as it passes."""
         for document in documents:
             self.documents += 1
             self.characters += _length(document)
@@ -52,7 +52,7 @@ def _length(document: Document) -> int:
 
 
 def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents that travel together."""
+    """Yield batches of documents that travel together."""
     batch: list[Document] = []
     characters = 0
     for document in documents:
@@ -67,7 +67,7 @@ def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def encoded(field: str, value: Value) -> str:
-    """The JSON of what was handed in; half a surrogate pair, which Python's own JSON lets in, has none."""
+    """Return the JSON of a submission; refuse half a surrogate pair, which Python's own JSON lets in."""
     try:
         return value.model_dump_json()
     except PydanticSerializationError as error:
@@ -75,7 +75,7 @@ def encoded(field: str, value: Value) -> str:
 
 
 def usable_url(field: str, url: str) -> str:
-    """The URL as it is kept.
+    """Return the URL in the form in which it is kept.
 
     Raises:
         InvalidInput: it cannot be used; names `field`.
@@ -100,7 +100,7 @@ def require_chunks_of(answer: Answer | None, chunk_ids: Sequence[str]) -> None:
 
 
 def has_content(submitted: SubmittedDocument) -> bool:
-    """Return whether content was handed in, be it empty: then it is the document, and its URL is not crawled."""
+    """Return whether the submission has content, be it empty: then it is the document, and its URL is not crawled."""
     return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
 
 
@@ -111,9 +111,9 @@ def document_of(
     submitter: str | None = None,
     keys: Mapping[str, str] = MappingProxyType({}),
 ) -> Document:
-    """The document that was handed in as the one at `index`.
+    """Make the document at `index` of a submission.
 
-    `submitter` is the id of the API key that was used; `keys` are the public keys that signatures are verified by.
+    `submitter` is the id of the API key of the request; `keys` are the public keys that signatures are verified by.
 
     Its URL and its path are what the sender claims, so without an id of its own its id follows from them and from the
     sender: the same sender's later version replaces it, and it replaces nothing else.

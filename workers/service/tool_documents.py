@@ -1,4 +1,4 @@
-"""Documents of the tools of MCP servers: each server is asked, and what it lists becomes one document."""
+"""Documents of the tools of MCP servers: the tools that each server lists become one document."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OnFailure = Callable[[ToolServer, SluiceError], None]
 def tool_documents(
     context: Context, servers: Iterable[ToolServer], *, timeout_seconds: float, now: datetime, on_failure: OnFailure
 ) -> Iterator[Document]:
-    """One document for each server that answers, under the path `mcp/<server>.json`; `on_failure` hears of the others.
+    """Yield one document for each server that answers, at the path `mcp/<server>.json`; `on_failure` gets the others.
 
-    What a server says is another's word: the documents count as handed in, and the guard reads them as such. Addresses
-    are reached by the rules of egress, for the purpose `mcp`.
+    A server's words are not trusted: the documents count as submitted, and the guard reads them as such. Addresses are
+    reached by the rules of egress, for the purpose `mcp`.
     """
     for server in servers:
         try:

@@ -31,26 +31,26 @@ __all__ = ["AbReport", "FlagDesk", "JudgedStage", "RolloutDesk", "change_rollout
 
 
 def announce_control(context: Context, created: CreatedRun) -> None:
-    """Tell those who follow the run; without a broker there is nobody."""
+    """Announce the run to its followers; without a broker there are none."""
     with suppress(InvalidSetting):
         context.transport.announce(created.events)
 
 
 class FlagDesk:
-    """What can be asked about flags, and done to them."""
+    """Reads and changes feature flags."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def states(self, caller: Caller) -> Sequence[FlagState]:
-        """Every flag as it stands, and who decides it; which operator, when and why, is for operators."""
+        """Return every flag as it stands, and its source; only operators see who changed it, when and why."""
         states = self._context.flags.states()
         if caller.role == "operator":
             return states
         return [FlagState(name=one.name, enabled=one.enabled, decided_by=one.decided_by) for one in states]
 
     def history(self, name: str) -> Sequence[OperatorAction]:
-        """What operators did to a flag, in order.
+        """Return what operators did to a flag, in order.
 
         Raises:
             NotFound: there is no such flag.
@@ -58,7 +58,7 @@ class FlagDesk:
         return self._context.ledger.flags.history(known_flag(name))
 
     def change(self, name: str, action: FlagAction, caller: Caller, note: str) -> FlagResult:
-        """Change a flag. Where search or crawl is off then, what waits for it is cancelled, and its runs go on without.
+        """Change a flag. Switching search or crawl off cancels what waits for it, and its runs go on without.
 
         Raises:
             Forbidden: the caller is no operator of the whole instance.
@@ -78,10 +78,10 @@ class FlagDesk:
 
 
 def known_flag(name: str) -> FlagName:
-    """The name, known to be a flag's.
+    """Check that the name is a flag's, and return it.
 
     Raises:
-        NotFound: it is none.
+        NotFound: no flag has that name.
     """
     if name not in NAMES:
         raise NotFound(f"no flag {name!r}: there are {', '.join(NAMES)}")
@@ -89,11 +89,11 @@ def known_flag(name: str) -> FlagName:
 
 
 _ATTEMPTS = 5
-"""The look of another process may come between reading and writing; it takes milliseconds."""
+"""Tries of a change: another process may write between our reading and writing, which takes milliseconds."""
 
 
 def list_defences(ledger: Ledger) -> list[DefenceView]:
-    """Every defence that has looked at something: by name and profile."""
+    """Return every defence that has looked at something, by name and profile."""
     _, rows = ledger.defences.rows()
     return [_view(row) for row in rows]
 
@@ -104,7 +104,7 @@ def lift_defence(
     """End a step back of one profile, or of all where none is named. Its windows begin anew. Recorded and audited.
 
     Raises:
-        NotFound: none of that name stands.
+        NotFound: no step back of that name stands.
         Conflict: other processes changed the steps back all the time; nothing was lifted.
     """
     ledger = context.ledger
@@ -151,16 +151,15 @@ def _view(row: DefenceRow) -> DefenceView:
 
 
 JUDGED_BEFORE_DAYS = 30
-"""How far back it is looked how many runs get feedback, to say how long a canary lasts."""
+"""Days whose runs show how many get feedback, to predict how long a canary lasts."""
 MOST_COMPARED = 10_000
-"""Decisions whose plans a report compares, the latest: seconds of work."""
+"""Most decisions whose plans a report compares, the latest: seconds of work."""
 
 
 class RolloutDesk:
     """The rollouts of one instance: learned models of the gate, and the parts that operators give them in decisions.
 
-    Every change is one transaction with the event that tells of it. It counts from the next decision on, in every
-    process.
+    Every change is one transaction with its event. It counts from the next decision on, in every process.
     """
 
     def __init__(self, context: Context) -> None:
@@ -188,7 +187,7 @@ class RolloutDesk:
         return found
 
     def apply(self, request: RolloutRequest, operator: str) -> Rollout:
-        """Give a model a part in decisions, or end it, as the request asks; return how its rollout stands then.
+        """Give a model a part in decisions, or end it, by the request's action; return its rollout afterwards.
 
         `shadow` lets it decide beside the gate: its plans are recorded and not carried out. `canary` lets it decide for
         a share of the units, against a control of equal size; `promote` every run, without waiting for a verdict.
@@ -196,7 +195,7 @@ class RolloutDesk:
 
         Raises:
             NotFound: there is no such model, or none is active.
-            InvalidInput: the stages are none, or the model's file cannot be used.
+            InvalidInput: the stages are not valid, or the model's file cannot be used.
             Conflict: the rollout's state, or another active model, does not allow it.
         """
         now = datetime.fromtimestamp(self._context.ledger.clock(), UTC)
@@ -226,7 +225,7 @@ class RolloutDesk:
         return make_report(rollout, judged.verdict, judged.arms, plans, judged.stage_runs, judged.expected_runs)
 
     def _begun(self, request: RolloutRequest, version: str, was: Rollout | None, cause: Cause) -> Rollout:
-        """Begin a shadow or a canary. The model is kept among the blobs from now on."""
+        """Begin a shadow or a canary, and keep the model among the blobs."""
         stages = check_stages(request.stages) if request.action == "canary" else ()
         model = self._context.gate_models.keep(read_model_file(version, self._context.settings.data_dir))
         if not stages:
@@ -249,18 +248,18 @@ class JudgedStage:
 
     @property
     def is_over(self) -> bool:
-        """Whether the stage has lasted as long as was said when it began."""
+        """Whether the stage has had as many runs as its beginning predicted."""
         return self.expected_runs is not None and self.stage_runs >= self.expected_runs
 
     @property
     def is_worth_telling(self) -> bool:
-        """Whether a verdict without an end says more than that feedback has not come yet."""
+        """Whether the stage is over, or both arms have feedback."""
         satisfaction = self.verdict.of("satisfaction")
         return self.is_over or bool(satisfaction.canary_count and satisfaction.control_count)
 
 
 def judge_rollout(context: Context, rollout: Rollout) -> JudgedStage:
-    """The verdict on a rollout by the runs that were decided since it began."""
+    """Judge a rollout by the runs that were decided since it began."""
     outcomes = context.ledger.outcomes
     stage_runs = outcomes.count_of_model(rollout.model_version, rollout.stage_began_at.timestamp())
     today = datetime.fromtimestamp(context.ledger.clock(), UTC).date()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _RUNS_AT_ONCE = 100
 _WEIGHED = ("weights", "thresholds", "scales", "calibration")
-"""The parts of a profile whose changes a review looks at."""
+"""The parts of a profile whose changes a review shows."""
 
 By = Literal["plan", "profile", "model"]
 
@@ -66,13 +66,13 @@ _KEYS: dict[By, tuple[str, ...]] = {
     "profile": ("profile",),
     "model": ("profile", "model_version", "arm"),
 }
-"""By which fields of a run the rows are told apart."""
+"""The fields of a run that distinguish the rows."""
 
 
 def evaluate(
     ledger: Ledger, since: datetime, until: datetime, by: By = "plan", profile: str | None = None
 ) -> Evaluation:
-    """The figures of the runs of that time, of one profile or of all; feedback counts whenever it came.
+    """Summarise the runs of that time, of one profile or of all; feedback counts whenever it came.
 
     A million runs take half a minute of one processor, and the memory of one.
     """
@@ -101,7 +101,7 @@ def decided_runs(
     corpus: str | None = None,
     profile: str | None = None,
 ) -> Iterator[RunOutcome]:
-    """The runs that were decided from `since` to before `until` (None: now), of one corpus or profile, or of all."""
+    """Yield the runs decided from `since` to before `until` (None: now), of one corpus or profile, or of all."""
     for run in ledger.outcomes.decided_between(since.timestamp(), until.timestamp() if until else math.inf):
         if corpus in (None, run.corpus) and profile in (None, run.profile):
             yield run
@@ -110,7 +110,7 @@ def decided_runs(
 def replay_decisions(
     context: Context, named: str, since: datetime, *, corpus: str | None = None, profile: str | None = None
 ) -> DecisionReplay:
-    """What the configuration `named` would have decided of the gate runs since then, and at what cost.
+    """Compare the plans and costs of the gate runs since then with those that the configuration `named` would decide.
 
     `named` is a profile by its name (its highest version), `name.vN`, or a file of one. Rules, budgets, flags and steps
     back are those of each record; a learned model takes no part, so that profiles alone are compared.
@@ -126,7 +126,7 @@ def replay_decisions(
 
 
 def read_profile(named: str, profiles_dir: Path | None) -> Profile:
-    """A profile by its name, its name and version, or its file.
+    """Return a profile by its name, its name and version, or its file.
 
     Raises:
         InvalidInput: there is none.
@@ -144,7 +144,7 @@ def read_profile(named: str, profiles_dir: Path | None) -> Profile:
 
 
 def _replayed(context: Context, run_id: str, new: Profile) -> ReplayedDecision | None:
-    """The decision of a run by the new profile; None where its record does not hold all that it needs."""
+    """Decide a run again by the new profile; None if its record does not hold all that it needs."""
     requested, probed, decided = (
         context.ledger.events_of_kind(run_id, kind.kind) for kind in (GateRequested, CoverageProbed, GateDecided)
     )
@@ -169,7 +169,7 @@ def _replayed(context: Context, run_id: str, new: Profile) -> ReplayedDecision |
 def make_packet(
     context: Context, since: datetime, now: datetime, reports: Sequence[Path], redteam: Sequence[Path]
 ) -> ReviewPacket:
-    """The packet of the time from `since` to `now`.
+    """Make the packet of the time from `since` to `now`.
 
     Raises:
         InvalidInput: a report or a result cannot be read.
@@ -196,7 +196,7 @@ def _plans(context: Context, since: datetime, now: datetime) -> dict[str, dict[s
 
 
 def _configurations(context: Context, since: datetime) -> Iterator[WeightChange]:
-    """The configurations that first decided since then, each with what differs from the one before."""
+    """Yield the configurations that first decided since then, each with what differs from the one before."""
     last: dict[str, dict[str, str]] = {}
     for profile, config_hash, moment in context.ledger.configurations.all():
         values = _values(context, config_hash)
@@ -216,7 +216,7 @@ def _configurations(context: Context, since: datetime) -> Iterator[WeightChange]
 
 
 def _values(context: Context, config_hash: str) -> dict[str, str]:
-    """The weighed parts of a configuration, flat; empty where its profile is not kept any more."""
+    """Return the weighed parts of a configuration, flat; empty if its profile is not kept any more."""
     sha256, _, model = config_hash.partition("+")
     try:
         profile = Profile.from_bytes(context.blobs.named(sha256)).model_dump(mode="json")
@@ -227,7 +227,7 @@ def _values(context: Context, config_hash: str) -> dict[str, str]:
 
 
 def _incidents(context: Context, since: datetime) -> Iterator[Incident]:
-    """What steered the gate since then, the oldest first."""
+    """Return the incidents that steered the gate since then, the oldest first."""
     found: list[Incident] = []
     before: str | None = None
     while page := context.ledger.runs(_RUNS_AT_ONCE, before, kind="control"):

@@ -33,29 +33,29 @@ if TYPE_CHECKING:
     from sluice.workers.context import Context
 
 HELD_OUT = "five folds, own"
-"""How the metadata of a model calls it."""
+"""Name of this measure in the metadata of a model."""
 RECENT_DAYS = 30
-"""Days that a phase looks back, where its criteria name none."""
+"""Days that a phase looks back if its criteria name none."""
 _AGES_KEPT = 100_000
-"""Of each profile: the median of more runs than that is told by these."""
+"""Most ages kept of each profile: the median of more runs is that of these."""
 
 
 def baseline(context: Context, now: datetime) -> PhaseReport:
-    """Phase 0."""
+    """Check phase 0, the baseline."""
     since = now - timedelta(days=BASELINE_DAYS + 1)
     untraced = context.ledger.outcomes.untraced_between(since.timestamp(), now.timestamp())
     return check_baseline(_by_day(decided_runs(context.ledger, since, now)), now.date(), untraced)
 
 
 def lift(context: Context, now: datetime, baseline_until: datetime) -> PhaseReport:
-    """Phase 1: the runs before a moment against those of the last 30 days behind it."""
+    """Check phase 1: the runs before a moment against those of the last 30 days after it."""
     later = max(baseline_until, now - timedelta(days=RECENT_DAYS))
     before = _totals(decided_runs(context.ledger, datetime.fromtimestamp(0, UTC), baseline_until))
     return check_lift(before, _totals(decided_runs(context.ledger, later, now)))
 
 
 def freshness(context: Context, now: datetime) -> PhaseReport:
-    """Phase 2, over the last 30 days; unsupported is what the judged responses' groundedness lacks to 1."""
+    """Check phase 2 over the last 30 days; unsupported is 1 minus the mean groundedness of the judged responses."""
     ages: dict[str, list[float]] = {}
     grounded: list[float] = []
     for run in decided_runs(context.ledger, now - timedelta(days=RECENT_DAYS), now):
@@ -70,7 +70,7 @@ def freshness(context: Context, now: datetime) -> PhaseReport:
 
 
 def f1_lifts(context: Context, version: str) -> dict[str, float]:
-    """How much better than the profile a trained model was, by F1, on questions held out of each collection.
+    """Return a trained model's F1 minus that of the profile, on questions held out of each collection.
 
     Raises:
         NotFound: there is no such model.
@@ -85,7 +85,7 @@ def f1_lifts(context: Context, version: str) -> dict[str, float]:
 
 
 def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path | None) -> PhaseReport:
-    """Phase 3, from a model's metrics and from reports of `sluice eval retrieval` without and with the reranker.
+    """Check phase 3 by a model's metrics and reports of `sluice eval retrieval` without and with the reranker.
 
     Raises:
         InvalidInput: a report cannot be read.
@@ -97,7 +97,7 @@ def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path |
 
 
 def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datetime) -> PhaseReport:
-    """Phase 4, over the last 30 days; the baseline's p95 is of the runs before a moment."""
+    """Check phase 4 over the last 30 days; the baseline's p95 is of the runs before a moment."""
     since = now - timedelta(days=CAPPED_DAYS + 1)
     most_usd = context.settings.budget.day_usd
     return check_costs(
@@ -110,7 +110,7 @@ def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datet
 
 
 def _slowest_ms(report: Path) -> float:
-    """The median round trip of the report's slowest strategy."""
+    """Return the median round trip of the report's slowest strategy, in milliseconds."""
     return max(part.round_trip_time.p50_ms for part in read_retrieval_report(report).strategies.values())
 
 
