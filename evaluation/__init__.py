@@ -1,1 +1,1 @@
-"""Evaluation: how well retrieval answers, measured through the live interface."""
+"""Evaluation: measures the quality of retrieval through the live interface."""

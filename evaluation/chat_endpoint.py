@@ -1,4 +1,4 @@
-"""A language model behind an endpoint that speaks OpenAI's chat completions, asked one question at a time."""
+"""Client of a language model behind an endpoint of OpenAI's chat completions, one question at a time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 MAX_RETRIES = 1
 CHARACTERS_PER_TOKEN = 3
-"""At least, of text in any language that is mostly words: fewer characters a token cost more."""
+"""Lower bound for text that is mostly words, in any language; with fewer characters a token the cost is higher."""
 
 
 class JudgeSettings(Value):
-    """An endpoint that speaks OpenAI's chat completions. Nothing is asked of it until `model` is named."""
+    """An endpoint of OpenAI's chat completions. It is not used until `model` is set."""
 
     model: str | None = None
     """The model's name at the endpoint. Not set: there is no judge."""
@@ -31,11 +31,11 @@ class JudgeSettings(Value):
     api_key: SecretStr | None = None
     """Sent as a bearer token."""
     usd_per_million_tokens: Annotated[float, Field(ge=0)] = 0.6
-    """The price of its dearest tokens, counted for all of them."""
+    """The price of its most expensive tokens, applied to all tokens."""
     sample: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The share of the runs whose responses, as feedback reports them, are judged while the flag `ragas` is on."""
     timeout_seconds: Annotated[float, FIXED] = 20.0
-    """Over one answer."""
+    """Limit for one answer."""
 
 
 class ChatMessage(TypedDict):
@@ -46,7 +46,7 @@ class ChatMessage(TypedDict):
 
 
 class Reply(NamedTuple):
-    """What the model said, and what asking took."""
+    """The model's response, with the cost and duration of the call."""
 
     text: str
     model: str
@@ -57,8 +57,8 @@ class Reply(NamedTuple):
 class ChatEndpoint:
     """The judge of the settings. Connects at the first question; threads may share it.
 
-    `http_client` gives the client that carries the requests, and the rules of egress with it. `hide` masks what no
-    outside service may see.
+    `http_client` returns the client for the requests, which enforces the egress rules. `hide` masks text that outside
+    services must not see.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class ChatEndpoint:
         self._client: openai.OpenAI | None = None
 
     def cost_at_most(self, messages: Sequence[ChatMessage], max_tokens: int) -> float:
-        """US dollars that asking takes at most, reckoned before anything is sent."""
+        """Return the most US dollars that the call can cost, computed before anything is sent."""
         asked = sum(len(message["content"]) for message in messages) / CHARACTERS_PER_TOKEN
         return (asked + max_tokens) * self._settings.usd_per_million_tokens / 1e6
 
     def ask(self, messages: Sequence[ChatMessage], *, max_tokens: int, as_json: bool = False) -> Reply:
-        """What the model says to the messages.
+        """Return the model's response to the messages.
 
         Raises:
             TimedOut, Overloaded, Unavailable: a later try may help.
@@ -131,7 +131,7 @@ class ChatEndpoint:
 
 
 def _translated(error: openai.APIStatusError) -> SluiceError:
-    """An error without what the endpoint said: it may quote the key or the texts."""
+    """Return an error without the endpoint's message, which may quote the key or the texts."""
     status = error.status_code
     if status == 429:
         return Overloaded("the judge is over its limit", 1.0)

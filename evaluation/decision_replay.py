@@ -1,4 +1,4 @@
-"""Recorded decisions against what another configuration would have decided: what changes, and what it would cost."""
+"""Recorded decisions replayed with another configuration: the changed plans, and the difference in cost."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sluice.contracts.plan import Plan
 from sluice.evaluation.run_totals import total_by
 
 EXAMPLES = 20
-"""Changed decisions that are shown, the first of them."""
+"""Changed decisions shown, from the first on."""
 
 
 class ReplayedDecision(Value):
-    """One question, the plan that was carried out, and the one that the other configuration gives.
+    """One question, the plan that was carried out, and the plan by the other configuration.
 
-    `is_uncertain`: the latter hangs on the cosine of a sentence that was not measured, as the former did not.
+    `is_uncertain`: the latter depends on the cosine of a sentence that was not measured, as the former did not need it.
     """
 
     run_id: str
@@ -32,7 +32,7 @@ class ReplayedDecision(Value):
 
 
 class PlanCost(Value):
-    """What a run of one plan took on average; None where no run tells it."""
+    """Mean cost of the runs of one plan; None without such runs."""
 
     runs: int = 0
     usd: float | None = None
@@ -41,12 +41,11 @@ class PlanCost(Value):
 
 
 class DecisionReplay(Value):
-    """What another configuration would have changed.
+    """The effect of another configuration.
 
-    `transitions` counts decisions by "before -> after". `usd`, `milliseconds` and `external_calls` are the differences,
-    over all runs, that the mean costs of the plans give; None where a plan that it would have taken has no run to
-    learn its cost from. `passed_over` decisions could not be computed again; of the others `uncertain` ones hang on a
-    measurement that was not made.
+    `transitions` counts decisions by "before -> after". `usd`, `milliseconds` and `external_calls` are the differences
+    over all runs, by the plans' mean costs; None if a plan of the other configuration has no run to take its cost from.
+    `passed_over` decisions could not be recomputed; of the others `uncertain` ones depend on an unmeasured value.
     """
 
     profile: str
@@ -64,7 +63,7 @@ class DecisionReplay(Value):
 
 
 def cost_by_plan(runs: Iterable[RunOutcome]) -> dict[Plan, PlanCost]:
-    """The mean cost of the runs of each plan."""
+    """Return the mean cost of the runs of each plan."""
     return {
         plan: PlanCost(
             runs=totals.runs,
@@ -79,7 +78,7 @@ def cost_by_plan(runs: Iterable[RunOutcome]) -> dict[Plan, PlanCost]:
 def summarise_replay(
     replayed: Iterable[ReplayedDecision | None], costs: Mapping[Plan, PlanCost], profile: str, config_hash: str
 ) -> DecisionReplay:
-    """The whole of the replayed decisions; None among them is one that could not be computed again."""
+    """Summarise the replayed decisions; None stands for a decision that could not be recomputed."""
     transitions: Counter[tuple[Plan, Plan]] = Counter()
     examples: list[ReplayedDecision] = []
     passed_over = uncertain = 0
@@ -114,7 +113,7 @@ def _difference(
 def difference_in_cost(
     transitions: Mapping[tuple[Plan, Plan], int], cost_of: Callable[[Plan], float | None]
 ) -> float | None:
-    """What runs cost more by the second plan of each pair than by the first; None where the cost of one is unknown."""
+    """Return how much more the runs cost by the second plan of each pair; None if a plan's cost is unknown."""
     total = 0.0
     for (before, after), count in transitions.items():
         was, becomes = (cost_of(before), cost_of(after)) if before is not after else (0.0, 0.0)

@@ -1,22 +1,22 @@
-"""Self-defence: the gate steps back when outcomes get worse, and comes forward when they recover.
+"""Self-defence: the gate falls back when outcomes get worse, and returns when they recover.
 
-A window holds one measure of each run, in the order of their decisions, and closes when it is full or old. A closed one
-is bad, good, neither, or void where it holds too few runs. `watch` is the state machine of one defence of one profile:
+A window holds one measure per run, in the order of their decisions, and closes when it is full or old. A closed one is
+bad, good, neither, or void with too few runs. `watch` is the state machine of one defence of one profile:
 
                  two bad windows in a row
     watches  ------------------------------>  steps back
              <------------------------------
                  two good windows in a row, another configuration, or an operator
 
-Void windows count for nothing, in either direction. A window that is neither breaks a row. What is between the two
-thresholds changes nothing: that is the hysteresis.
+Void windows are ignored. A window that is neither breaks a row. Values between the two thresholds change nothing
+(hysteresis).
 
 Intervals are of 95 %: Wilson's for satisfaction and for the share of slow runs, the normal one for the gain in
-freshness. A ceiling of the day's cost is no estimate, so one look at it is enough: when it is nearly used up the gate
-answers from the local corpus alone. The two shares lie apart, so that work which is reserved and given back does not
-make the defence alternate; the next UTC day, or a higher ceiling, ends it.
+freshness. The day's cost is exact, so one check suffices: when its ceiling is nearly used up the gate answers from the
+local corpus alone. The two shares lie apart, so that reservations and their release do not make the defence alternate;
+the next UTC day, or a higher ceiling, ends it.
 
-All of it is values in, values out; `docs/decisions/0022-self-defence.md` says why.
+All functions are pure; `docs/decisions/0022-self-defence.md` gives the reasons.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from sluice.contracts.plan import Plan
 from sluice.evaluation.run_totals import mean_interval, wilson_interval
 
 FULL = 100
-"""Runs of a window while the gate does as it is configured. At a true satisfaction of 0.72 two windows in a row fall
-under 0.7, with the upper end of their interval, once in 25,000 pairs."""
+"""Runs of a window while the gate does not fall back. At a true satisfaction of 0.72 two windows in a row fall under
+0.7, with the upper end of their interval, once in 25,000 pairs."""
 LEAST = 50
-"""Runs without which a window says nothing; and those of a window while the gate steps back, as the trickle is thin."""
+"""Fewest runs of a window that is not void; also the size of windows during a fallback, as the trickle is thin."""
 LONGEST_SECONDS = 30 * 86_400.0
-"""How long a window may span: a trickle of two judged runs a day fills one within it."""
+"""Longest time span of a window: a trickle of two judged runs a day fills one within it."""
 
 
 class Window(Value):
-    """An open window. `values` are what was measured of each run, `ages` how old its text would be without a crawl."""
+    """An open window. `values` are the runs' measures, `ages` the ages of their cited text without a crawl."""
 
     began_at: float | None = None
     values: tuple[float, ...] = ()
@@ -55,7 +55,7 @@ EMPTY = Window()
 
 
 def measure(name: DefenceName, run: RunOutcome) -> tuple[float, float] | None:
-    """What the defence reads of a run, and the age of the text that it would cite without its crawl; None: nothing.
+    """Return the run's measure for the defence, and the age of its cited text without its crawl; None if it has none.
 
     Satisfaction in [0, 1] of a judged run; the gain in freshness, in seconds, of one that went outside; the
     milliseconds of one that crawled.
@@ -75,7 +75,7 @@ def measure(name: DefenceName, run: RunOutcome) -> tuple[float, float] | None:
 
 
 def add(window: Window, measured: tuple[float, float], at: float) -> Window:
-    """The window with one run more."""
+    """Return the window with one more run."""
     value, age = measured
     began_at = at if window.began_at is None else window.began_at
     update = {"began_at": began_at, "values": (*window.values, value), "ages": (*window.ages, age)}
@@ -85,19 +85,19 @@ def add(window: Window, measured: tuple[float, float], at: float) -> Window:
 Verdict = Literal["bad", "good", "neither", "void"]
 
 FLOOR = 0.7
-"""Satisfaction below which the gate steps back."""
+"""Satisfaction below which the gate falls back."""
 HEAL_MARGIN = 0.03
-"""How far above the floor satisfaction must be to come forward again."""
+"""Distance above the floor at which a fallback can end."""
 LEAST_GAIN = 0.05
-"""The gain in freshness is none below this share of the age that the cited text would have without the crawl."""
+"""Share of the cited text's age without the crawl, below which a gain in freshness counts as none."""
 SLOW_SHARE = 0.05
-"""Runs that may be slower than the threshold of the 95th percentile."""
+"""Share of runs that may be slower than the threshold of the 95th percentile."""
 BASELINE_FACTOR = 1.2
-"""How much slower than its first windows a profile may become."""
+"""Factor by which a profile may become slower than its first windows."""
 
 
 class Closed(Value):
-    """A closed window and what it shows. `low` and `high` are the ends of the interval of `value`."""
+    """A closed window and its result. `low` and `high` are the ends of the interval of `value`."""
 
     closed_at: float
     runs: Annotated[int, Field(ge=0)]
@@ -109,7 +109,7 @@ class Closed(Value):
 
 
 def judge_satisfaction(window: Window, closed_at: float) -> Closed:
-    """Bad where the interval ends below 0.7; good where it begins above 0.73."""
+    """Judge a window: bad if the interval ends below 0.7; good if it begins above 0.73."""
     runs = len(window.values)
     total = math.fsum(window.values)
     low, high = _share(total, runs)
@@ -120,11 +120,11 @@ def judge_satisfaction(window: Window, closed_at: float) -> Closed:
 
 
 def judge_freshness(window: Window, closed_at: float, before: Closed | None, stale_seconds: float) -> Closed:
-    """Bad where crawling gains nothing though the text is old, and does not begin to; good where it gains.
+    """Judge a window: bad if crawling gains nothing on old text, and the gain does not rise; good if it gains.
 
-    It gains nothing where the interval of the gain ends below `LEAST_GAIN` of the age without the crawl, and the
-    slope from the window before has an interval that does not lie above 0. Text that is younger than `stale_seconds`
-    leaves nothing to gain: that is good, whatever the gain.
+    It gains nothing if the interval of the gain ends below `LEAST_GAIN` of the age without the crawl, and the slope
+    from the window before has an interval that does not lie above 0. Text younger than `stale_seconds` leaves nothing
+    to gain: then the window is good, whatever the gain.
     """
     runs = len(window.values)
     gain = mean_interval(math.fsum(window.values), math.fsum(value * value for value in window.values), runs)
@@ -143,9 +143,9 @@ def judge_freshness(window: Window, closed_at: float, before: Closed | None, sta
 
 
 def judge_latency(window: Window, closed_at: float, threshold_ms: float) -> Closed:
-    """Bad where surely more than one run in twenty is slower than the threshold; good where no more are.
+    """Judge a window: bad if surely more than one run in twenty is slower than the threshold; good if no more are.
 
-    `value`, `low` and `high` are the share of runs that are slower.
+    `value`, `low` and `high` are the share of slower runs.
     """
     runs = len(window.values)
     slow = sum(value > threshold_ms for value in window.values)
@@ -158,7 +158,7 @@ def judge_latency(window: Window, closed_at: float, threshold_ms: float) -> Clos
 
 
 def percentile_95(values: Sequence[float]) -> float:
-    """The nearest-rank 95th percentile; 0 of nothing."""
+    """Return the nearest-rank 95th percentile; 0 without values."""
     ordered = sorted(values)
     return ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else 0.0
 
@@ -179,20 +179,20 @@ def _told(seconds: float) -> str:
 
 
 NEAR = 0.95
-"""Share of a day's ceiling from which nothing more is asked outside: what is left is for runs under way."""
+"""Share of a day's ceiling at which outside work stops: the rest is for runs under way."""
 FAR = 0.8
-"""Share below which it is again."""
+"""Share below which outside work resumes."""
 
 
 class CostVerdict(NamedTuple):
-    """`why` names the ceiling that is used up most."""
+    """A verdict on the cost. `why` names the ceiling with the highest use."""
 
     verdict: Verdict
     why: str
 
 
 def judge_cost(used: Mapping[str, float]) -> CostVerdict:
-    """What the shares of the day's ceilings that are used say, by setting; without a ceiling it is void."""
+    """Judge the used shares of the day's ceilings, by setting; void without a ceiling."""
     if not used:
         return CostVerdict("void", "no ceiling")
     setting = max(used, key=lambda name: used[name])
@@ -202,24 +202,24 @@ def judge_cost(used: Mapping[str, float]) -> CostVerdict:
 
 
 IN_A_ROW = 2
-"""Windows that must agree."""
+"""Consecutive windows with the same verdict that cause a change."""
 BASELINE_WINDOWS = 5
-"""Of a profile, whose 95th percentiles are averaged: that of one window alone is 20 % too low now and then, and the
-threshold would be what is usual."""
+"""Windows of a profile whose 95th percentiles are averaged: a single one is sometimes 20 % too low, and normal latency
+would then be above the threshold."""
 TO_SWITCH = 10
-"""Runs in a row by which another configuration takes the place of the one that is watched: while one process after the
-other gets a new one, both decide."""
+"""Consecutive runs of another configuration after which it is watched instead: while processes restart one by one with
+a new configuration, both decide."""
 REMEMBERED = 8
-"""Closed windows that are kept to be shown."""
+"""Closed windows kept for display."""
 
 Change = Literal["trip", "heal"]
 
 
 class DefenceState(Value):
-    """All that the next look needs to know of the looks before: bounded, JSON, kept in the ledger.
+    """The state between runs: bounded, JSON, kept in the ledger.
 
-    `tripped` is the step back that stands. `configuration` is the one that is watched (see `configuration_of`),
-    `falls_back_to` the one that decides in its place, and `failed` those that were stepped back from and did not heal.
+    `tripped` is the fallback in force. `configuration` is the watched one (see `configuration_of`), `falls_back_to` the
+    one that decides in its place, and `failed` those that were left by a fallback and did not heal.
     """
 
     configuration: LaterText = None
@@ -234,19 +234,19 @@ class DefenceState(Value):
     failed: tuple[str, ...] = ()
     other: LaterText = None
     others: int = 0
-    """The configuration of the latest runs, where it is another one, and how many in a row they are."""
+    """The configuration of the latest runs if it differs from the watched one, and the number of consecutive runs."""
     lifted_day: LaterText = None
-    """The UTC day for which an operator has lifted the defence of cost."""
+    """The UTC day for which an operator has lifted the cost defence."""
 
 
 def watch(
     name: DefenceName, state: DefenceState, run: RunOutcome, stale_seconds: float
 ) -> tuple[DefenceState, Change | None]:
-    """The state with one run more, and whether its window, closing, trips or heals the defence.
+    """Return the state with one more run, and whether its window, by closing, trips or heals the defence.
 
-    Some runs in a row of another configuration begin everything anew: what is measured of one says nothing of the
-    other. Where the gate steps back from the one before, that ends with it. Cited text younger than `stale_seconds` is
-    fresh: crawling need gain nothing.
+    After some consecutive runs of another configuration the state begins again: measures of one configuration say
+    nothing about another. This also ends a fallback of the previous configuration. Cited text younger than
+    `stale_seconds` is fresh: crawling need gain nothing.
     """
     at, configuration = run.decided_at.timestamp(), configuration_of(run)
     if run.is_stepped_back or run.arm == "canary":
@@ -272,18 +272,18 @@ def watch(
 
 
 def configuration_of(run: RunOutcome) -> str:
-    """What decided the run: the hash of a profile, with the version of a learned model behind a "+" where one did."""
+    """Return the run's configuration: a profile's hash, with "+" and the learned model's version if one decided."""
     decided_by_model = run.arm == "promoted" and run.model_version
     return f"{run.config_hash}+{run.model_version}" if decided_by_model else run.config_hash
 
 
 def begin_anew(state: DefenceState, configuration: str) -> DefenceState:
-    """A state of which only the configurations that failed, and the profile's baseline, remain."""
+    """Return a new state that keeps only the failed configurations and the profile's baseline."""
     return DefenceState(configuration=configuration, failed=state.failed, baseline_ms=state.baseline_ms)
 
 
 def trip(state: DefenceState, defence: Defence, falls_back_to: str | None) -> DefenceState:
-    """The state in which `defence` stands."""
+    """Return the state with `defence` in force."""
     failed = state.failed
     if defence.step == "previous_configuration" and state.configuration is not None:
         failed = (*(one for one in failed if one != state.configuration), state.configuration)[-REMEMBERED:]
@@ -293,7 +293,7 @@ def trip(state: DefenceState, defence: Defence, falls_back_to: str | None) -> De
 
 
 def heal(state: DefenceState) -> DefenceState:
-    """The state in which nothing stands, and the configuration is no longer one that failed."""
+    """Return the state without a fallback, and without the configuration among the failed ones."""
     failed = tuple(one for one in state.failed if one != state.configuration)
     return state.model_copy(update={"tripped": None, "falls_back_to": None, "failed": failed, **_NO_WINDOWS})
 

@@ -1,9 +1,9 @@
 """Folds the latest runs into windows, for the dashboards and for self-defence.
 
-Runs are folded in the order of their decisions, each once, a while after its decision (`Windowing.grace_seconds`), so
-that late feedback is in it. A profile's window closes with its N-th judged run, or at the next mark of the clock that
-is a multiple of its length, whichever comes first. So the windows follow from the ledger alone: an evaluator that
-starts anew at such a mark has the same ones.
+Runs are folded in the order of their decisions, each once, some time after the decision (`Windowing.grace_seconds`), so
+that late feedback is included. A profile's window closes with its N-th judged run, or at the next multiple of its
+length on the clock, whichever comes first. So the windows follow from the ledger alone: an evaluator that starts at
+such a time computes the same ones.
 
 A window keeps totals for each plan; a profile keeps its latest windows. So memory is bounded, however many runs there
 are.
@@ -21,17 +21,17 @@ from sluice.contracts.plan import Plan
 from sluice.evaluation.run_totals import RunTotals, Summary, summarise
 
 GRACE_SECONDS = 3_600.0
-"""How long after its decision feedback on a run still counts."""
+"""Time after a run's decision during which feedback counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windowing:
-    """When a window closes, how late feedback may come, and how many windows of a profile are kept."""
+    """Closing of windows, grace for late feedback, and number of windows kept per profile."""
 
     runs: int = 200
     """Judged runs that close a window."""
     seconds: float = 86_400.0
-    """When it closes at the latest, however few of its runs were judged; counted from 00:00 UTC."""
+    """Longest window, however few of its runs were judged; windows end at multiples of it from 00:00 UTC."""
     grace_seconds: float = GRACE_SECONDS
     kept: int = 32
 
@@ -40,8 +40,8 @@ class Windowing:
 class Window:
     """Runs of one profile that were decided from `began_at` to before `ends_at` (seconds since 1970).
 
-    `ends_at` is when the window closes by the clock; of one that is closed, the moment after its last run's decision
-    or the clock's. Moments are of decisions.
+    `ends_at` is when the window closes by the clock; for a closed one, the moment after its last run's decision or the
+    clock's. All moments are times of decisions.
     """
 
     profile: str
@@ -52,17 +52,17 @@ class Window:
 
     @property
     def judged(self) -> int:
-        """Judged runs of all plans."""
+        """Return the number of judged runs of all plans."""
         return sum(totals.satisfaction.count for totals in self.plans.values())
 
     @property
     def runs(self) -> int:
-        """Runs of all plans."""
+        """Return the number of runs of all plans."""
         return sum(totals.runs for totals in self.plans.values())
 
 
 class Evaluator:
-    """The windows of every profile. Pure: all that it knows came by `fold`, and it reads no clock."""
+    """The windows of every profile. Pure: its only input is `fold`, and it reads no clock."""
 
     def __init__(self, windowing: Windowing | None = None) -> None:
         self.windowing = windowing or Windowing()
@@ -70,9 +70,9 @@ class Evaluator:
         self.folded = 0
 
     def fold(self, runs: Iterable[RunOutcome]) -> None:
-        """Count runs, in the order of their decisions, each once; a run that comes late counts in the open window.
+        """Count runs, in the order of their decisions, each once; a late run counts in the open window.
 
-        Feedback that came more than the grace after the decision does not count, or a restart would show other windows.
+        Feedback that came more than the grace after the decision is ignored, or a restart would compute other windows.
         """
         grace = self.windowing.grace_seconds
         for run in runs:
@@ -86,16 +86,16 @@ class Evaluator:
                 window.ends_at = max(moment, window.began_at)
 
     def close_until(self, moment: float) -> None:
-        """Close the windows whose time has come at `moment`, as if a run had been decided then."""
+        """Close the windows that end by `moment`, as if a run had been decided then."""
         for windows in self._windows.values():
             windows[-1].is_closed = windows[-1].is_closed or moment >= windows[-1].ends_at
 
     def profiles(self) -> tuple[str, ...]:
-        """The profiles that have decided a run, in alphabetical order."""
+        """Return the profiles that have decided a run, in alphabetical order."""
         return tuple(sorted(self._windows))
 
     def windows(self, profile: str) -> tuple[Window, ...]:
-        """The windows of a profile that are kept, oldest first; the last one may be open."""
+        """Return the kept windows of a profile, oldest first; the last one may be open."""
         return tuple(self._windows.get(profile, ()))
 
     def _window_at(self, profile: str, moment: float) -> Window:
@@ -110,7 +110,7 @@ class Evaluator:
 
 
 def summarise_windows(windows: Iterable[Window], plan: Plan | None = None) -> Summary:
-    """The figures of the runs of one plan over all windows; of every plan without one."""
+    """Return the figures of one plan's runs over all windows; of all plans with None."""
     total = RunTotals()
     for window in windows:
         for one, totals in window.plans.items():

@@ -1,12 +1,12 @@
-"""A learned gate: where its files lie, how well it tells covered questions from others, and what its errors cost.
+"""A learned gate: its files, how well it separates covered questions from others, and the cost of its errors.
 
     model.json      the model (`gate.learned.model`)
-    metadata.json   what it was fitted on and by, with hashes, licences and measures
-    unseen.json     what it says of cases that its fit did not see, for thresholds at other costs
+    metadata.json   its training data and settings, with hashes, licences and measures
+    unseen.json     its results on cases that its fit did not see, for thresholds at other costs
     report.md       the measures, to read
 
-A model's folder is named by its version. Models that come with the package lie in `evaluation/rag_gate`, those of an
-instance in the same folder of its data directory; an instance's own comes before one of the package with its version.
+A model's folder is named by its version. Models of the package are in `evaluation/rag_gate`, those of an instance in
+the same folder of its data directory; for the same version the instance's own takes precedence.
 
 A gate's mistake has two sides, so the measures are of the class "not answered": going outside is the positive answer.
 Intervals are of a bootstrap over whole questions, since the cases of one question are alike (Efron and Tibshirani,
@@ -31,12 +31,12 @@ MODEL, METADATA, UNSEEN, REPORT = "model.json", "metadata.json", "unseen.json", 
 
 
 def own_models_dir(data_dir: Path) -> Path:
-    """Where the models of an instance lie."""
+    """Return the models folder of an instance."""
     return data_dir / "evaluation" / "rag_gate"
 
 
 def list_models(data_dir: Path) -> Mapping[str, Path]:
-    """The folder of each model, by its version, in order."""
+    """Return the folder of each model, by version, in order."""
     found = {
         path.parent.name: path.parent
         for folder in (MODELS_DIR, own_models_dir(data_dir))
@@ -46,10 +46,10 @@ def list_models(data_dir: Path) -> Mapping[str, Path]:
 
 
 def find_model(version: str, data_dir: Path) -> Path:
-    """The folder of the model of that version.
+    """Return the folder of the model of that version.
 
     Raises:
-        NotFound: there is none; names those that there are.
+        NotFound: there is no such model; names the existing ones.
     """
     known = list_models(data_dir)
     if version not in known:
@@ -58,10 +58,10 @@ def find_model(version: str, data_dir: Path) -> Path:
 
 
 def write_model(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a model's files into a new `folder`, the model last: a folder without one is none.
+    """Write a model's files into a new `folder`, the model last: a folder without it is no model's.
 
     Raises:
-        Conflict: a model lies there.
+        Conflict: the folder already has a model.
     """
     if (folder / MODEL).exists():
         raise Conflict(f"{folder} holds a model: a version is written once; name another with --version")
@@ -71,7 +71,7 @@ def write_model(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 class Said(NamedTuple):
-    """Cases of one probability: the weight of those that the corpus answered, and of those that it did not."""
+    """Cases of one probability: the weight of those that the corpus answered, and of the others."""
 
     probability: float
     covered: float
@@ -80,7 +80,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Shares of all questions, by what the corpus has and by what is decided. They sum to 1."""
+    """Shares of all questions, by coverage and by decision. They sum to 1."""
 
     covered_retrieve: float
     covered_search: float
@@ -90,12 +90,12 @@ class Confusion:
     missing_full_loop: float
 
     def cost(self, outside: float, full_loop: float, miss: float) -> float:
-        """The mean cost of a question: of going outside where the corpus answers, and of staying where it does not."""
+        """Return the mean cost of a question: of going outside if the corpus answers, and of staying if it does not."""
         return self.covered_search * outside + self.covered_full_loop * full_loop + self.missing_retrieve * miss
 
 
 def count_said(cases: Iterable[tuple[float, bool, float]], decimals: int = 3) -> list[Said]:
-    """Cases (probability, whether covered, weight) put together by their rounded probability, lowest first."""
+    """Sum up cases (probability, whether covered, weight) by their rounded probability, lowest first."""
     sums: dict[float, list[float]] = {}
     for probability, is_covered, weight in cases:
         sums.setdefault(round(probability, decimals), [0.0, 0.0])[not is_covered] += weight
@@ -103,7 +103,7 @@ def count_said(cases: Iterable[tuple[float, bool, float]], decimals: int = 3) ->
 
 
 def confuse(said: Sequence[Said], search_below: float, full_loop_below: float) -> Confusion:
-    """The shares at these thresholds, of cases without age; all of them 0 where there is no case."""
+    """Return the shares at these thresholds, ignoring age; all of them 0 without cases."""
     total = sum(one.covered + one.missing for one in said) or 1.0
     full, search, stay = (
         [one for one in said if one.probability < full_loop_below],
@@ -122,7 +122,7 @@ BINS = 10
 
 
 class Interval(NamedTuple):
-    """A figure, and where 95 of 100 draws lie."""
+    """A figure, and the range of 95 of 100 draws."""
 
     value: float
     low: float
@@ -130,13 +130,13 @@ class Interval(NamedTuple):
 
 
 def f1(is_missing: Flags, goes: Flags, weights: Floats) -> float:
-    """Harmonic mean of precision and recall of going outside, by weight; 0 where neither asks for it."""
+    """Return the weighted F1 (harmonic mean of precision and recall) of going outside; 0 if nothing goes or should."""
     hits = weights[is_missing & goes].sum()
     return float(2 * hits / max(1e-12, weights[goes].sum() + weights[is_missing].sum()))
 
 
 def area(is_missing: Flags, scores: Floats, weights: Floats) -> float:
-    """Chance that a missing answer scores above one that is there, by weight; a tie counts half."""
+    """Return the chance that a missing answer scores above a present one, by weight (AUC); a tie counts half."""
     _, place = np.unique(scores, return_inverse=True)
     missing, there = np.bincount(place, weights * is_missing), np.bincount(place, weights * ~is_missing)
     below = np.cumsum(there) - there
@@ -144,7 +144,7 @@ def area(is_missing: Flags, scores: Floats, weights: Floats) -> float:
 
 
 def calibration_error(probabilities: Floats, happened: Flags, weights: Floats, bins: int = BINS) -> float:
-    """Expected calibration error: the mean distance, over bins of equal weight, from what was said to what happened."""
+    """Return the expected calibration error: mean distance of probability and frequency, over bins of equal weight."""
     order = np.argsort(probabilities, kind="stable")
     middles = np.cumsum(weights[order]) - weights[order] / 2
     number = np.minimum((middles / weights.sum() * bins).astype(int), bins - 1)
@@ -153,26 +153,26 @@ def calibration_error(probabilities: Floats, happened: Flags, weights: Floats, b
 
 
 class Resamples:
-    """Draws of whole questions with replacement, the same for everything that is measured on the same cases."""
+    """Draws of whole questions with replacement, shared by all measures of the same cases."""
 
     def __init__(self, questions: NDArray[np.int64], draws: int = DRAWS, seed: int = 0) -> None:
-        """`questions` has a number for each case; cases of one number are drawn together."""
+        """Draw the resamples. `questions` has a number for each case; cases of one number are drawn together."""
         _, self._question = np.unique(questions, return_inverse=True)
         count, random = int(self._question.max()) + 1, np.random.default_rng(seed)
         self._counts = [np.bincount(random.integers(0, count, count), minlength=count) for _ in range(draws)]
 
     def f1_difference(self, is_missing: Flags, one: Flags, other: Flags, weights: Floats) -> Interval:
-        """F1 of `one` less that of `other`, paired: each draw measures both on the same questions."""
+        """Return F1 of `one` less that of `other`, paired: each draw measures both on the same questions."""
         values = [f1(is_missing, one, drawn) - f1(is_missing, other, drawn) for drawn in self._weights(weights)]
         return _interval(f1(is_missing, one, weights) - f1(is_missing, other, weights), values)
 
     def calibration_error(self, probabilities: Floats, happened: Flags, weights: Floats) -> Interval:
-        """The calibration error and its spread over the draws, which lies above it: a draw is noise on noise."""
+        """Return the calibration error and its spread over the draws, which lies above it: resampling adds noise."""
         values = [calibration_error(probabilities, happened, drawn) for drawn in self._weights(weights)]
         return _interval(calibration_error(probabilities, happened, weights), values)
 
     def perfect_calibration_error(self, probabilities: Floats, weights: Floats, seed: int = 1) -> float:
-        """What probabilities that are exactly right would have on so many cases, on average."""
+        """Return the mean calibration error that exactly right probabilities would have on the same number of cases."""
         random = np.random.default_rng(seed)
         draws = (random.random(len(probabilities)) < probabilities for _ in self._counts)
         return float(np.mean([calibration_error(probabilities, drawn, weights) for drawn in draws]))

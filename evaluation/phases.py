@@ -1,4 +1,4 @@
-"""The phases of a rollout, as checks that can fail: what each needs to be over (seed document 000, section 6).
+"""The phases of a rollout as checks: the exit criteria of each phase (seed document 000, section 6).
 
     0  two weeks of runs by day, with their hit rate and cost, each with its trace
     1  the answers' success at least 5 points above the baseline's, runs less than 10 % slower
@@ -29,7 +29,7 @@ MOST_P95 = 1.2
 
 
 class Check(Value):
-    """One exit criterion: what was measured against what it takes."""
+    """One exit criterion: the measured value and the required one."""
 
     name: str
     outcome: Literal["passed", "failed", "no data"]
@@ -45,19 +45,19 @@ class PhaseReport(Value):
 
     @property
     def is_over(self) -> bool:
-        """Whether every criterion is met."""
+        """Return whether every criterion is met."""
         return all(check.outcome == "passed" for check in self.checks)
 
 
 class Day(NamedTuple):
-    """The runs of one UTC day, and how many of them cited something without going outside."""
+    """The runs of one UTC day, and the number of those with citations that did not go outside."""
 
     totals: RunTotals
     hits: int = 0
 
 
 def check_baseline(days: Mapping[date, Day], today: date, untraced: int) -> PhaseReport:
-    """Phase 0, over the 14 days before `today`, in which `untraced` runs have no trace."""
+    """Check phase 0 over the 14 days before `today`, in which `untraced` runs have no trace."""
     with_runs = [day for day in _last(days, today, BASELINE_DAYS) if day.totals.runs]
     runs = sum(day.totals.runs for day in with_runs)
     hits = sum(day.hits for day in with_runs)
@@ -72,7 +72,7 @@ def check_baseline(days: Mapping[date, Day], today: date, untraced: int) -> Phas
 
 
 def check_lift(baseline: RunTotals, now: RunTotals) -> PhaseReport:
-    """Phase 1: success is that of benchmarks where they were reported on both sides, else all satisfaction."""
+    """Check phase 1. Success is that of benchmarks if both sides report them, else satisfaction of all runs."""
     name = "benchmark" if "benchmark" in baseline.signals and "benchmark" in now.signals else "satisfaction"
     was, is_now = (
         (totals.signals["benchmark"] if name == "benchmark" else totals.satisfaction).mean for totals in (baseline, now)
@@ -89,7 +89,7 @@ def check_lift(baseline: RunTotals, now: RunTotals) -> PhaseReport:
 def check_freshness(
     median_age_days: Mapping[str, float | None], target_days: Mapping[str, float], unsupported: float | None
 ) -> PhaseReport:
-    """Phase 2, for each profile with a target."""
+    """Check phase 2, for each profile with a target."""
     ages = (
         _at_most(f"median age of cited text, {profile}, days", median_age_days.get(profile), target)
         for profile, target in sorted(target_days.items())
@@ -98,7 +98,7 @@ def check_freshness(
 
 
 def check_learned_gate(f1_lift: Mapping[str, float], reranker_slower: float | None) -> PhaseReport:
-    """Phase 3. `reranker_slower` is the latency of searches with the reranker, times that without it."""
+    """Check phase 3. `reranker_slower` is the latency of searches with the reranker, as a multiple of that without."""
     name = "F1 over the heuristic's"
     lifts = [_at_least(f"{name}, {source}", lift, LEAST_F1_LIFT) for source, lift in sorted(f1_lift.items())]
     slower = _at_most("latency with the reranker, times that without", reranker_slower, MOST_SLOWER)
@@ -108,7 +108,7 @@ def check_learned_gate(f1_lift: Mapping[str, float], reranker_slower: float | No
 def check_costs(
     days: Mapping[date, Day], today: date, cap_usd: float, baseline_p95_ms: float | None, days_over_budget: int
 ) -> PhaseReport:
-    """Phase 4, over the 30 days before `today`."""
+    """Check phase 4 over the 30 days before `today`."""
     last = _last(days, today, CAPPED_DAYS)
     known = [cost for day in last if (cost := cost_per_success(day.totals)) is not None]
     together = RunTotals()
@@ -125,12 +125,12 @@ def check_costs(
 
 
 def cost_per_success(totals: RunTotals) -> float | None:
-    """USD of the judged runs through the sum of their satisfaction; None where none was a success."""
+    """Return the USD of the judged runs divided by the sum of their satisfaction; None without success."""
     return totals.judged_usd.total / totals.satisfaction.total if totals.satisfaction.total else None
 
 
 def _last(days: Mapping[date, Day], today: date, count: int) -> list[Day]:
-    """What there is of the `count` days before `today`, the latest first."""
+    """Return the existing ones of the `count` days before `today`, latest first."""
     found = (days.get(today - timedelta(days=back)) for back in range(1, count + 1))
     return [day for day in found if day is not None]
 
@@ -152,7 +152,7 @@ def _at_most(name: str, measured: float | None, most: float) -> Check:
 
 
 def _check(name: str, measured: float | None, needed: str, is_met: bool) -> Check:
-    """A check that is met or not where something was measured, and without data where nothing was."""
+    """Return a check that is passed or failed with a measurement, and without data otherwise."""
     if measured is None:
         return Check(name=name, outcome="no data", measured="-", needed=needed)
     return Check(name=name, outcome="passed" if is_met else "failed", measured=f"{measured:.4g}", needed=needed)

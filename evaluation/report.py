@@ -1,7 +1,7 @@
-"""The one way of a report: its value as JSON on disk, and blocks of Markdown and tables to be read.
+"""The common form of reports: a value stored as JSON, and blocks of Markdown and tables for readers.
 
-A report is one value. `write_report` keeps it and `read_report` reads it again; one function beside the value gives
-its blocks, which `to_markdown` makes a page of and the command line prints.
+A report is one value. `write_report` stores it and `read_report` reads it; one function beside the value returns its
+blocks, which `to_markdown` turns into a page and the command line prints.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sluice.evaluation.run_totals import Interval
 
 SomeReport = TypeVar("SomeReport", bound=BaseModel)
 UNKNOWN = "–"
-"""Stands for a figure that no run tells."""
+"""Stands for an unknown figure."""
 
 
 class Table(NamedTuple):
-    """What is printed: a title, which may be empty, the names of the columns, and rows of text."""
+    """A printed table: a title, which may be empty, the names of the columns, and rows of text."""
 
     title: str
     columns: Sequence[str]
@@ -34,7 +34,7 @@ Block = str | Table
 
 
 def to_markdown(blocks: Iterable[Block]) -> str:
-    """The blocks as a page. A table's title becomes a heading of the second order."""
+    """Return the blocks as a page. A table's title becomes a second-level heading."""
     return "\n\n".join(block if isinstance(block, str) else "\n".join(_rows(block)) for block in blocks) + "\n"
 
 
@@ -46,30 +46,30 @@ def _rows(table: Table) -> Iterable[str]:
 
 
 def say(interval: Interval | None, form: str = ".3f") -> str:
-    """An estimate with the ends of its interval; a dash where there is none."""
+    """Format an estimate with the ends of its interval; a dash without one."""
     return UNKNOWN if interval is None else say_spread(interval.estimate, interval.low, interval.high, form)
 
 
 def say_spread(estimate: float | None, low: float | None, high: float | None, form: str) -> str:
-    """An estimate with the ends of its interval; nothing where one of them is not known."""
+    """Format an estimate with the ends of its interval; empty if one of them is unknown."""
     if estimate is None or low is None or high is None:
         return ""
     return f"{estimate:{form}} ({low:{form}} to {high:{form}})"
 
 
 def say_number(value: float | None, form: str = ".4g") -> str:
-    """A number; a dash where it is not known."""
+    """Format a number; a dash if it is unknown."""
     return UNKNOWN if value is None else f"{value:{form}}"
 
 
 def write_report(report: BaseModel, path: Path) -> None:
-    """Put the report at the path as JSON, whole or not at all; folders on the way are made."""
+    """Write the report to the path as JSON, atomically; creates missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, f"{report.model_dump_json(indent=1)}\n".encode())
 
 
 def read_report(path: Path, kind: type[SomeReport], written_by: str) -> SomeReport:
-    """A report of this kind that the command `written_by` wrote.
+    """Return a report of this kind that the command `written_by` wrote.
 
     Raises:
         InvalidInput: the file cannot be read, or is no such report of this version; names the field.

@@ -1,4 +1,4 @@
-"""The quarterly review packet: what changed in the gate, what it cost, how it did, what was alarming. As a value and as
+"""The quarterly review packet: changes of the gate, their cost and results, and incidents. As a value and as
 Markdown."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sluice.evaluation.run_totals import Summary
 
 
 class WeightChange(Value):
-    """A configuration that began to decide, and what it changed: setting -> (before, after)."""
+    """A configuration that began to decide, and its changes: setting -> (before, after)."""
 
     profile: str
     config_hash: str
@@ -22,7 +22,7 @@ class WeightChange(Value):
 
 
 class Incident(Value):
-    """Something that steered the gate or called for an operator, in the order of time."""
+    """An event that affected the gate or required an operator, in order of time."""
 
     at: Moment
     kind: str
@@ -41,14 +41,14 @@ class RetrievalBenchmark(Value):
 
 
 class ReviewPacket(Value):
-    """What a review of some months looks at."""
+    """The contents of a review of some months."""
 
     since: Moment
     made_at: Moment
     sluice_version: str
     configurations: tuple[WeightChange, ...]
     plans: dict[str, dict[str, Summary]]
-    """By profile and plan; "all" is both together."""
+    """By profile and plan; "all" is the total."""
     benchmarks: tuple[RetrievalBenchmark, ...]
     incidents: tuple[Incident, ...]
     red_team: dict[str, dict[str, int]]
@@ -56,7 +56,7 @@ class ReviewPacket(Value):
 
 
 def read_benchmarks(reports: Sequence[tuple[Path, Report]]) -> tuple[RetrievalBenchmark, ...]:
-    """What the reports of `sluice eval retrieval` say, the oldest first."""
+    """Return the results in the reports of `sluice eval retrieval`, oldest first."""
     found = [
         RetrievalBenchmark(
             path=path.name,
@@ -72,7 +72,7 @@ def read_benchmarks(reports: Sequence[tuple[Path, Report]]) -> tuple[RetrievalBe
 
 
 def list_blocks(packet: ReviewPacket) -> Iterator[Block]:
-    """The packet to be read."""
+    """Yield the packet's blocks for readers."""
     yield f"# Review of the gate, {packet.since:%Y-%m-%d} to {packet.made_at:%Y-%m-%d}"
     yield f"Sluice {packet.sluice_version}."
     columns = ("profile", "plan", "runs", "judged", "satisfaction", "USD per success", "p95 s", "external calls")

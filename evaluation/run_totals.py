@@ -1,7 +1,7 @@
-"""Sums over runs, in bounded memory, and what they say: means with intervals, quantiles, cost per success.
+"""Sums over runs, in bounded memory, and their figures: means with intervals, quantiles, cost per success.
 
-Quantiles are of a histogram whose buckets grow by a constant factor, as in DDSketch (Masson, Rim and Lee, VLDB 2019): a
-quantile told differs from the true one by at most 1 %. Totals merge without loss; the order of runs does not matter.
+Quantiles are of a histogram with buckets that grow by a constant factor, as in DDSketch (Masson, Rim and Lee, VLDB
+2019): they differ from the true ones by at most 1 %. Totals merge without loss; the order of runs does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice.contracts.learning.run_outcome import RunOutcome
 
 Key = TypeVar("Key", bound=Hashable)
 Z_95 = NormalDist().inv_cdf(0.975)
-"""Of a two-sided interval of 95 %."""
+"""Normal quantile for a two-sided interval of 95 %."""
 
 
 class Interval(Value):
@@ -33,10 +33,10 @@ class Interval(Value):
 
 
 def wilson_interval(total: float, count: int) -> Interval | None:
-    """The interval of the mean of `count` values in [0, 1] that sum up to `total`; None without values.
+    """Return the interval of the mean of `count` values in [0, 1] with the sum `total`; None without values.
 
     Wilson's score interval (Probable inference, JASA 22, 1927). It is made for values that are 0 or 1; those between
-    vary less, so for them it is wider than it needs to be.
+    vary less, so for them it is wider than necessary.
     """
     if count <= 0:
         return None
@@ -48,7 +48,7 @@ def wilson_interval(total: float, count: int) -> Interval | None:
 
 
 def mean_interval(total: float, squares: float, count: int) -> Interval | None:
-    """The interval of the mean of `count` values, of their sum and the sum of their squares; None below two values.
+    """Return the interval of the mean of `count` values, from their sum and sum of squares; None below two values.
 
     By the central limit theorem: too narrow below some 30 values.
     """
@@ -62,10 +62,10 @@ def mean_interval(total: float, squares: float, count: int) -> Interval | None:
 def ratio_interval(
     above: float, above_squares: float, below: float, below_squares: float, products: float, count: int
 ) -> Interval | None:
-    """The interval of a ratio of two sums over the same `count` observations (x, y): Σx / Σy.
+    """Return the interval of a ratio of two sums over the same `count` observations (x, y): Σx / Σy.
 
-    The arguments are Σx, Σx², Σy, Σy², Σxy. By the delta method (Cochran, Sampling Techniques, 1977, ch. 6): with
-    r = Σx / Σy its variance is Σ(x - r·y)² / (count - 1) · count / (Σy)². None where Σy is 0 or count below 2.
+    The arguments are Σx, Σx², Σy, Σy², Σxy. By the delta method (Cochran, Sampling Techniques, 1977, ch. 6): with r =
+    Σx / Σy its variance is Σ(x - r·y)² / (count - 1) · count / (Σy)². None where Σy is 0 or count below 2.
     """
     if count < 2 or below <= 0:
         return None
@@ -79,7 +79,7 @@ ACCURACY = 0.01
 _GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
 _LOG_GROWTH = math.log(_GROWTH)
 SMALLEST, LARGEST = 1e-3, 1e10
-"""What lies beyond is counted as if it were these: some 1,500 buckets at most."""
+"""Values beyond these count as these: some 1,500 buckets at most."""
 
 
 class Quantiles:
@@ -97,17 +97,17 @@ class Quantiles:
         self.count += 1
 
     def merge(self, other: Quantiles) -> None:
-        """Count what the other has counted."""
+        """Add the counts of the other."""
         self._buckets.update(other._buckets)
         self.count += other.count
 
     @property
     def size(self) -> int:
-        """How many buckets are kept."""
+        """Return the number of buckets."""
         return len(self._buckets)
 
     def quantile(self, share: float) -> float | None:
-        """The number that `share` of all are not above; None where there are none."""
+        """Return the number that `share` of all do not exceed; None without numbers."""
         if not self.count:
             return None
         wanted, seen = max(1, math.ceil(share * self.count)), 0
@@ -133,22 +133,22 @@ class Moments:
         self.squares += value * value
 
     def merge(self, other: Moments) -> None:
-        """Count what the other has counted."""
+        """Add the sums of the other."""
         self.count += other.count
         self.total += other.total
         self.squares += other.squares
 
     @property
     def mean(self) -> float | None:
-        """Of the numbers; None where there are none."""
+        """Return the mean of the numbers; None without numbers."""
         return self.total / self.count if self.count else None
 
     def mean_interval(self) -> Interval | None:
-        """95 % interval of the mean."""
+        """Return the 95 % interval of the mean."""
         return mean_interval(self.total, self.squares, self.count)
 
     def share_interval(self) -> Interval | None:
-        """95 % interval of the mean of numbers in [0, 1]."""
+        """Return the 95 % interval of the mean of numbers in [0, 1]."""
         return wilson_interval(self.total, self.count)
 
 
@@ -156,9 +156,9 @@ class Moments:
 class RunTotals:
     """Sums over runs.
 
-    `satisfaction` and `judged_usd` are of the judged runs alone, `usd_of_success` the sum of cost times satisfaction
-    over them; `usd`, `tokens` and `external_calls` of all; `milliseconds` of those that have ended;
-    `freshness_gain_seconds` of those whose citations' ages are known; `precision` of those whose used passages are.
+    `satisfaction` and `judged_usd` cover the judged runs alone, `usd_of_success` sums cost times satisfaction over
+    them; `usd`, `tokens` and `external_calls` cover all runs; `milliseconds` those that have ended;
+    `freshness_gain_seconds` those whose citations' ages are known; `precision` those whose used passages are.
     """
 
     runs: int = 0
@@ -179,7 +179,7 @@ class RunTotals:
     pages_read: int = 0
 
     def add(self, run: RunOutcome, *, judged: bool = True) -> None:
-        """Count one run; without what was said of it where `judged` is False."""
+        """Count one run; without its feedback if `judged` is False."""
         self.runs += 1
         self.statuses[run.status] += 1
         self.usd.add(run.usd)
@@ -204,7 +204,7 @@ class RunTotals:
                 self.signals.setdefault(name, Moments()).add(value)
 
     def merge(self, other: RunTotals) -> None:
-        """Count what the other has counted."""
+        """Add the sums of the other."""
         self.statuses.update(other.statuses)
         for name, moments in other.signals.items():
             self.signals.setdefault(name, Moments()).merge(moments)
@@ -219,7 +219,7 @@ class RunTotals:
 def total_by(
     runs: Iterable[RunOutcome], key_of: Callable[[RunOutcome], Key], *, judged: bool = True
 ) -> dict[Key, RunTotals]:
-    """The sums over the runs of each key; without what was said of them where not `judged`."""
+    """Return the sums over the runs of each key; without their feedback if not `judged`."""
     totals_of: dict[Key, RunTotals] = {}
     for run in runs:
         totals_of.setdefault(key_of(run), RunTotals()).add(run, judged=judged)
@@ -227,11 +227,11 @@ def total_by(
 
 
 class Summary(Value):
-    """How some runs did. A figure is None where no run tells it; intervals are of 95 %.
+    """The figures of some runs. A figure is None if no run has it; intervals are of 95 %.
 
-    `coverage` is the share of the runs that were judged. `usd_per_success` is the cost of the judged runs through the
-    sum of their satisfaction. `precision_at_k` is the mean share of the k cited passages that were used, `token_spend`
-    the mean of the tokens per run, `crawl_success_rate` the share of the pages asked for that were read.
+    `coverage` is the share of the runs that were judged. `usd_per_success` is the cost of the judged runs divided by
+    the sum of their satisfaction. `precision_at_k` is the mean share of the k cited passages that were used,
+    `token_spend` the mean of the tokens per run, `crawl_success_rate` the share of the requested pages that were read.
     """
 
     runs: int = 0
@@ -255,7 +255,7 @@ class Summary(Value):
 
 
 def summarise(totals: RunTotals) -> Summary:
-    """The figures of the totals."""
+    """Return the figures of the totals."""
     satisfaction, judged_usd = totals.satisfaction, totals.judged_usd
     signals = {name: moments.share_interval() for name, moments in sorted(totals.signals.items())}
     return Summary(

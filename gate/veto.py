@@ -90,7 +90,7 @@ def control_denials(control: Control) -> tuple[Denial, ...]:
 _DENIED_BY: dict[Step, tuple[Capability, ...]] = {
     "retrieve_only": _BOTH,
     "lower_plan": ("crawl",),
-    "previous_configuration": (),  # # the previous configuration decides instead
+    "previous_configuration": (),  # the previous configuration decides instead
 }
 
 

@@ -1,1 +1,1 @@
-"""Judges whether answers keep to their passages: the RFC's RAGAS bridge, and a measure without a language model."""
+"""Judges whether passages support answers: the RFC's RAGAS bridge, and a measure without a language model."""

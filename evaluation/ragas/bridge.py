@@ -1,9 +1,9 @@
-"""The RFC's RAGAS bridge: figures of retrieval, and whether answers keep to what was retrieved.
+"""The RFC's RAGAS bridge: figures of retrieval, and whether the retrieved passages support the answers.
 
-Answers are read from a file, or given by the judge's model from the passages. Without a judge, support is measured by
-sentences: a sentence is supported where one passage has a sentence near it in meaning, and holds most of its words and
-all of its numbers and names. It is called support and not truth: a sentence that turns a passage's statement round
-("is not", "rarely") has nearly the same words and vector, and counts as supported; docs/learning.md says how often.
+Answers come from a file, or the judge's model makes them from the passages. Without a judge, support is measured by
+sentences: a sentence is supported if one passage has a sentence near it in meaning, and holds most of its words and all
+of its numbers and names. Support is not truth: a sentence that negates a passage's statement ("is not", "rarely") has
+nearly the same words and vector, and counts as supported; docs/learning.md gives the rate.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from sluice.text.words import cut_sentences
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
-"""Vectors of length 1, shape (texts, d)."""
+"""Returns vectors of length 1, shape (texts, d)."""
 
 NEAR = 0.45
 """The least cosine of a supported sentence to a sentence of the passage: see `bench.groundedness`."""
 HELD = 0.45
 """The least share of its content words that the passage holds."""
 FEWEST_WORDS = 3
-"""Content words of a sentence that says something: "Here is what I found:" does not."""
+"""Fewest content words of a sentence with a statement: "Here is what I found:" has fewer."""
 
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _CITATION = re.compile(r"\[\d+(?:,\s*\d+)*\]")
 _SHORTEST_WORD = 4
-"""Letters of a content word: shorter ones are mostly function words."""
+"""Fewest letters of a content word: shorter ones are mostly function words."""
 _SHORTEST_STEM = 5
 
 
 class SentenceSupport(NamedTuple):
-    """One sentence of an answer, the passage that comes nearest to supporting it, and how near that comes.
+    """One sentence of an answer, the passage that supports it best, and how well.
 
-    `words_held` is the share of its content words, `has_verbatim` whether all of its numbers and names are there.
+    `words_held` is the share of its content words in the passage, `has_verbatim` whether all its numbers and names are.
     """
 
     sentence: str
@@ -59,12 +59,12 @@ class SentenceSupport(NamedTuple):
 
     @property
     def is_supported(self) -> bool:
-        """Whether that is enough."""
+        """Return whether the passage supports the sentence."""
         return self.has_verbatim and self.cosine >= NEAR and self.words_held >= HELD
 
 
 def find_support(response: str, passages: Sequence[str], embed: Embed) -> tuple[SentenceSupport, ...]:
-    """Each sentence of `response` that says something, with its support among `passages`; none without a passage."""
+    """Return each sentence of `response` with a statement, with its support in `passages`; empty without a passage."""
     sentences = [text for one in cut_sentences(_CITATION.sub("", response)) if len(_words(text := one)) >= FEWEST_WORDS]
     of_passages = [(row, one) for row, passage in enumerate(passages) for one in cut_sentences(passage)]
     if not sentences or not of_passages:
@@ -77,12 +77,12 @@ def find_support(response: str, passages: Sequence[str], embed: Embed) -> tuple[
 
 
 def groundedness(support: Sequence[SentenceSupport]) -> float | None:
-    """The share of sentences that are supported; None where the answer says nothing that could be."""
+    """Return the share of supported sentences; None if the answer has no sentence to support."""
     return sum(one.is_supported for one in support) / len(support) if support else None
 
 
 class _Held:
-    """What a passage holds: its words, the beginnings of the long ones (for other endings), its numbers and names."""
+    """The contents of a passage: its words, the beginnings of long ones (to ignore endings), its numbers and names."""
 
     def __init__(self, passage: str) -> None:
         self.lowered = passage.casefold()
@@ -101,7 +101,7 @@ class _Held:
 
 
 def _best(sentence: str, cosines: Vectors, owner: NDArray[np.int64], passages: Sequence[_Held]) -> SentenceSupport:
-    """The passage with the nearest sentence among those that support; where none does, of all."""
+    """Return the passage with the nearest sentence among those that support; if none supports, among all."""
     words, verbatim = _words(sentence), _verbatim(sentence)
     found = []
     for row, passage in enumerate(passages):
@@ -118,7 +118,7 @@ def _words(sentence: str) -> list[str]:
 
 
 def _verbatim(sentence: str) -> list[str]:
-    """The numbers, and the words with a capital letter that do not begin the sentence, in lower case."""
+    """Return the numbers, and the capitalised words that do not begin the sentence, in lower case."""
     words = _WORD.findall(sentence)
     return [
         word.casefold()
@@ -128,13 +128,13 @@ def _verbatim(sentence: str) -> list[str]:
 
 
 ANSWER_TOKENS = 400
-"""Of an answer that is generated: a few paragraphs."""
+"""Limit of a generated answer: a few paragraphs."""
 PASSAGES = 8
 """Passages that an answer is made from, as a gate request gets them by default."""
 
 
 def read_responses(path: Path, cases: Sequence[Case]) -> dict[str, str]:
-    """The answer of each case by its id, from a file with `{"id" or "query": …, "response": …}` a line.
+    """Return the answer of each case by its id, from a file with `{"id" or "query": …, "response": …}` a line.
 
     Raises:
         InvalidInput: a line is malformed, or names no case; names the line.
@@ -157,7 +157,7 @@ def read_responses(path: Path, cases: Sequence[Case]) -> dict[str, str]:
 def answer_cases(
     cases: Sequence[Case], search: Callable[[Case], Retrieval], respond: Callable[[Case, Retrieval], str | None]
 ) -> list[AnsweredQuestion]:
-    """Each case that has an answer, with the passages that it was asked with."""
+    """Return each case that has an answer, with the passages that the answer was made from."""
     answered = []
     for case in cases:
         found = search(case)
@@ -168,12 +168,12 @@ def answer_cases(
 
 
 def given(responses: Mapping[str, str]) -> Callable[[Case, Retrieval], str | None]:
-    """Answers that were read."""
+    """Return a function that looks up the answers read from a file."""
     return lambda case, _: responses.get(case.id)
 
 
 def generated(endpoint: ChatEndpoint, most_usd: float | None) -> Callable[[Case, Retrieval], str | None]:
-    """Answers that the model gives from the prompt of the retrieval, until the next may cost more than is left.
+    """Return a function that generates answers from the retrieval's prompt, until the next may exceed `most_usd`.
 
     Raises:
         SluiceError: as `ChatEndpoint.ask`.
@@ -207,7 +207,7 @@ BY_SUPPORT = "support by sentences"
 
 
 class RagasBridge:
-    """Evaluates questions with known answers; `embed` and `judge` are asked only for answers.
+    """Evaluates questions with known answers; `embed` and `judge` are called only for answers.
 
     Without a judge faithfulness stays unknown, and groundedness is support by sentences.
     """
@@ -220,7 +220,7 @@ class RagasBridge:
     def evaluate(
         self, cases: Sequence[Case], rankings: Mapping[str, Sequence[str]], answers: Sequence[AnsweredQuestion] = ()
     ) -> RagasMetrics | None:
-        """The figures; None while the flag `ragas` (`FEATURE_RAGAS_EVAL`) is off.
+        """Return the figures; None while the flag `ragas` (`FEATURE_RAGAS_EVAL`) is off.
 
         `rankings` has the names that each case found, best first, by the case's id.
 
@@ -247,12 +247,12 @@ class RagasBridge:
 
     @property
     def method(self) -> dict[str, str]:
-        """By what each figure is found; faithfulness needs a judge."""
+        """Return the method of each figure; faithfulness needs a judge."""
         by_judge = {"groundedness": BY_RAGAS, "faithfulness": BY_RAGAS}
         return {"groundedness": BY_SUPPORT} if self._judge is None else by_judge
 
     def score(self, answers: Sequence[AnsweredQuestion]) -> Sequence[RagasScore]:
-        """Each answer judged: by the judge, or by support where there is none."""
+        """Score each answer: by the judge, or by support without one."""
         if self._judge is not None and answers:
             return self._judge(answers)
         return [self._by_support(answer) for answer in answers]

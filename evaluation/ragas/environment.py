@@ -1,6 +1,6 @@
-"""The environment of the `ragas` package: its own, since it brings 700 MB and versions that fit nothing else.
+"""The separate environment of the `ragas` package, since it brings 700 MB and versions that conflict with Sluice's.
 
-A plain install does not import: it resolves a `langchain-community` without the module that `ragas` 0.4.3 asks for.
+A plain install cannot be imported: it resolves a `langchain-community` without a module that `ragas` 0.4.3 needs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ AT = (1, 5, 10)
 
 
 class RagasMetrics(Value):
-    """What the RFC calls `RAGASMetrics`. `recall_at_k` is recall among the first 1, 5 and 10.
+    """The RFC's `RAGASMetrics`. `recall_at_k` is recall among the first 1, 5 and 10.
 
-    `groundedness` and `faithfulness` are None where no answer could be judged; `judged` says how many were, of each,
-    and `method` by what: an LLM through the `ragas` package, or support by sentences (`evaluation.ragas.bridge`).
+    `groundedness` and `faithfulness` are None if no answer could be judged; `judged` is the number of judged answers of
+    each, `method` their method: an LLM through the `ragas` package, or support by sentences
+    (`evaluation.ragas.bridge`).
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -40,7 +41,7 @@ class RagasMetrics(Value):
 
 
 class Response(Value):
-    """A line of a file of answers: the case, by its id or its question, and what was answered."""
+    """A line of a file of answers: the case, by its id or its question, and the answer."""
 
     id: str | None = None
     query: str | None = None
@@ -63,16 +64,16 @@ PINS = (
     "langchain==0.3.30",
 )
 FOLDER = "ragas"
-"""In the data directory."""
+"""Folder name in the data directory."""
 INSTALL_SECONDS = 3_600
 START_SECONDS = 60
-"""The package's import takes some ten."""
+"""Start time: the package's import takes some ten seconds."""
 CALLS_AN_ANSWER = 4
 _SCRIPT = Path(__file__).with_name("run_ragas.py")
 
 
 class RagasScore(Value):
-    """One answer as `ragas` judged it. None: it could not; `failures` say why."""
+    """The scores of one answer by `ragas`. None: not available, for the reasons in `failures`."""
 
     faithfulness: Annotated[float | None, Field(ge=0, le=1)] = None
     groundedness: Annotated[float | None, Field(ge=0, le=1)] = None
@@ -80,23 +81,23 @@ class RagasScore(Value):
 
 
 class RagasReply(Value):
-    """What `ragas` found of each answer, in order, and the tokens that its judge took."""
+    """The scores of all answers by `ragas`, in order, and the tokens that its judge used."""
 
     scores: tuple[RagasScore, ...]
     tokens: Annotated[int, Field(ge=0)] = 0
 
 
 def find_python(folder: Path) -> Path | None:
-    """The interpreter of the environment in `folder`; None where it was not installed."""
+    """Return the interpreter of the environment in `folder`; None if it is not installed."""
     python = folder / "bin" / "python"
     return python if (folder / "installed.json").is_file() and python.exists() else None
 
 
 def install(folder: Path) -> None:
-    """Make the environment in `folder`: some 700 MB, a few minutes. Done again, it is made anew.
+    """Install the environment in `folder`: some 700 MB, a few minutes. An existing one is replaced.
 
     Raises:
-        Unavailable: the packages could not be installed; says what the installer said last.
+        Unavailable: the packages could not be installed; quotes the installer's last line.
         TimedOut: it took longer than an hour.
     """
     done = folder / "installed.json"
@@ -109,13 +110,13 @@ def install(folder: Path) -> None:
 def judge_answers(
     python: Path, settings: JudgeSettings, proxy_url: str | None, answers: Sequence[AnsweredQuestion], most_tokens: int
 ) -> RagasReply:
-    """Each answer as `ragas` judges it, with the model of the settings, through the proxy.
+    """Judge each answer with `ragas` and the model of the settings, through the proxy.
 
-    Once `most_tokens` were taken, the figures that are still missing stay unknown.
+    Once `most_tokens` are used, the remaining figures stay unknown.
 
     Raises:
         InvalidSetting: the settings name no model.
-        TimedOut: it takes longer than all calls may take together.
+        TimedOut: it took longer than the limit of all calls together.
         Unavailable: the environment is damaged.
     """
     if settings.model is None:
@@ -144,7 +145,7 @@ def judge_answers(
 def _run(
     command: list[str], given: str | None = None, seconds: float = INSTALL_SECONDS, home: str | None = None
 ) -> str:
-    """What the command prints. With `home` it sees nothing of this process's environment but its path."""
+    """Return the command's output. With `home` the command does not get this process's environment variables."""
     environment = {"HOME": home, "PATH": "/usr/bin:/bin", "RAGAS_DO_NOT_TRACK": "true"} if home else None
     try:
         done = subprocess.run(  # noqa: S603 (a list of our own words, no shell)

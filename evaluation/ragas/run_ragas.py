@@ -1,13 +1,13 @@
 """Judges answers by the `ragas` package. Runs in the package's own environment: JSON on stdin, JSON on stdout.
 
-Nothing of Sluice can be imported here, and nothing of `ragas` anywhere else.
+This file cannot import Sluice, and no other file imports `ragas`.
 
     {"model": …, "base_url": …, "api_key": …, "proxy_url": …, "timeout_seconds": …, "most_tokens": …,
      "answers": [{"query": …, "passages": […], "response": …}]}
 
-becomes {"tokens": 4000, "scores": […]} with one object for each answer,
-{"faithfulness": 0.5, "groundedness": null, "failures": ["groundedness: …"]}. A figure that could not be had, or is not
-a number, is null and never 0. Once `most_tokens` were taken nothing more is asked.
+becomes {"tokens": 4000, "scores": […]} with one object for each answer, {"faithfulness": 0.5, "groundedness": null,
+"failures": ["groundedness: …"]}. A figure that is unavailable or not a number is null and never 0. Once `most_tokens`
+are used no further call is made.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ import sys
 from typing import Any
 
 MOST_TOKENS = 4_096
-"""Of one reply of the judge: it lists the statements of an answer."""
+"""Limit of one reply of the judge, which lists the statements of an answer."""
 
 
 class Account:
-    """Counts the tokens that the judge took, and refuses a request beyond the ceiling."""
+    """Counts the tokens that the judge used, and refuses a request beyond the ceiling."""
 
     def __init__(self, most_tokens: int) -> None:
         self.tokens = 0
         self._most_tokens = most_tokens
 
     async def before(self, request: Any) -> None:
-        """Called before each request."""
+        """Refuse the request if the tokens are used up. Called before each request."""
         if self.tokens >= self._most_tokens:
             raise RuntimeError("the budget of tokens is spent")
 
     async def after(self, response: Any) -> None:
-        """Called for each answer."""
+        """Count the tokens of a response. Called for each response."""
         await response.aread()
         if response.is_success:
             self.tokens += (response.json().get("usage") or {}).get("total_tokens", 0)
 
 
 async def judge_all(asked: dict[str, Any]) -> dict[str, Any]:
-    """Each answer judged, one after the other: two calls of the judge for each figure."""
+    """Judge each answer, one after the other: two calls of the judge for each figure."""
     account = Account(asked["most_tokens"])
     llms, collections = importlib.import_module("ragas.llms"), importlib.import_module("ragas.metrics.collections")
     openai, httpx = importlib.import_module("openai"), importlib.import_module("httpx")
@@ -69,7 +69,7 @@ async def judge_all(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 async def judge(answer: dict[str, Any], metrics: dict[str, Any]) -> dict[str, Any]:
-    """The figures of one answer."""
+    """Return the figures of one answer."""
     fields = {"response": answer["response"], "retrieved_contexts": answer["passages"]}
     arguments = {"faithfulness": {"user_input": answer["query"], **fields}, "groundedness": fields}
     found: dict[str, Any] = {"failures": []}
@@ -89,5 +89,5 @@ async def judge(answer: dict[str, Any], metrics: dict[str, Any]) -> dict[str, An
 
 if __name__ == "__main__":
     os.environ["RAGAS_DO_NOT_TRACK"] = "true"
-    written, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    written, sys.stdout = sys.stdout, sys.stderr  # libraries' prints must not mix with the result
     json.dump(asyncio.run(judge_all(json.load(sys.stdin))), written)

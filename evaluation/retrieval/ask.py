@@ -1,8 +1,8 @@
-"""Submits a corpus, asks every question by every strategy, a few at a time, and ranks the documents that it found.
+"""Submits a corpus, runs every question with every strategy, a few at a time, and ranks the documents found.
 
-A call that the server rejects while it is overloaded is tried again after the time that it names. Each judged document
-is ranked by its best chunk; a question without a relevant document among the first ten is a miss, and is told with what
-came instead.
+A call that the overloaded server rejects is retried after the time that the server names. Each judged document is
+ranked by its best chunk; a question without a relevant document among the first ten is a miss, and is reported with the
+documents found instead.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FIRST_PAUSE_SECONDS = 1.0
 
 
 def retry_when_overloaded(call: Callable[[], Answer], sleep: Callable[[float], object]) -> Answer:
-    """The answer of `call`, tried again when the server is full (after the pause it asks for) or does not answer.
+    """Return the result of `call`, retried if the server is full (after the pause it names) or does not answer.
 
     Raises:
-        Unavailable: the sixth try failed as well; anything that no second try can help is raised at once.
+        Unavailable: the sixth try failed as well. Errors that a retry cannot help are raised at once.
     """
     pause_seconds = FIRST_PAUSE_SECONDS
     for _ in range(TRIES - 1):
@@ -50,18 +50,18 @@ def retry_when_overloaded(call: Callable[[], Answer], sleep: Callable[[float], o
 
 
 class Ranked(NamedTuple):
-    """A document (or, where chunks were judged, a chunk) by the name that the case has for it."""
+    """A document (or, where chunks were judged, a chunk), by its name in the case."""
 
     name: str
     chunk: RetrievedChunk
 
 
 def rank_documents(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> tuple[Ranked, ...]:
-    """Best first, each name once, at its best rank.
+    """Return the documents best first, each name once, at its best rank.
 
-    A chunk goes by its id, its URL, its path or its document's id, whichever was `judged`. What was not judged goes
-    by its document's id, so that a document takes one place however many of its chunks were found; but by its own
-    where a judged chunk was found, since chunks compete with chunks.
+    A chunk is named by its id, its URL, its path or its document's id, whichever was `judged`. An unjudged chunk is
+    named by its document's id, so that a document takes one place however many of its chunks were found; but by its own
+    id where a judged chunk was found, since chunks compete with chunks.
     """
     best: dict[str, Ranked] = {}
     for one in name_chunks(chunks, judged):
@@ -70,7 +70,7 @@ def rank_documents(chunks: Sequence[RetrievedChunk], judged: Collection[str]) ->
 
 
 def name_chunks(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> Iterator[Ranked]:
-    """Every chunk in its order under the name that `rank_documents` has for it."""
+    """Return every chunk in its order under its name in `rank_documents`."""
     of_chunks = any(chunk.chunk_id in judged for chunk in chunks)
     return (Ranked(_name(chunk, judged, of_chunks), chunk) for chunk in chunks)
 
@@ -88,7 +88,7 @@ SHOWN_CHARACTERS = 160
 
 
 class CameInstead(Value):
-    """One of the first documents that were found, none of which was relevant."""
+    """One of the first documents found, none of which was relevant."""
 
     rank: int
     name: str
@@ -97,7 +97,7 @@ class CameInstead(Value):
 
 
 class Miss(Value):
-    """A question that was missed: the rank of each relevant document (None: not among the first 100)."""
+    """A missed question: the rank of each relevant document (None: not among the first 100)."""
 
     id: str
     query: str
@@ -106,7 +106,7 @@ class Miss(Value):
 
 
 def find_miss(case: Case, order: Sequence[Ranked]) -> Miss | None:
-    """The miss, if none of the first ten in order is relevant."""
+    """Return the miss, if none of the first ten in order is relevant."""
     if any(one.name in case.answers for one in order[:HIT_DEPTH]):
         return None
     ranks = {one.name: rank for rank, one in enumerate(order[:DEPTH], start=1)}
@@ -124,17 +124,17 @@ def _came_instead(rank: int, one: Ranked) -> CameInstead:
 
 
 TOP_K = 200
-"""Chunks asked for: the most that a query may ask for, as a document of several chunks takes several places."""
+"""Chunks per query: the most that a query allows, as a document of several chunks takes several places."""
 
 TRUST_DEPTH = 10
-"""Of how many first chunks the trust is told."""
+"""Number of first chunks whose mean trust is reported."""
 
 Search = Callable[[Query], Retrieval]
-"""Must be safe for threads."""
+"""Runs a query. Must be safe for threads."""
 
 
 class ScoredChunk(NamedTuple):
-    """A chunk that was found, by the name that its case has for it, and the scores and ranks that were told of it."""
+    """A chunk found, by its name in the case, with its scores and ranks."""
 
     chunk_id: str
     name: str
@@ -146,10 +146,10 @@ class ScoredChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What one question found by one strategy. Durations in milliseconds.
+    """The result of one question with one strategy. Durations in milliseconds.
 
-    `names` are the first `DEPTH` documents, best first. `is_truncated` where the ranking was cut off before `DEPTH`
-    documents by the number of chunks that may be asked for.
+    `names` are the first `DEPTH` documents, best first. `is_truncated`: the limit on chunks per query cut the ranking
+    off before `DEPTH` documents.
     """
 
     case: Case
@@ -162,11 +162,11 @@ class Answered:
     index_ms: float
     round_trip_ms: float
     scores: tuple[ScoredChunk, ...] = ()
-    """Of every chunk, best first, where they were asked for."""
+    """Scores of every chunk, best first, if the caller requested them."""
     trust: float | None = None
-    """Mean trust of the first ten chunks; None where none was told."""
+    """Mean trust of the first ten chunks; None if the server reports none."""
     guard_dropped: int = 0
-    """Chunks that were found and left out as they are blocked."""
+    """Chunks left out because they are blocked."""
 
 
 def ask_all(
@@ -179,9 +179,9 @@ def ask_all(
     clock: Callable[[], float] = time.perf_counter,
     with_scores: bool = False,
 ) -> Generator[Answered, None, None]:
-    """What each question found by each strategy, question by question, `at_once` of them under way.
+    """Yield the result of each question with each strategy, question by question, `at_once` of them in parallel.
 
-    Ends with the first error that patience does not help; an iteration that is left early asks nothing more.
+    Ends with the first error that retries do not help; leaving the iteration early stops all further queries.
     """
     stopped = threading.Event()
 
@@ -242,24 +242,24 @@ def _scores(case: Case, found: Retrieval) -> tuple[ScoredChunk, ...]:
 
 DOCUMENTS_PER_REQUEST = 256
 CHARACTERS_PER_REQUEST = 4_000_000
-"""Even if each took six bytes as JSON, a request stays below the 32 MB that a server takes by default."""
+"""Even at six bytes each in JSON, a request stays below the 32 MB that a server accepts by default."""
 POLL_SECONDS = 0.25
 
 
 class Server(Protocol):
-    """What is fed."""
+    """The server that receives the documents."""
 
     def add_documents(self, documents: Sequence[SubmittedDocument], corpus: str) -> RunAccepted:
-        """Hand documents in."""
+        """Submit documents."""
         ...
 
     def run(self, run_id: str) -> RunView:
-        """Look at what became of them."""
+        """Return the state of the run."""
         ...
 
 
 class Submitted(Value):
-    """How many documents were handed in, and how many of them (with the first reasons) could not be indexed."""
+    """Number of submitted documents, and of those that could not be indexed, with the first reasons."""
 
     document_count: Annotated[int, Field(ge=0)]
     missing_count: Annotated[int, Field(ge=0)] = 0
@@ -276,12 +276,12 @@ def submit_documents(
     timeout_seconds: float,
     on_progress: Callable[[int, int], None] = lambda done, known: None,
 ) -> Submitted:
-    """Hand all documents in, and wait until they can be found; `on_progress` hears how many can, of how many.
+    """Submit all documents, and wait until they are searchable; `on_progress` gets the number done and the total.
 
-    What stood in the corpus before stays there; a document of the same id is replaced, and is cheap if unchanged.
+    Earlier documents of the corpus stay; a document of the same id is replaced, and is cheap if unchanged.
 
     Raises:
-        TimedOut: not all of them can be found in time; the runs go on.
+        TimedOut: not all of them are searchable in time; the runs go on.
         SluiceError: a run failed or was cancelled.
     """
     deadline = clock() + timeout_seconds
@@ -301,7 +301,7 @@ def submit_documents(
 
 
 def split_into_batches(documents: Iterable[SubmittedDocument]) -> Iterator[list[SubmittedDocument]]:
-    """The documents by as many as one request carries."""
+    """Yield the documents in batches of one request each."""
     batch: list[SubmittedDocument] = []
     characters = 0
     for document in documents:

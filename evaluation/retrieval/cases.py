@@ -1,13 +1,13 @@
-"""Cases: questions with the answers that are known to be right.
+"""Cases: questions with known right answers.
 
 A file of cases has one JSON object a line:
 
     {"id": "q1", "query": "how is a lease renewed", "relevant": ["docs/lease.md"]}
     {"query": "what frees a lease", "relevant": {"doc_1f…": 2, "doc_77…": 1}, "filters": {"languages": ["en"]}}
 
-`relevant` names documents by id, URL or path, or single chunks by id, each with a grade (1 in a list, 0 for
-what is known to be irrelevant). `relevant_urls` may stand in its place; `notes` are for people. Without an `id` a
-case is known by the hash of its question and filters, so the order of the lines does not matter.
+`relevant` names documents by id, URL or path, or single chunks by id, each with a grade (1 in a list, 0 for documents
+known to be irrelevant). `relevant_urls` is an alias; `notes` are for people. Without an `id` a case is identified by
+the hash of its question and filters, so the order of the lines does not matter.
 
 A test collection in the form of BEIR (Thakur et al., NeurIPS 2021) is a folder of documents, questions and judgments:
 
@@ -15,7 +15,7 @@ A test collection in the form of BEIR (Thakur et al., NeurIPS 2021) is a folder 
     queries.jsonl    {"_id", "text"} per line
     qrels.tsv        a header, then query-id, corpus-id and score, split by tabs (or qrels/test.tsv)
 
-Further fields are passed over, as these collections carry what they like.
+Further fields are ignored, as these collections contain various ones.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from sluice.disk.json_lines import read_objects
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 """A document id, a URL, a file path or a chunk id."""
 Grade = Annotated[StrictInt, Field(ge=0, le=100)]
-"""How relevant: 0 is not at all."""
+"""Grade of relevance: 0 is not relevant."""
 
 
 class Case(Value):
-    """One question, and what would answer it."""
+    """One question, and its relevant documents."""
 
     id: Annotated[str, Field(min_length=1, max_length=512)]
     query: QueryText
@@ -79,12 +79,12 @@ class Case(Value):
 
     @property
     def answers(self) -> frozenset[str]:
-        """The names that are relevant to some degree."""
+        """Return the names that are relevant to some degree."""
         return frozenset(name for name, grade in self.relevant.items() if grade > 0)
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:
-    """The cases of a file, in its order.
+    """Return the cases of a file, in its order.
 
     Raises:
         InvalidInput: the file has no case, a line is malformed, or two cases have the same id; names line and field.
@@ -101,10 +101,10 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 
 def parse_case(where: str, fields: dict[str, Any]) -> Case:
-    """The case, if the fields are one.
+    """Return the case with these fields.
 
     Raises:
-        InvalidInput: they are not; names `where` and the field.
+        InvalidInput: they are not a valid case; names `where` and the field.
     """
     try:
         return Case.model_validate(fields)
@@ -114,14 +114,14 @@ def parse_case(where: str, fields: dict[str, Any]) -> Case:
 
 
 def sample_cases(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
-    """`count` of the cases, always the same ones, in their order: those whose ids have the lowest SHA-256."""
+    """Return `count` of the cases, always the same ones, in their order: those whose ids have the lowest SHA-256."""
     chosen = sorted(cases, key=lambda case: hashlib.sha256(case.id.encode()).digest())[:count]
     ids = {case.id for case in chosen}
     return tuple(case for case in cases if case.id in ids)
 
 
 def fingerprint(cases: Iterable[Case]) -> Sha256:
-    """A hash of everything that is asked and judged, whatever the order: two reports compare only where it agrees."""
+    """Return a hash of all questions and judgments, in any order: only reports with equal hashes are comparable."""
     lines = sorted(json.dumps(case.model_dump(mode="json", exclude={"notes"}), sort_keys=True) for case in cases)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -131,24 +131,24 @@ JUDGMENTS = ("qrels.tsv", "qrels/test.tsv")
 
 
 class Questions(NamedTuple):
-    """The questions that can be measured, and how many have no relevant document and so cannot."""
+    """The measurable questions, and the number of those without a relevant document."""
 
     cases: tuple[Case, ...]
     unjudged_count: int
 
 
 def is_collection(folder: Path) -> bool:
-    """Whether the folder has all three files."""
+    """Return whether the folder has all three files."""
     return all((folder / name).is_file() for name in (CORPUS, QUERIES)) and _judgments_in(folder) is not None
 
 
 def make_corpus_name(folder: Path) -> str:
-    """A corpus of the collection's own: `eval-` and the folder's name, as far as a corpus name can hold it."""
+    """Return the name of the collection's own corpus: `eval-` and the folder's name, reduced to allowed characters."""
     return "eval-" + re.sub(r"[^a-z0-9_.-]+", "-", folder.resolve().name.lower())[:58]
 
 
 def read_documents(folder: Path) -> Iterator[SubmittedDocument]:
-    """The documents in order, as plain text under their own ids; those without any text are left out.
+    """Yield the documents in order, as plain text under their own ids, without those that have no text.
 
     Raises:
         InvalidInput: a line is malformed, or a second document has the same id; names the line.
@@ -170,7 +170,7 @@ def read_documents(folder: Path) -> Iterator[SubmittedDocument]:
 
 
 def read_questions(folder: Path) -> Questions:
-    """The questions that have a relevant document.
+    """Return the questions that have a relevant document.
 
     Raises:
         InvalidInput: a file is missing, a line is malformed, or no question has a relevant document.
@@ -210,7 +210,7 @@ def _relevant(path: Path) -> dict[str, dict[str, int]]:
         columns = line.split("\t")
         if len(columns) != 3 or not columns[2].strip().lstrip("-").isdigit():
             raise InvalidInput(f"{path}:{number}", "score: no whole number", "query-id, corpus-id and score, by tabs")
-        # A negative score marks spam in some collections; to the measures it is as irrelevant as 0.
+        # A negative score marks spam in some collections; the measures treat it as irrelevant, like 0.
         found[columns[0]][columns[1]] = max(0, int(columns[2]))
     return found
 

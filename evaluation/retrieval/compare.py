@@ -1,4 +1,4 @@
-"""Two reports of the same questions side by side: what changed, whether it is more than chance, and what fell."""
+"""Compares two reports of the same questions: the changes, their significance, and the drops."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sluice.evaluation.retrieval.measures import HEADLINES, MEASURES, Floats, ra
 from sluice.evaluation.retrieval.report import Report, StrategyReport
 
 MAX_DROP = 0.05
-"""The relative drop of a headline measure that fails: below 5 % a difference is not noticeable to who uses the
-results, by the rule of thumb of Spärck Jones (Automatic indexing, Journal of Documentation 30(4), 1974)."""
+"""The relative drop of a headline measure that fails a comparison: users do not notice a difference below 5 %, by the
+rule of thumb of Spärck Jones (Automatic indexing, Journal of Documentation 30(4), 1974)."""
 TIE = 1e-6
 """Values that differ by no more are equal: a report keeps six digits."""
 
@@ -22,9 +22,9 @@ TIE = 1e-6
 class Change(Value):
     """One measure of one strategy in both reports.
 
-    `difference` is after - before, `relative` the same as a share of before (None where that is 0). `p` is of a paired
-    randomisation test, two-sided: how often chance alone would give a difference as large. Wins are questions that
-    are better after.
+    `difference` is after - before, `relative` the same as a share of before (None where that is 0). `p` is of a
+    two-sided paired randomisation test: the probability of a difference as large by chance alone. Wins are questions
+    that are better after.
     """
 
     strategy: Strategy
@@ -41,7 +41,7 @@ class Change(Value):
 
 
 class Comparison(Value):
-    """Every change, and the strategies that only one of the reports has."""
+    """All changes, and the strategies that only one of the reports has."""
 
     case_count: int
     max_drop: float
@@ -50,12 +50,12 @@ class Comparison(Value):
 
     @property
     def drops(self) -> tuple[Change, ...]:
-        """The headline measures that fell by more than is allowed."""
+        """Return the headline measures that fell by more than the allowed drop."""
         return tuple(change for change in self.changes if change.is_drop)
 
 
 def compare(before: Report, after: Report, max_drop: float = MAX_DROP) -> Comparison:
-    """The changes from one report to another of the same questions and judgments.
+    """Return the changes from one report to another of the same questions and judgments.
 
     Raises:
         Conflict: the reports are of different questions or judgments, or have no strategy or measure in common.
@@ -106,7 +106,7 @@ def _changes(strategy: Strategy, before: StrategyReport, after: StrategyReport, 
 
 
 def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> Floats:
-    """After - before of each question, shape (questions,)."""
+    """Return after - before of each question, shape (questions,)."""
     if before.keys() != after.keys():
         raise Conflict("the reports have values of different questions: one of them is not as it was written")
     found = np.array([after[case] - value for case, value in before.items()], dtype=np.float64)

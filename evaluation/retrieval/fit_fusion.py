@@ -1,8 +1,8 @@
-"""Finds the weight of BM25 in the weighted sum (`query.lexical_weight`) from questions whose answers are known.
+"""Fits the weight of BM25 in the weighted sum (`query.lexical_weight`) to questions with known answers.
 
 The default belongs to the cosines of the local model. Another model's may lie closer together or higher, and then the
-same BM25 says more or less beside them. The candidates of both retrievers are ordered anew by every weight of a grid,
-which needs no further question; the weight is chosen on each half of the questions and measured on the other.
+same BM25 weighs more or less beside them. The candidates of both retrievers are reordered by every weight of a grid,
+which needs no further queries; the weight is chosen on each half of the questions and measured on the other.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.retrieval.measures import HIT_DEPTH
 
 WEIGHTS = tuple(0.001 * 2 ** (step / 3) for step in range(25))
-"""0.001 to 0.256, each a quarter more than the last: the curve is flat, so a finer grid would tell nothing."""
+"""0.001 to 0.256, each a quarter more than the last: the curve is flat, so a finer grid would not help."""
 LEAST_QUESTIONS = 20
-"""With fewer, a single question decides."""
+"""With fewer, a single question could decide."""
 EQUAL = 0.002
 """Means of nDCG@10 that differ by no more count as equal: chance moves those of 500 questions by five times that."""
 
@@ -39,14 +39,14 @@ class ScoredQuestion:
 
 
 class CurvePoint(Value):
-    """The mean nDCG@10 of all questions by one weight."""
+    """The mean nDCG@10 of all questions with one weight."""
 
     lexical_weight: float
     ndcg: float
 
 
 class HalfFit(Value):
-    """The weight chosen on one half of the questions, and the mean nDCG@10 that it and the best have on the other."""
+    """The weight chosen on one half of the questions, and on the other half its mean nDCG@10 and the best weight's."""
 
     lexical_weight: float
     other_half_ndcg: float
@@ -54,7 +54,7 @@ class HalfFit(Value):
 
 
 class FusionFit(Value):
-    """The weight that serves these questions, the curve that it was read from, and how it holds."""
+    """The fitted weight, its curve, and its validation on halves."""
 
     lexical_weight: float
     question_count: int
@@ -64,7 +64,7 @@ class FusionFit(Value):
 
 
 def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
-    """Fit the weight to answers by every strategy that were asked for with their scores.
+    """Fit the weight to the answers of all strategies, which must have their scores.
 
     Raises:
         InvalidInput: there are fewer than `LEAST_QUESTIONS` questions.
@@ -91,8 +91,8 @@ def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
 def collect_candidates(answers: Iterable[Answered]) -> list[ScoredQuestion]:
     """Collect each question's candidates from its answers by the three strategies.
 
-    The mix tells both scores of a chunk. A score that no answer told counts as the lowest that its retriever told,
-    where that gave as many chunks as may be asked for, and else as none.
+    Hybrid answers have both scores of a chunk. A missing score counts as the lowest of its retriever's answer if that
+    was cut off at the chunk limit, and else as 0.
     """
     found: defaultdict[str, dict[Strategy, Answered]] = defaultdict(dict)
     for answer in answers:
@@ -101,7 +101,7 @@ def collect_candidates(answers: Iterable[Answered]) -> list[ScoredQuestion]:
 
 
 def weighted_sum(weight: float) -> Callable[[ScoredChunk], float]:
-    """The score of a chunk by the index's weighted sum."""
+    """Return a function for the score of a chunk by the index's weighted sum."""
 
     def fused(chunk: ScoredChunk) -> float:
         cosine = chunk.cosine or 0.0
@@ -111,18 +111,18 @@ def weighted_sum(weight: float) -> Callable[[ScoredChunk], float]:
 
 
 def compute_ndcg(question: ScoredQuestion, fused: Callable[[ScoredChunk], float]) -> float:
-    """nDCG@10 of a question's candidates in the order of `fused`, a document standing where its best chunk stands."""
+    """Return nDCG@10 of a question's candidates in the order of `fused`, a document at the place of its best chunk."""
     return ndcg(question.case.relevant, [chunk.name for chunk in sorted(question.chunks, key=fused, reverse=True)])
 
 
 def ndcg(relevant: Mapping[str, int], names: Iterable[str]) -> float:
-    """nDCG@10 of ranked names (Järvelin and Kekäläinen, TOIS 2002); a name that comes again is passed over."""
+    """Return nDCG@10 of ranked names (Järvelin and Kekäläinen, TOIS 2002); repeated names are skipped."""
     grades = [relevant.get(name, 0) for name in dict.fromkeys(names)]
     return _gain(grades) / _gain(sorted(relevant.values(), reverse=True))
 
 
 def choose_weight(means: Sequence[float]) -> int:
-    """The middle of the weights around the best that are as good: where a little more or less changes nothing."""
+    """Return the middle of the equally good weights around the best: there small changes have no effect."""
     best = max(range(len(means)), key=means.__getitem__)
     low = high = best
     while low > 0 and means[low - 1] >= means[best] - EQUAL:
@@ -146,7 +146,7 @@ def _merged(by_strategy: Mapping[Strategy, Answered]) -> ScoredQuestion:
 
 
 def _lowest(strategy: Strategy, scores: Sequence[ScoredChunk]) -> float:
-    """The lowest score of a list that was cut off; 0 for a list that ended by itself."""
+    """Return the lowest score of a list that was cut off; 0 for a complete list."""
     if len(scores) < TOP_K:
         return 0.0
     last = scores[-1]

@@ -1,6 +1,6 @@
 """The measures, computed by ir-measures (MacAvaney, Macdonald and Ounis, ECIR 2022), which wraps trec_eval.
 
-| measure | what it says of one question | value |
+| measure | definition for one question | value |
 |---|---|---|
 | recall@k | the share of its relevant documents among the first k | 0 to 1 |
 | precision@k | the share of the first k documents that are relevant | 0 to 1 |
@@ -10,7 +10,7 @@
 
 nDCG is that of Järvelin and Kekäläinen (TOIS 2002).
 
-How much of a figure, and of a difference of two, may be chance is told with a fixed seed.
+The uncertainty of a figure, and of a difference of two, is computed with a fixed seed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sluice.contracts.errors import InvalidSetting
 from sluice.evaluation.retrieval.cases import Case
 
 DEPTH = 100
-"""How many documents of a ranking are looked at: as many as the deepest measure asks for."""
+"""Documents used of a ranking: as many as the deepest measure needs."""
 HIT_DEPTH = 10
-"""Among how many first documents a relevant one counts as a hit; a question without is a miss."""
+"""Number of first documents of which one must be relevant for a hit; otherwise the question is a miss."""
 
 MEASURES = {
     "nDCG@10": "nDCG@10",
@@ -42,11 +42,11 @@ MEASURES = {
 }
 """Our name of each measure, and that of ir-measures."""
 HEADLINES = ("nDCG@10", "MRR@10", "recall@10")
-"""The measures whose fall fails a comparison: how good the first page of results is, in three ways."""
+"""The measures whose drop fails a comparison: the quality of the first page of results, in three ways."""
 
 
 def require_library() -> None:
-    """Say what is missing before any work is done.
+    """Check for the library before any work is done.
 
     Raises:
         InvalidSetting: ir-measures is not installed.
@@ -55,7 +55,7 @@ def require_library() -> None:
 
 
 def compute_measures(cases: Sequence[Case], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
-    """Of each measure the value of each case, by its id.
+    """Return the value of each case by its id, for each measure.
 
     `rankings` has the names found for each case, best first; a case without an entry found nothing.
 
@@ -67,7 +67,7 @@ def compute_measures(cases: Sequence[Case], rankings: Mapping[str, Sequence[str]
     values: dict[str, dict[str, float]] = {ours: {case.id: 0.0 for case in cases} for ours in MEASURES}
     judgments, run = [], []
     for number, case in enumerate(cases):
-        # trec_eval takes names as C strings: numbers stand for them, so any name will do.
+        # trec_eval takes names as C strings: numbers replace them, so any name works.
         numbers: dict[str, str] = {}
         for name, grade in case.relevant.items():
             judgments.append(library.Qrel(str(number), _numbered(name, numbers), grade))
@@ -95,15 +95,15 @@ Floats = NDArray[np.float64]
 
 SEED = 20_070_611
 RESAMPLES = 2_000
-"""Of the bootstrap: the ends of a 95 % interval then have 50 resamples beyond each of them."""
+"""Resamples of the bootstrap: the ends of a 95 % interval then have 50 resamples beyond each of them."""
 PERMUTATIONS = 10_000
-"""Of the randomisation test: the smallest p it can tell is 1 in 10,001."""
+"""Permutations of the randomisation test: its smallest p is 1 in 10,001."""
 BATCH = 250
 """Resamples computed at a time, which bounds memory at a few MB per thousand questions."""
 
 
 def bootstrap_interval(values: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Lower and upper ends of the interval of each column's mean, shapes (measures,), of values (questions, measures).
+    """Return lower and upper ends of each column's mean, shapes (measures,), for values (questions, measures).
 
     The percentile bootstrap over questions (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 13).
     """
@@ -120,12 +120,12 @@ def bootstrap_interval(values: Floats, confidence: float = 0.95) -> tuple[Floats
 
 
 def randomisation_p(differences: Floats) -> Floats:
-    """The two-sided p of each column's mean difference, shape (measures,), of paired differences (questions, measures).
+    """Return the two-sided p of each column's mean, shape (measures,), for paired differences (questions, measures).
 
-    Fisher's paired randomisation test, found the most fitting of five for retrieval by Smucker, Allan and Carterette
-    (A Comparison of Statistical Significance Tests for Information Retrieval Evaluation, CIKM 2007): if the two
-    systems were alike, the sign of each question's difference would be a coin's throw. The observed order counts as
-    one of the permutations, so that p is never 0 (Phipson and Smyth, 2010).
+    Fisher's paired randomisation test, found the most fitting of five for retrieval by Smucker, Allan and Carterette (A
+    Comparison of Statistical Significance Tests for Information Retrieval Evaluation, CIKM 2007): if the two systems
+    were alike, the sign of each question's difference would be random. The observed order counts as one of the
+    permutations, so that p is never 0 (Phipson and Smyth, 2010).
     """
     differing = differences[np.any(differences != 0, axis=1)]
     observed = np.abs(differing.sum(axis=0))

@@ -1,6 +1,6 @@
-"""The report of an evaluation: what was asked of what, every value, and the misses. One JSON file.
+"""The report of an evaluation: its subject, every value, and the misses. One JSON file.
 
-The figures of the retrieval RFC stand at its head, by the RFC's own keys.
+It begins with the figures of the retrieval RFC, under the RFC's own keys.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LOOKUPS = "sluice_embedding_cache_total"
 
 
 class RfcMetrics(Value):
-    """What the RFC's `reports/retrieval-metrics.json` has. None: not known; `list_unknown` says why.
+    """The contents of the RFC's `reports/retrieval-metrics.json`. None: unknown, for the reasons in `list_unknown`.
 
     `recall_at_10` and `mrr` (at 10) are of `strategy`; so are the mean trust of each question's first ten passages, and
-    the number of passages that were found and left out as they are blocked.
+    the number of passages left out because they are blocked.
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -40,22 +40,22 @@ class RfcMetrics(Value):
     groundedness: float | None = None
     faithfulness: float | None = None
     judged: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
-    """How many answers each of these two is of."""
+    """Number of answers behind each of these two."""
     method: Annotated[dict[str, str], Field(exclude_if=is_empty)] = Field(default_factory=dict)
-    """By what each was found: the `ragas` package, or support by sentences."""
+    """Method of each: the `ragas` package, or support by sentences."""
     avg_trust_score: Annotated[float | None, Field(alias="avgTrustScore")] = None
     poisoned_blocked: Annotated[int | None, Field(alias="poisonedBlocked")] = None
     cache_hit_rate: Annotated[float | None, Field(alias="cacheHitRate")] = None
 
 
 def headline_strategy(strategies: Iterable[Strategy]) -> Strategy:
-    """The strategy that the figures are of: `hybrid`, as it is what answers are made by; else the first."""
+    """Return the strategy of the headline figures: `hybrid`, as answers are made by it; else the first."""
     found = list(strategies)
     return Strategy.HYBRID if Strategy.HYBRID in found else found[0]
 
 
 def cache_hit_rate(exposition: str) -> float | None:
-    """The share of texts that the embedding cache had, from Prometheus' text format; None where none was looked up."""
+    """Return the embedding cache's hit rate, from Prometheus' text format; None if no text was looked up."""
     counts = {
         sample.labels["result"]: sample.value
         for family in text_string_to_metric_families(exposition)
@@ -67,7 +67,7 @@ def cache_hit_rate(exposition: str) -> float | None:
 
 
 def list_unknown(metrics: RfcMetrics) -> list[str]:
-    """For each figure that is not known, why."""
+    """Return the reason for each unknown figure."""
     reasons = {
         "groundedness": "FEATURE_RAGAS_EVAL is off, or no answers were given: --responses or --generate",
         "faithfulness": "it needs answers, a judge (judge.model) and `sluice eval install-ragas`",
@@ -79,7 +79,7 @@ def list_unknown(metrics: RfcMetrics) -> list[str]:
 
 
 DIGITS = 6
-"""Decimal places of a value: far below what any number of questions can tell apart."""
+"""Decimal places of a value: far below the resolution of any number of questions."""
 
 
 class Mean(Value):
@@ -100,8 +100,8 @@ class Durations(Value):
 class StrategyReport(Value):
     """One strategy. `values` has each question's value of each measure, by the question's id.
 
-    `index_time` is what the index says it took, `round_trip_time` what the asker waited, in a queue with the others
-    that asked at once. `truncated_count` questions found fewer than 100 documents in as many chunks as can be asked.
+    `index_time` is the time that the index reports, `round_trip_time` the client's wait, in a queue with its other
+    parallel queries. `truncated_count` questions found fewer than 100 documents within the chunk limit.
     """
 
     fusion: str
@@ -120,7 +120,7 @@ class StrategyReport(Value):
 
 
 class Subject(Value):
-    """What was evaluated, and by what: the path of the questions, and who answered them."""
+    """The subject of the evaluation: the path of the questions, and the server that answered them."""
 
     source: str
     corpus: CorpusName
@@ -130,9 +130,9 @@ class Subject(Value):
 
 
 class Report(RfcMetrics):
-    """Everything about one evaluation, the RFC's figures first.
+    """The complete result of one evaluation, the RFC's figures first.
 
-    `generations` has more than one where the corpus changed meanwhile.
+    `generations` has more than one entry if the corpus changed meanwhile.
     """
 
     format: Literal[1] = 1
@@ -151,7 +151,7 @@ class Report(RfcMetrics):
 def make_report(
     subject: Subject, cases: Sequence[Case], answers: Sequence[Answered], made_at: datetime, **facts: object
 ) -> Report:
-    """The report of the answers to the cases. `facts` are the fields `unjudged_count`, `fed`, `cache_hit_rate`."""
+    """Return the report on the answers to the cases. `facts`: the fields `unjudged_count`, `fed`, `cache_hit_rate`."""
     by_strategy: dict[Strategy, list[Answered]] = {}
     for asked in answers:
         by_strategy.setdefault(asked.strategy, []).append(asked)
@@ -178,7 +178,7 @@ def make_report(
 
 
 def summarise_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean]:
-    """The mean of each measure with its interval, of its values by question."""
+    """Return the mean of each measure with its interval, from its values by question."""
     columns = np.array([list(by_case.values()) for by_case in values.values()], dtype=np.float64).T
     low, high = bootstrap_interval(columns)
     rows = zip(values, columns.mean(axis=0), low, high, strict=True)
@@ -189,7 +189,7 @@ def summarise_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean
 
 
 def read_retrieval_report(path: Path) -> Report:
-    """A report that `sluice eval retrieval` wrote. Raises as `read_report`."""
+    """Return a report that `sluice eval retrieval` wrote. Raises as `read_report`."""
     return read_report(path, Report, "sluice eval")
 
 

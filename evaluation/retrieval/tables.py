@@ -15,7 +15,7 @@ NONE_DROPPED = f"none of {', '.join(HEADLINES)} dropped"
 
 
 def metrics_table(report: Report) -> Table:
-    """A row for each measure, then the durations; a column for each strategy."""
+    """Return a row for each measure, then the durations; a column for each strategy."""
     parts = report.strategies.values()
     rows = [(name, *(_interval(part.means[name]) for part in parts)) for name in MEASURES]
     rows += [
@@ -33,7 +33,7 @@ def metrics_table(report: Report) -> Table:
 
 
 def write_notes(report: Report) -> Iterator[str]:
-    """What a reader of the figures should know."""
+    """Yield notes that a reader of the figures needs."""
     if len(report.generations) > 1:
         yield f"the corpus changed meanwhile: {len(report.generations)} generations answered"
     if report.fed and report.fed.missing_count:
@@ -56,7 +56,7 @@ def write_notes(report: Report) -> Iterator[str]:
 
 
 def fit_table(fit: FusionFit) -> Table:
-    """A row for each weight that was tried."""
+    """Return a row for each weight tried."""
     chosen = fit.lexical_weight
     rows = tuple(
         (f"{point.lexical_weight:g}", f"{point.ndcg:.4f}", "chosen" if point.lexical_weight == chosen else "")
@@ -66,7 +66,7 @@ def fit_table(fit: FusionFit) -> Table:
 
 
 def write_fit(fit: FusionFit) -> Iterator[str]:
-    """How the weight holds on questions that it was not chosen on, and the lines that set it."""
+    """Yield the weight's results on questions that it was not chosen on, and the lines that set it."""
     for half in fit.halves:
         yield (
             f"{half.lexical_weight:g}, chosen on a half of the questions, has {half.other_half_ndcg:.4f} on the other, "
@@ -76,20 +76,20 @@ def write_fit(fit: FusionFit) -> Iterator[str]:
 
 
 def misses_table(strategy: str, misses: tuple[Miss, ...]) -> Table:
-    """A row for each miss: where its relevant documents were, and what came first."""
+    """Return a row for each miss: the ranks of its relevant documents, and the first result."""
     rows = tuple((miss.id, miss.query, _whereabouts(miss), _came_first(miss)) for miss in misses)
     return Table(f"misses of {strategy}", ("id", "question", "relevant", "came first"), rows)
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """A row for each measure of each strategy."""
+    """Return a row for each measure of each strategy."""
     columns = ("strategy", "measure", "before", "after", "difference", "relative", "p", "won · lost · tied", "")
     rows = tuple(_change_row(change) for change in comparison.changes)
     return Table(f"{comparison.case_count} questions", columns, rows)
 
 
 def write_verdict(comparison: Comparison) -> str:
-    """The comparison in a sentence, and what could not be compared in another."""
+    """Return the comparison in a sentence, and the incomparable strategies in another."""
     limit = f"more than {comparison.max_drop:.1%}"
     drops = (f"{drop.strategy} {drop.measure} {drop.before:.4f} → {drop.after:.4f}" for drop in comparison.drops)
     told = f"dropped by {limit}: {'; '.join(drops)}" if comparison.drops else f"{NONE_DROPPED} by {limit}"

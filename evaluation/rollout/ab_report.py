@@ -1,7 +1,7 @@
-"""The report on a model that is rolled out: the arms side by side, and where its plans differ from the gate's.
+"""The report on a model's rollout: the arms side by side, and the differences of its plans from the gate's.
 
-A report says plainly what is shown. The intervals of the differences hold at every look, at 95 %; the numbers of units
-and the shares of judged runs are tested before any of them is read.
+The headline states the finding. The intervals of the differences hold at every look, at 95 %; the numbers of units and
+the shares of judged runs are tested before any of them is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMES: dict[Metric, str] = {
 
 
 class ArmSize(Value):
-    """How large an arm is: its runs, the units that were drawn, and the runs that ended, failed and were judged."""
+    """The size of an arm: its runs, its units of the draw, and the runs that ended, failed and were judged."""
 
     runs: int
     units: int
@@ -38,7 +38,7 @@ class ArmSize(Value):
 
 
 class PlanDifference(Value):
-    """Runs where the gate's weights choose one plan and the model another."""
+    """Runs for which the gate's weights choose one plan and the model another."""
 
     heuristic: Plan
     model: Plan
@@ -46,10 +46,10 @@ class PlanDifference(Value):
 
 
 class PlanDifferences(Value):
-    """What the model chose, beside what the profile's weights chose for the same runs.
+    """The model's plans compared with those of the profile's weights for the same runs.
 
-    `asked` are the runs that it was asked for. `usd_difference` is what these runs would have cost more by the model's
-    plans, by the mean cost of a run of each plan: an estimate, None where a plan's cost was never seen.
+    `asked` counts the runs with a model's plan. `usd_difference` is the extra cost of these runs by the model's plans,
+    by the mean cost of a run of each plan: an estimate, None if a plan's cost is unknown.
     """
 
     asked: int = 0
@@ -82,7 +82,7 @@ def make_report(
     stage_runs: int,
     expected_runs: int | None,
 ) -> AbReport:
-    """The report on a rollout, of the figures since it began."""
+    """Return the report on a rollout, from the figures since it began."""
     return AbReport(
         model_version=rollout.model_version,
         model_sha256=rollout.model_sha256,
@@ -101,7 +101,7 @@ def make_report(
 def compare_plans(
     decisions: Iterable[GateDecided], model_version: str, usd_of_plan: Mapping[Plan, float]
 ) -> PlanDifferences:
-    """Where a model's plans differ from those of the weights, over decisions that it was asked for."""
+    """Compare a model's plans with those of the weights, over the decisions that have a plan of the model."""
     pairs: Counter[tuple[Plan, Plan]] = Counter()
     for decided in decisions:
         use = decided.control.model if decided.control else None
@@ -120,7 +120,7 @@ def compare_plans(
 
 
 def list_blocks(report: AbReport) -> Iterator[Block]:
-    """The report to be read."""
+    """Yield the report's blocks for readers."""
     verdict = report.verdict
     yield f"# Model {report.model_version} against the gate's weights"
     yield f"**{report.headline}**"

@@ -1,18 +1,18 @@
-"""The arms of a canary: sizes, failures, moments of what is compared, and tests that hold whenever one looks.
+"""The arms of a canary: sizes, failures, moments of the metrics, and tests that hold at every look.
 
 A z test at every look finds a difference in a third of the cases where there is none. The mixture sequential
-probability ratio test does so in at most `alpha` of them, over all looks together. For a difference d with the
-variance V, and a normal mixture of variance tau^2 over what it may be:
+probability ratio test does so in at most `alpha` of them, over all looks together. For a difference d with the variance
+V, and a normal mixture of variance tau^2 over its possible values:
 
     ratio = sqrt(V / (V + tau^2)) * exp(tau^2 d^2 / (2 V (V + tau^2)))          d is not 0 once ratio >= 1 / alpha
 
 (Robbins, Statistical methods related to the law of the iterated logarithm, 1970; Johari, Pekelis and Walsh, Always
-valid inference, 2017.) The differences that are not refused make an asymptotic confidence sequence, that of
-Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit theory and asymptotic confidence
-sequences, 2021) with t rho^2 = tau^2 / V. Both are asymptotic: below some hundred units they promise less.
+valid inference, 2017.) The differences that are not rejected form an asymptotic confidence sequence, that of
+Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit theory and asymptotic confidence sequences,
+2021) with t rho^2 = tau^2 / V. Both are asymptotic: below some hundred units they promise less.
 
-What is drawn at random is the unit, and a unit may have several runs. So a mean is a ratio of sums over units, and its
-variance that of the ratio (Cochran, Sampling Techniques, 1977, ch. 6): runs of one session do not count as independent.
+The unit is drawn at random, and a unit may have several runs. So a mean is a ratio of sums over units, and its variance
+that of the ratio (Cochran, Sampling Techniques, 1977, ch. 6): runs of one session do not count as independent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice.contracts.learning.run_outcome import RunOutcome
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sums over units, each with `count` values and their `total`: all that a mean and its variance need."""
+    """Sums over units, each with `count` values and their `total`, from which a mean and its variance follow."""
 
     units: int = 0
     count: int = 0
@@ -41,7 +41,7 @@ class Moments:
 
     @classmethod
     def of(cls, units: Iterable[tuple[int, float]]) -> Moments:
-        """The moments of units of (count of values, sum of values); those without a value are left out."""
+        """Return the moments of units of (count of values, sum of values); units without a value are left out."""
         found = [(count, total) for count, total in units if count]
         return cls(
             len(found),
@@ -57,12 +57,12 @@ class Moments:
 
     @property
     def mean(self) -> float | None:
-        """The mean of all values; None where there is none."""
+        """Return the mean of all values; None without values."""
         return self.total / self.count if self.count else None
 
     @property
     def variance_of_mean(self) -> float | None:
-        """The variance of `mean`, by what units differ; None with fewer than two units."""
+        """Return the variance of `mean`, from the differences of units; None with fewer than two units."""
         if self.units < 2 or self.mean is None:
             return None
         spread = self.total_squared - 2 * self.mean * self.count_times_total + self.mean**2 * self.count_squared
@@ -70,12 +70,12 @@ class Moments:
 
 
 A_SUCCESS_AND_A_FAILURE = Moments.of([(1, 1.0), (1, 0.0)])
-"""Added to values in [0, 1], so that a hundred successes in a row are not held for certainty (Agresti and Coull)."""
+"""Added to values in [0, 1], so that a hundred successes in a row do not count as certainty (Agresti and Coull)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate, and the ends of the interval that holds the truth at every look together with the confidence."""
+    """An estimate, and the ends of an interval that contains the truth at all looks with the given confidence."""
 
     estimate: float
     low: float
@@ -83,33 +83,34 @@ class Interval:
 
 
 def probability_ratio(difference: float, variance: float, scale: float) -> float:
-    """The mixture ratio for a difference that is not 0, against 0. `scale` is tau. Infinite where it overflows."""
+    """Return the mixture ratio for a difference that is not 0, against 0. `scale` is tau. Infinite on overflow."""
     wide = variance + scale**2
     exponent = scale**2 * difference**2 / (2 * variance * wide)
     return math.sqrt(variance / wide) * math.exp(exponent) if exponent < 700 else math.inf
 
 
 def half_width(variance: float, scale: float, alpha: float) -> float:
-    """Half of the confidence sequence's width: differences beyond it have a `probability_ratio` over 1 / alpha."""
+    """Return half of the confidence sequence's width: larger differences have a `probability_ratio` over 1 / alpha."""
     wide = variance + scale**2
     return math.sqrt(2 * variance * wide / scale**2 * math.log(math.sqrt(wide / variance) / alpha))
 
 
 def confidence_sequence(estimate: float, variance: float, scale: float, alpha: float) -> Interval:
-    """The interval around an estimate of that variance; the estimate alone where nothing varies."""
+    """Return the interval around an estimate of that variance; the estimate alone without variance."""
     half = half_width(variance, scale, alpha) if variance > 0 else 0.0
     return Interval(estimate, estimate - half, estimate + half)
 
 
 def sample_ratio_p(first: int, second: int) -> float:
-    """The p that two arms of equal size by design got so many units, by a chi-square test of one degree of freedom."""
+    """Return the p of these unit counts for arms of equal size, by a chi-square test of one degree of freedom."""
     if first + second == 0:
         return 1.0
     return math.erfc(math.sqrt((first - second) ** 2 / (first + second) / 2))
 
 
 def equal_rates_p(first: tuple[int, int], second: tuple[int, int]) -> float:
-    """The p that two arms have the same rate, of (hits, trials) each, by a chi-square test of one degree of freedom."""
+    """Return the p that two arms have the same rate, of (hits, trials), by a chi-square test of one degree of
+    freedom."""
     hits, trials = first[0] + second[0], first[1] + second[1]
     if not first[1] or not second[1] or hits in (0, trials):
         return 1.0
@@ -127,10 +128,10 @@ WINDOW_RUNS = 100
 
 @dataclass(frozen=True, slots=True)
 class ArmFigures:
-    """One arm. `units` are what was drawn: sessions, or runs.
+    """One arm. `units` counts the units of the draw: sessions, or runs.
 
-    `failed_checks` counts gates of severity P0 that answers did not pass. `latest_milliseconds` are those of the
-    latest ended runs, oldest first, and `usd_of_day` what the runs of the latest UTC day cost.
+    `failed_checks` counts gates of severity P0 that answers did not pass. `latest_milliseconds` are those of the latest
+    ended runs, oldest first, and `usd_of_day` the cost of the runs of the latest UTC day.
     """
 
     runs: int = 0
@@ -143,24 +144,24 @@ class ArmFigures:
     usd_of_day: float = 0.0
 
     def of(self, metric: Metric) -> Moments:
-        """The moments of a metric; empty ones where nothing is known."""
+        """Return the moments of a metric; empty ones without data."""
         return self.moments.get(metric, Moments())
 
     @property
     def judged(self) -> int:
-        """Runs of which somebody said how they did."""
+        """Return the number of runs with feedback."""
         return self.of("satisfaction").count
 
     @property
     def failed_share(self) -> float:
-        """Failed runs among those that ended."""
+        """Return the share of failed runs among those that ended."""
         return self.failed / self.ended if self.ended else 0.0
 
 
 def fold(runs: Iterable[RunOutcome], model_version: str, today: date | None = None) -> dict[Arm, ArmFigures]:
-    """The figures of each arm that a model's runs are of, from runs in the order in which they were decided.
+    """Return the figures of each arm of a model's runs, from runs in the order in which they were decided.
 
-    Runs without a draw are a unit each. One pass; what is kept is two numbers for each unit and metric.
+    Runs without a draw are a unit each. One pass; it stores two numbers for each unit and metric.
     """
     arms: dict[Arm, _Arm] = defaultdict(_Arm)
     for run in runs:
@@ -170,7 +171,7 @@ def fold(runs: Iterable[RunOutcome], model_version: str, today: date | None = No
 
 
 def p95(values: Sequence[float]) -> float:
-    """The value that 95 % of them do not exceed (nearest rank)."""
+    """Return the value that 95 % of them do not exceed (nearest rank)."""
     return sorted(values)[-(-95 * len(values) // 100) - 1]
 
 
@@ -185,7 +186,7 @@ class _Arm:
         self._sums: dict[Metric, dict[float | str, tuple[int, float]]] = {metric: {} for metric in METRICS}
 
     def add(self, run: RunOutcome, today: date | None) -> None:
-        """One more run."""
+        """Add one run."""
         unit = run.run_id if run.bucket is None else run.bucket
         self._runs += 1
         self._units.add(unit)
@@ -205,7 +206,7 @@ class _Arm:
                 self._sums[metric][unit] = count + 1, total + value
 
     def figures(self) -> ArmFigures:
-        """All that was added."""
+        """Return the figures of all added runs."""
         return ArmFigures(
             runs=self._runs,
             units=len(self._units),

@@ -1,26 +1,25 @@
-"""The verdict on a stage of a canary: promote, stop, go on, or inconclusive. Values in, a value out.
+"""The verdict on a stage of a canary: promote, stop, continue, or inconclusive. Pure functions.
 
-Two lines of defence. Hard stops need no statistics: a gate of severity P0 that an answer failed, its share of the
-day's budget exceeded, many more failed runs than in the control, many runs of two windows running over twice the
-control's p95 latency.
-Then satisfaction decides by a test that holds at every look (`evaluation.rollout.arm_figures`):
+Two lines of defence. Hard stops need no statistics: a gate of severity P0 that an answer failed, its share of the day's
+budget exceeded, many more failed runs than in the control, many runs of two windows running over twice the control's
+p95 latency. Then satisfaction decides by a test that holds at every look (`evaluation.rollout.arm_figures`):
 
-    stop          it is shown that the canary is worse by more than 5 %: 0.95 x control - canary > 0
-    promote       it is shown that it is not worse by more than the stage's margin: 10 % below the last share with a
-                  control, where few are exposed, and 5 % at the last
-    inconclusive  no data; arms whose sizes or whose feedback say that the draw or the judging went wrong; the stage
+    stop          the canary is shown to be worse by more than 5 %: 0.95 x control - canary > 0
+    promote       it is shown not to be worse by more than the stage's margin: 5 % at the last share with a control,
+                  10 % at earlier ones, where few units are exposed
+    inconclusive  no data; arms whose sizes or whose feedback show that the draw or the judging went wrong; the stage
                   is at its end and neither is shown; or a guard holds the promotion back
     continue      else
 
-Cost and latency guard: a canary that is shown to take 20 % more of either is promoted by nobody but an operator. One
-metric decides, so no level is split. All runs since the canary began count, those of earlier stages too: both arms
-were of equal size at every time, so their comparison is fair whatever the share was (a pool of unequal arms would not
-be). An inconclusive stage holds its share and goes on being looked at, which the test allows.
+Cost and latency guard: only an operator promotes a canary that is shown to take 20 % more of either. One metric
+decides, so no level is split. All runs since the canary began count, also those of earlier stages: both arms were of
+equal size at every time, so their comparison is fair whatever the share was (a pool of unequal arms would not be). An
+inconclusive stage holds its share and is evaluated further, which the test allows.
 
-A stage is as long as it takes to tell, with the wanted power, a model that is no different from one that is worse by
-the margin, and one that is 10 % worse from one that is 5 % worse: whichever takes longer. Runs without feedback tell
-nothing, so both are divided by the share of runs that are judged. The look at a fixed moment is counted; looking all
-the way finds most differences earlier.
+A stage is long enough to separate, with the required power, a model that is no different from one that is worse by the
+margin, and one that is 10 % worse from one that is 5 % worse: whichever takes longer. Runs without feedback have no
+information, so both are divided by the share of judged runs. The length is for a single look at the end; looks on the
+way find most differences earlier.
 """
 
 from __future__ import annotations
@@ -53,26 +52,26 @@ from sluice.evaluation.rollout.arm_figures import (
 )
 
 ALPHA = 0.05
-"""Of all looks together: a canary that is worse by 5 % or less is stopped in at most so many cases."""
+"""Level of all looks together: a canary that is worse by 5 % or less is stopped in at most this share of cases."""
 MARGIN = 0.05
 EARLY_MARGIN = 0.10
 GUARD_MARGIN = 0.20
 """The seed's bound for latency (p95 within 1.2 of the baseline), for cost too."""
 SCALE = 0.05
-"""tau of satisfaction, in its own unit: the differences that matter are about so large."""
+"""tau of satisfaction, in its own unit: about the size of the differences that matter."""
 RELATIVE_SCALE = 0.10
 """tau of cost and latency, as a share of the control's mean."""
 LEAST_JUDGED_UNITS = 100
-"""In each arm before satisfaction is read: below it the test's normal limit is not reached."""
+"""Units in each arm before satisfaction is read: with fewer the test's normal limit is not reached."""
 SAMPLE_RATIO_P = 0.001
 LEAST_FAILED = 10
 FAILED_MORE = 0.10
-"""More of the runs fail than in the control by this share: a hard stop, from ten failures of fifty runs on."""
+"""Excess of the failed share over the control's that is a hard stop, from ten failures of fifty runs on."""
 LEAST_ENDED = 50
 P95_TIMES = 2.0
 SLOW_SHARE = 0.15
-"""Runs over twice the control's p95, in each of two windows: thrice what may be slow. With a bare p95 over twice the
-other, where one run of twenty is slow by nature, the p95 of either arm is slow or not by chance."""
+"""Share of runs over twice the control's p95, in each of two windows: three times the expected one. A bare p95 over
+twice the other would trip by chance, as one run of twenty is slow by nature in either arm."""
 
 
 class MetricComparison(Value):
@@ -95,7 +94,7 @@ class MetricComparison(Value):
 
 
 class StageVerdict(Value):
-    """The verdict on a stage, why it is so, and the figures that led to it.
+    """The verdict on a stage, with its reason and figures.
 
     `sample_ratio_p` is of the numbers of units in both arms, `feedback_ratio_p` of the shares of judged runs.
     """
@@ -109,7 +108,7 @@ class StageVerdict(Value):
     metrics: tuple[MetricComparison, ...]
 
     def of(self, metric: Metric) -> MetricComparison:
-        """The comparison of one metric."""
+        """Return the comparison of one metric."""
         return next(one for one in self.metrics if one.metric == metric)
 
 
@@ -121,10 +120,10 @@ def judge_stage(
     stage_is_over: bool = False,
     usd_of_day: float | None = None,
 ) -> StageVerdict:
-    """The verdict on a canary's present stage, of all runs since the canary began.
+    """Return the verdict on a canary's current stage, over all runs since the canary began.
 
-    `is_last`: the next share is all. `stage_is_over`: it has lasted as long as was said beforehand.
-    `usd_of_day`: what the canary may spend in a UTC day, its share of the day's ceiling; None without one.
+    `is_last`: the next share is 1. `stage_is_over`: it has reached its planned length. `usd_of_day`: the most the
+    canary may spend in a UTC day, its share of the day's ceiling; None without one.
     """
     metrics = tuple(compare_metric(metric, canary.of(metric), control.of(metric)) for metric in METRICS)
     kind, why = _judge(canary, control, metrics, is_last, stage_is_over, usd_of_day)
@@ -167,7 +166,7 @@ def _judge(
 
 
 def hard_stop(canary: ArmFigures, control: ArmFigures, usd_of_day: float | None = None) -> str | None:
-    """Why a canary is stopped without a look at statistics; None where nothing of the kind is met.
+    """Return the reason to stop a canary without statistics; None without a reason.
 
     The budget stops a canary that has spent its share of the day's ceiling while the control has not.
     """
@@ -191,7 +190,7 @@ def hard_stop(canary: ArmFigures, control: ArmFigures, usd_of_day: float | None 
 
 
 def loss_beyond(canary: Moments, control: Moments, margin: float) -> Interval:
-    """How much satisfaction the canary lacks to (1 - margin) x the control's, in its own unit; above 0 is worse.
+    """Return the canary's lack of satisfaction to (1 - margin) x the control's, in its own unit; above 0 is worse.
 
     Each end of the interval is read alone, so each is wrong in at most `ALPHA` of the cases.
     """
@@ -202,7 +201,7 @@ def loss_beyond(canary: Moments, control: Moments, margin: float) -> Interval:
 
 
 def compare_metric(metric: Metric, canary: Moments, control: Moments) -> MetricComparison:
-    """A metric in both arms, with the intervals of its difference where both have at least two units."""
+    """Compare a metric in both arms, with the intervals of its difference if both have at least two units."""
     found = MetricComparison(
         metric=metric, canary=canary.mean, control=control.mean, canary_count=canary.count, control_count=control.count
     )
@@ -223,12 +222,12 @@ def compare_metric(metric: Metric, canary: Moments, control: Moments) -> MetricC
 
 
 def _sequence(estimate: float, variance: float, scale: float) -> Interval:
-    """The interval; where the control has only zeros its scale is that of the difference's own error."""
+    """Return the interval; if the control has only zeros its scale is that of the difference's own error."""
     return confidence_sequence(estimate, variance, scale or variance**0.5 or 1.0, ALPHA)
 
 
 def _invalid(canary: ArmFigures, control: ArmFigures) -> str | None:
-    """Why the arms cannot be read against each other; None where they can."""
+    """Return the reason why the arms are not comparable; None if they are."""
     if not canary.judged or not control.judged:
         lacking = "the canary" if not canary.judged else "the control"
         return f"no data: nobody has said how a run of {lacking} did"
@@ -258,9 +257,9 @@ def _told(one: MetricComparison) -> str:
 
 
 POWER = 0.97
-"""At the stage's end. 95 % are wanted, and the variance is estimated."""
+"""At the stage's end. The goal is 95 %, and the variance is estimated."""
 WORSE = 0.10
-"""The loss of satisfaction, as a share, that a stage is long enough to find."""
+"""The loss of satisfaction, as a share, that a stage is long enough to detect."""
 ASSUMED_SATISFACTION = 0.8
 ASSUMED_COVERAGE = 0.2
 LEAST_JUDGED = 50
@@ -270,10 +269,10 @@ MOST_RUNS = 100_000_000
 def expected_runs(
     stages: Sequence[float], *, satisfaction: float = ASSUMED_SATISFACTION, coverage: float = 1.0
 ) -> tuple[int, ...]:
-    """The most gate runs of each stage with a control: the stages but the last, which is everything.
+    """Return the most gate runs of each stage with a control: all stages but the last, which has none.
 
-    `satisfaction` is the mean of the gate as it is, `coverage` the share of its runs that get feedback. A later stage
-    has the runs of those before it too, and is said as if it had none: those may have been few.
+    `satisfaction` is the mean of the current gate, `coverage` the share of its runs that get feedback. A later stage
+    also has the runs of earlier ones, but its length ignores them, as they may have been few.
 
     Raises:
         InvalidInput: `coverage` or `satisfaction` is not above 0 and at most 1.
@@ -291,10 +290,10 @@ def expected_runs(
 
 
 def judged_units(satisfaction: float, canary: float, excess: float, power: float = POWER) -> int:
-    """Judged units of each arm until a difference of `excess` x satisfaction beyond the tested one is found so often.
+    """Return the judged units per arm to detect a difference of `excess` x satisfaction beyond the tested one.
 
-    `canary` is its own satisfaction. The variances are those of values of 0 and 1, the largest that values in [0, 1]
-    with these means can have.
+    `power` is the probability of the detection, `canary` the canary's satisfaction. The variances are those of values
+    of 0 and 1, the largest that values in [0, 1] with these means can have.
     """
     distance = excess * satisfaction
     variance = _variance(canary) + (1 - MARGIN) ** 2 * _variance(satisfaction)
@@ -313,7 +312,7 @@ def _variance(mean: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How many runs are judged and how satisfied they are, and in words where that comes from."""
+    """The expected share of judged runs and their satisfaction, and the source of both in words."""
 
     satisfaction: float
     coverage: float
@@ -321,9 +320,9 @@ class Judging:
 
 
 def read_judging(satisfactions: Iterable[float | None]) -> Judging:
-    """What to expect of the runs to come, from those before; None is a run that was not judged.
+    """Estimate the figures of future runs from those of earlier ones; None is a run that was not judged.
 
-    Of fewer than fifty judged runs nothing is read: satisfaction and coverage are assumed, and said to be.
+    With fewer than fifty judged runs satisfaction and coverage are assumed, and `told` reports it.
     """
     runs, judged, total = 0, 0, 0.0
     for satisfaction in satisfactions:
