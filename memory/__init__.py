@@ -6,7 +6,7 @@
         memory.record("auth", stream)                   # after an iteration
         print(memory.prompt("auth").text)               # before the next
 
-`docs/memory.md` tells the rest. Importing this loads nothing: each name is imported when it is first used.
+See `docs/memory.md`. Importing this package loads nothing: each name is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The marks around a block that memory prints into a prompt, by which the block is cut out of an agent's output again.
+"""Marks around a block that memory prints into a prompt, so that it can cut the block out of an agent's output again.
 
-An agent's output holds its prompt: in its transcript, in a file of its that it reads, quoted in what it writes. What
-memory printed must not be taken for something new. So a block begins and ends with a mark that names the journal's
-entry of the print, and each line between them begins with `LINE_PREFIX`:
+An agent's output contains its prompt: in the transcript, in a file that it reads, quoted in what it writes. Memory must
+not take its own text for something new. So a block begins and ends with a mark that holds the id of the print's journal
+entry, and each line between them begins with `LINE_PREFIX`:
 
     <sluice-memory-block id="mem_0f…">
     | Iteration 3 ended with Failure.
     </sluice-memory-block id="mem_0f…">
 
-Copies are recognised as they are met (`block_marks.toml`).
+`block_marks.toml` recognises copies in the forms in which they occur.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from sluice.text.pattern_file import PatternFile
 
 LINE_PREFIX = "| "
 MAX_BLOCK_CHARACTERS = 32_000
-"""A block is no longer than this. A copy may be twice as long, escaped; an end mark farther away is none of it."""
+"""Longest block, in characters. An escaped copy may be twice as long; a farther end mark does not belong to it."""
 
 _NAME = "sluice-memory-block"
 _PATTERNS = PatternFile(Path(__file__).with_name("block_marks.toml"))
 
 
 def mark_block(block_id: str, lines: Sequence[str]) -> str:
-    """`lines` as a block: each with its prefix, the marks around them."""
+    """Return `lines` as a block: each line with its prefix, between two marks."""
     body = "\n".join(LINE_PREFIX + line for line in lines)
     return f'<{_NAME} id="{block_id}">\n{body}\n</{_NAME} id="{block_id}">'
 
 
 def cut_blocks(text: str) -> tuple[str, int]:
-    """`text` without the blocks in it, and how many were cut; " … " stands where one was.
+    """Return `text` without its blocks, and their number; " … " stands in place of each.
 
-    Where the end mark of a block is missing, or farther away than a block is long, only the lines that are written as
-    a block's are cut with its begin mark. So who writes a begin mark into a tool's output hides no line of others
-    by it. A lone end mark takes such lines before it along. Takes time in proportion to the text's length.
+    If the end mark of a block is missing, or farther away than a block is long, only the lines written as a block's are
+    cut with its begin mark. So a begin mark in a tool's output cannot hide the lines of others. A lone end mark takes
+    such lines before it along. Takes time in proportion to the text's length.
     """
     spans = list(_spans(text))
     if not spans:
@@ -55,10 +55,10 @@ def cut_blocks(text: str) -> tuple[str, int]:
 
 
 def remove_marks(text: str) -> tuple[str, int]:
-    """`text` without anything that would be read as a mark, and how many were taken out.
+    """Return `text` without anything that would be read as a mark, and the number of marks removed.
 
-    What stands between marks stays: this is for a text that is to be printed in a block, and must not end it. Also
-    taken out are marks with invisible characters or look-alike letters of Unicode's compatibility forms in them.
+    The text between marks stays: this is for a text that will be printed in a block and must not end it. Also removes
+    marks that contain invisible characters or look-alike letters of Unicode's compatibility forms.
     """
     if not text.isascii():
         plain = visible(unicodedata.normalize("NFKC", text))
@@ -68,7 +68,7 @@ def remove_marks(text: str) -> tuple[str, int]:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where blocks are, in order, without overlap."""
+    """Yield the start and end of each block, in order, without overlap."""
     if _NAME not in text.casefold():
         return
     marks = list(_PATTERNS["mark"].finditer(text))
@@ -91,7 +91,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _matching_ends(marks: Sequence[re.Match[str]]) -> dict[int, int]:
-    """Where the block of each begin mark ends, by where it starts: at its own end mark, else at the id's last one."""
+    """Map each begin mark's start to its block's end: its own end mark, else the last one of the id."""
     ends: dict[int, int] = {}
     begun: dict[str, list[int]] = defaultdict(list)
     last: dict[str, int] = {}
@@ -109,7 +109,7 @@ def _matching_ends(marks: Sequence[re.Match[str]]) -> dict[int, int]:
 
 
 def _start_of_lines_before(text: str, position: int, mark: int) -> int:
-    """Where the lines of a block begin that stand directly before a lone end mark, not before `position`."""
+    """Return the start of the block lines directly before a lone end mark, not before `position`."""
     start = mark
     position = max(position, mark - 2 * MAX_BLOCK_CHARACTERS)
     line_ends = [(one.start(), one.end()) for one in _PATTERNS["any_line_end"].finditer(text, position, mark)]

@@ -1,6 +1,6 @@
-"""Searches what is remembered of a feature, and tells how the memory of a project fares.
+"""Searches the memory of a feature, and reports the status of a project's memory.
 
-The index is searched first, and the journal's own words for what that lacks.
+The index is searched first, then the journal's own words for what the index lacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sluice.memory.recall.journal_search import search_journal
 
 @dataclass(frozen=True, slots=True)
 class IndexHealth:
-    """How an index fares. `collections` are those that it holds of this project."""
+    """Status of an index. `collections` are those that it holds of this project."""
 
     engine: str
     index_available: bool
@@ -34,46 +34,45 @@ class IndexHealth:
 
 
 class SearchIndex(Protocol):
-    """An index that is filled from the states of a project's features, a collection for each. Safe for threads."""
+    """An index filled from the states of a project's features, one collection for each. Thread-safe."""
 
     def search(self, collection: str, query: str, top_k: int) -> Hits:
-        """The best of one collection; empty where there is none. Raises `Unavailable` where the engine is away."""
+        """Return a collection's best hits; empty if there is none. Raises `Unavailable` if the engine is away."""
         ...
 
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
-        """Take in what is new, as much as a question may wait for (`wholly`: all of it).
+        """Index new entries, as many as a question may wait for (`wholly`: all of them).
 
-        Returns the ids of documents that it still lacks, or holds in an older version: all that are new, where another
-        process writes to it or the embedding model is away. Raises `Unavailable` where the engine is away.
+        Returns the ids of documents that the index still lacks or holds in an older version: all new ones, if another
+        process writes to it or the embedding model is away. Raises `Unavailable` if the engine is away.
         """
         ...
 
     def lacking(self, state: FeatureMemory) -> Collection[str]:
-        """The same ids, without taking anything in."""
+        """Return the same ids, without indexing anything."""
         ...
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:
-        """What it holds; `features` are those that have a journal."""
+        """Return the status of the index; `features` are those that have a journal."""
         ...
 
     def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
-        """Remove the collections that no feature stands behind; returns their names."""
+        """Remove the collections that belong to no feature; return their names."""
         ...
 
 
 SEARCH_DEPTH = 50
-"""Hits asked of the index, at least: age, outcome and task order them anew, and drop some."""
+"""Least number of hits taken from the index: age, outcome and task reorder them, and drop some."""
 MOST_LACKING = 0.5
-"""Share of a feature that the index may lack; beyond it the journal's own words know more than the index."""
+"""Share of a feature that the index may lack; beyond it the journal's own words find more than the index."""
 
 
 def find(
     search: SearchIndex | None, project_path: str, state: FeatureMemory, query: str, *, top_k: int, task_id: int | None
 ) -> tuple[Hits | None, int]:
-    """What the index finds, with what the journal's words find of the rest, and how many documents the index lacks.
+    """Return the index's hits, with the journal's hits for documents that it lacks, and the number of these.
 
-    None instead of hits where there is no index, where it is away, and where it lacks so much that the journal knows
-    more.
+    The hits are None if there is no index, if it is away, or if it lacks so much that the journal knows more.
     """
     if search is None or not query.strip():
         return None, 0
@@ -94,7 +93,7 @@ def find(
 
 
 def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagStatus:
-    """The status over all features. Where the index is away, everything counts as not in it."""
+    """Return the status over all features. If the index is away, it counts as lacking everything."""
     states = [journal.read() for journal in journals]
     health = IndexHealth("none", index_available=False, embedder_available=False, embedding_model=None)
     behind = 0
@@ -117,7 +116,7 @@ def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagS
 
 
 def make_proof(journal: Journal, search: SearchIndex | None, project_path: str) -> MemoryProof:
-    """The journal of a feature beside the state that is held of it, and beside what the index lacks.
+    """Compare a feature's journal with the state held of it, and with the index.
 
     Raises:
         Unavailable: the journal cannot be read, or the engine is away.

@@ -1,4 +1,4 @@
-"""The engines that an embedded memory can search: files on this machine, or a Qdrant. Both keep a corpus a feature."""
+"""Search engines of an embedded memory: files on this machine, or a Qdrant server. Both keep one corpus per feature."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ class LocalEngine:
 
     name = "local"
     publish_after = 200
-    """Documents that may wait to be published. A reader finds them too: it reads and analyses them, some 10 ms."""
+    """Most documents that may wait for publication. A reader finds them too, by analysing them in some 10 ms."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def open_writer(self, collection: str) -> Writer:
-        """The writer. Raises `Unavailable` while another process has it, `Corrupted` for damaged files."""
+        """Open the writer. Raises `Unavailable` while another process has it, `Corrupted` for damaged files."""
         from sluice.index.local.writer import IndexWriter
 
         return IndexWriter(self._root, collection)
 
     def open_reader(self, collection: str) -> Reader:
-        """A reader; it opens nothing before its first use."""
+        """Return a reader; it opens nothing before its first use."""
         from sluice.index.local.reader import IndexReader
         from sluice.index.settings import QuerySettings
 
         return IndexReader(self._root, collection, QuerySettings())
 
     def collections(self) -> tuple[str, ...]:
-        """The names of the folders."""
+        """Return the names of the collections' folders."""
         if not self._root.is_dir():
             return ()
         return tuple(sorted(one.name for one in self._root.iterdir() if COLLECTION_NAME.fullmatch(one.name)))
 
     def drop(self, collection: str) -> None:
-        """Remove a collection: what it held is in the journals."""
+        """Remove a collection; the journals hold its content."""
         shutil.rmtree(self._root / collection, ignore_errors=True)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class QdrantEngine:
-    """A Qdrant server; what it holds is written first to a journal of the index below `root`, as an instance does."""
+    """A Qdrant server. Writes go first to a journal of the index below `root`, as an instance's do."""
 
     name = "qdrant"
     publish_after = 0
-    """Nothing is found before it is published."""
+    """A document is found only once it is published."""
 
     def __init__(self, root: Path, settings: QdrantSettings, config: CollectionConfig) -> None:
         self._root = root
@@ -72,20 +72,20 @@ class QdrantEngine:
         self._open: dict[str, ServerCollection] = {}
 
     def open_writer(self, collection: str) -> Writer:
-        """The writer. Raises as `LocalEngine.open_writer`, and `Unavailable` when the server is away."""
+        """Open the writer. Raises as `LocalEngine.open_writer`, and `Unavailable` when the server is away."""
         from sluice.index.qdrant.writer import QdrantWriter
 
         return QdrantWriter(self._root, collection, self._collection(collection))
 
     def open_reader(self, collection: str) -> Reader:
-        """A reader; it opens nothing before its first use."""
+        """Return a reader; it opens nothing before its first use."""
         from sluice.index.qdrant.reader import QdrantReader
         from sluice.index.settings import QuerySettings
 
         return QdrantReader(self._collection(collection), collection, QuerySettings())
 
     def collections(self) -> tuple[str, ...]:
-        """The names on the server, without the prefix."""
+        """Return the names of the collections on the server, without the prefix."""
         from sluice.index.qdrant.server import list_collections, server_client
 
         prefix = f"{self._settings.collection_prefix}_"
@@ -97,7 +97,7 @@ class QdrantEngine:
             client.close()
 
     def drop(self, collection: str) -> None:
-        """Remove a collection: what it held is in the journals."""
+        """Remove a collection; the journals hold its content."""
         self._collection(collection).drop()
         shutil.rmtree(self._root / collection, ignore_errors=True)
 

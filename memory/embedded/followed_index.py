@@ -1,7 +1,7 @@
-"""The search index of an embedded memory: it follows the journals, and is filled when something is asked.
+"""The search index of an embedded memory. It follows the journals and is filled on demand.
 
-What is new in a feature is embedded and appended, the newest first: where it is little, before a question is answered,
-else in the background. The index can be removed at any time: the journals are the truth.
+New entries of a feature are embedded and appended, the newest first: a few before a question is answered, many in the
+background. The index can be removed at any time: the journals are the truth.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ if TYPE_CHECKING:
     from sluice.memory.embedded.vectors import TextVectors
 
 PORTION = 8
-"""Documents that are embedded at once, between two looks at the clock: what the local model takes in one pass."""
+"""Documents embedded at once, between two looks at the clock: as many as the local model takes in one pass."""
 LEXICAL_WEIGHT = 0.014
-"""Of a BM25 score beside the square of a cosine, as in `index.settings.QuerySettings.lexical_weight`."""
+"""Weight of a BM25 score beside a squared cosine, as in `index.settings.QuerySettings.lexical_weight`."""
 HALF_SCORE = 10.0
 """BM25 score that counts as a relevance of one half where there are no vectors: two or three rare words."""
 
 Version = tuple[str, dict[str, Scalar]]
-"""What tells two versions of a document apart: the hash of its text, and its payload."""
+"""Hash of a document's text and its payload, which together identify a version of the document."""
 
 
 @dataclass(slots=True)
 class Missing:
-    """What the index is to take in, learnings before iterations and the newest first, and what it is to forget."""
+    """Ids that the index has yet to add (learnings before iterations, the newest first) and to remove."""
 
     new: list[str]
     gone: list[str]
 
     def ids(self) -> list[str]:
-        """Of all of it."""
+        """Return all ids, to add and to remove."""
         return [*self.new, *self.gone]
 
 
 class FollowedCollection:
-    """One collection. Safe for threads. Files that are damaged are dropped, and filled again from the journal."""
+    """One collection. Thread-safe. Damaged files are dropped and filled again from the journal."""
 
     def __init__(
         self, name: str, project_path: str, engine: Engine, vectors: TextVectors, clock: Callable[[], float]
@@ -67,7 +67,7 @@ class FollowedCollection:
         self._engine, self._vectors = engine, vectors
         self._clock = clock
         self._filling = threading.Lock()
-        """Held by the one thread that compares with what is held, and adds to it."""
+        """Held by the one thread that compares the index with the journal and fills it."""
         self._opening = threading.Lock()
         self._reader: Reader | None = None
         self._held: dict[str, Version] = {}
@@ -76,18 +76,18 @@ class FollowedCollection:
         self._learning_documents: dict[str, tuple[FeatureLearning, ChunkedDocument]] = {}
 
     def follow(self, state: FeatureMemory, until: float) -> list[str]:
-        """Take in what is new until that moment of the clock; returns the ids that are left.
+        """Index new entries until the clock reads `until`; return the ids that are left.
 
-        Where another thread or process writes, or the embedding model is away, that is all of it.
+        These are all missing ids where another thread or process writes, or the embedding model is away.
         """
         return self._filling_alone(state, lambda: self._follow(state, until))
 
     def lacking(self, state: FeatureMemory) -> list[str]:
-        """The ids of what is not in the index."""
+        """Return the ids of entries that the index still has to add or remove."""
         return self._filling_alone(state, lambda: self._missing(state).ids())
 
     def _filling_alone(self, state: FeatureMemory, look: Callable[[], list[str]]) -> list[str]:
-        """What `look` finds, as the one thread that fills; what is known to be missing while another one does."""
+        """Run `look` as the one thread that fills; while another one fills, return the ids missing so far."""
         if not self._filling.acquire(blocking=False):
             return self._compare(state).ids()
         try:
@@ -99,7 +99,7 @@ class FollowedCollection:
             self._filling.release()
 
     def search(self, query: str, top_k: int, least_relevance: float) -> Hits:
-        """The best of the collection by words and vectors, by words alone where there are no vectors."""
+        """Return the best hits of the collection: by words and vectors, or by words alone without vectors."""
         vector = self._vectors.of_question(query)
         probe = self._open_reader().probe(query, vector, top_k)
         relevant = (Hit(one.document_id, relevance(one, vector is not None)) for one in probe.hits)
@@ -125,14 +125,14 @@ class FollowedCollection:
         return missing.ids()
 
     def _missing(self, state: FeatureMemory) -> Missing:
-        """What the index lacks of this state. A record never changes, so its id is enough; a learning does."""
+        """Return what the index lacks of this state. Records never change, so their ids suffice; learnings change."""
         self._refresh_held()
         if self._seen is None or self._seen[0] is not state:
             self._seen = state, self._compare(state)
         return self._seen[1]
 
     def _compare(self, state: FeatureMemory) -> Missing:
-        """What the index lacks. What it holds beyond this state is left: another process may have read further."""
+        """Compare this state with the index. Documents beyond it stay: another process may have read further."""
         held, learnings, gone = self._held, [], []
         for name, learning in state.learnings.items():
             if not is_indexed(learning):
@@ -143,7 +143,7 @@ class FollowedCollection:
         return Missing(learnings[::-1] + iterations[::-1], gone)
 
     def _refresh_held(self) -> None:
-        """Read what the index holds, at first and after another process has written to it."""
+        """Read which documents the index holds, at first and after another process has written to it."""
         reader = self._open_reader()
         offset = reader.journal_offset
         if offset != self._held_offset:
@@ -152,7 +152,7 @@ class FollowedCollection:
 
     def _fill(self, writer: Writer, state: FeatureMemory, missing: Missing, until: float) -> None:
         is_alone = writer.journal_offset == self._held_offset
-        self._held_offset = -1  # an error on the way leaves open what is held
+        self._held_offset = -1  # after an error the held documents are read anew
         if missing.gone:
             writer.remove(missing.gone)
             for name in missing.gone:
@@ -184,7 +184,7 @@ class FollowedCollection:
         return document_of_record(record, name, self._project_path, self._vectors.fingerprint)
 
     def _learning_document(self, learning: FeatureLearning) -> ChunkedDocument:
-        """Made once for each version: counters change with every iteration, and are not in it."""
+        """Return a learning's document, made once per version: counters change each iteration, but are not in it."""
         known = self._learning_documents.get(learning.id)
         if known is None or known[0] is not learning:
             document = document_of_learning(learning, self._project_path, self._vectors.fingerprint)
@@ -204,7 +204,7 @@ class FollowedCollection:
 
 
 def relevance(hit: RawHit, has_vectors: bool) -> float:
-    """In [0, 1]: the weighted sum by which the index fuses both scores; of words alone, BM25 on a curve."""
+    """Return a relevance in [0, 1]: the index's weighted sum of both scores, or BM25 on a curve without vectors."""
     lexical = max(0.0, hit.lexical_score or 0.0)
     if not has_vectors:
         return lexical / (lexical + HALF_SCORE)
@@ -217,16 +217,16 @@ def _version(document: ChunkedDocument) -> Version:
 
 
 QUESTION_SECONDS = 0.5
-"""How long a question waits for what is new to be embedded: a record takes some 20 ms, an iteration brings a few."""
+"""Longest that a question waits for new documents: a record takes some 20 ms, an iteration brings a few."""
 
 FEW_DOCUMENTS = 16
-"""A question waits until so many are embedded; an iteration brings a few, an import thousands."""
+"""Most new documents that a question waits for; an iteration brings a few, an import thousands."""
 SLICE_SECONDS = 1.0
-"""After which a long fill lets others write; going on takes 50 ms."""
+"""Seconds after which a long fill lets others write; resuming takes 50 ms."""
 
 
 class FollowedIndex:
-    """The index of one project. Opens nothing before its first use. `engine` is made for the fingerprint of a model."""
+    """The index of one project. Opens nothing before its first use. `engine` makes one for a model's fingerprint."""
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class FollowedIndex:
         self._collections: dict[str, FollowedCollection] = {}
 
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
-        """As `SearchIndex.follow`."""
+        """See `SearchIndex.follow`."""
         collection = self._collection(collection_name(self._project_path, state.feature))
         lacking = collection.lacking(state)
         fill = self._fill_step(collection, state, len(lacking))
@@ -271,15 +271,15 @@ class FollowedIndex:
         return step
 
     def lacking(self, state: FeatureMemory) -> Collection[str]:
-        """As `SearchIndex.lacking`."""
+        """See `SearchIndex.lacking`."""
         return self._collection(collection_name(self._project_path, state.feature)).lacking(state)
 
     def search(self, collection: str, query: str, top_k: int) -> Hits:
-        """As `SearchIndex.search`."""
+        """See `SearchIndex.search`."""
         return self._collection(collection).search(query, top_k, self._least_relevance)
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:
-        """As `SearchIndex.health`."""
+        """See `SearchIndex.health`."""
         problems: list[str] = []
         engine_name, model = "none", None
         existing: tuple[str, ...] | None = None
@@ -305,7 +305,7 @@ class FollowedIndex:
         )
 
     def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
-        """As `SearchIndex.drop_orphans`."""
+        """See `SearchIndex.drop_orphans`."""
         engine, _ = self._parts()
         orphans = orphan_collections(engine.collections(), self._project_path, features)
         for name in orphans:
@@ -313,7 +313,7 @@ class FollowedIndex:
         return orphans
 
     def close(self) -> None:
-        """End what is done in the background, and let go of files and connections."""
+        """Stop the background work and release files and connections."""
         self._upkeep.close()
         with self._opening:
             for collection in self._collections.values():

@@ -1,4 +1,4 @@
-"""Memory's sanitising with the guard and the finder of private data of `trust`: an instance binds them by it, too."""
+"""Memory's sanitising combined with `trust`'s guard and finder of private data. An instance uses it, too."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache
 from sluice.memory.ports import GuardSpan, Sanitise, Sanitised
 
 MASKED = ("secret", "card", "iban", "email", "ssn", "phone")
-"""Kinds of private data that memory does not keep. Addresses of machines stay: an error says little without them."""
+"""Kinds of private data that memory masks. Addresses of machines stay: an error says little without them."""
 
 
 def sanitise_with_trust(text: str) -> Sanitised:
-    """Memory's own rules, the guard's rules, and the masking of secrets and private data, as one `Sanitise`.
+    """Sanitise `text` by memory's own rules and the guard's, and mask secrets and private data.
 
-    About half a millisecond for a usual text; the first one loads the rules, which takes half a second. The guard's
-    model is left out: it was made for pages, and of 200 short attacks it found one (docs/memory/sanitising.md).
+    Takes about half a millisecond for a usual text; the first call loads the rules, which takes half a second. The
+    guard's model is left out: it was made for pages, and of 200 short attacks it found one (docs/memory/sanitising.md).
     """
     return _combined()(text)
 
@@ -29,7 +29,7 @@ def _combined() -> Sanitise:
 
 
 def find_commands(text: str) -> Sequence[GuardSpan]:
-    """Where a text commands its reader, by the guard's rules. Text that only speaks of such commands is left alone."""
+    """Return the spans that command the reader, by the guard's rules. Text that only discusses commands has none."""
     from sluice.contracts.trust import Verdict
     from sluice.trust.guard.guard import find_by_rule
     from sluice.trust.guard.mention import is_about_attacks
@@ -44,7 +44,7 @@ def find_commands(text: str) -> Sequence[GuardSpan]:
 
 
 def mask_private(text: str) -> tuple[str, Mapping[str, int]]:
-    """The text with placeholders for secrets and private data, and how many of each kind there were."""
+    """Return the text with placeholders for secrets and private data, and the number of each kind."""
     from sluice.trust.private.mask import is_masked, mask
     from sluice.trust.private.patterns import PatternFinder
 

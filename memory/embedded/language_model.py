@@ -1,7 +1,7 @@
-"""A language model for an embedded memory: asked for learnings, and about pairs of them. Off unless it is configured.
+"""A language model for an embedded memory: proposes learnings and compares pairs of them. Off unless configured.
 
-Every question has a time-out and is counted against what the configuration lets one opened memory spend; beyond that,
-and where the model fails, memory's rules decide alone.
+Every question has a time-out and counts against the budget of one opened memory. Beyond the budget, and where the model
+fails, memory's rules decide alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LanguageModel:
-    """The model of the configuration. Connects at the first question; threads may share it."""
+    """The configured model. Connects at the first question. Thread-safe."""
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
@@ -31,12 +31,12 @@ class LanguageModel:
         self.usd = 0.0
 
     def ask(self, system: str, question: str, max_tokens: int) -> str:
-        """What the model says. As `AskModel`.
+        """Return the model's reply. An `AskModel`.
 
         Raises:
-            BudgetExhausted: the questions or the money of the configuration are spent.
-            PolicyRefused: the environment does not allow its address.
-            Unavailable, InvalidSetting: it does not answer, or refuses the key or the request.
+            BudgetExhausted: the configured number of questions or amount of money is spent.
+            PolicyRefused: the environment does not allow the model's address.
+            Unavailable, InvalidSetting: the model does not answer, or refuses the key or the request.
         """
         from sluice.evaluation.chat_endpoint import ChatMessage
 
@@ -53,7 +53,7 @@ class LanguageModel:
         return reply.text
 
     def judge(self, one: str, other: str) -> Polarity | None:
-        """Whether two texts say the same; None where the model says something else. As `JudgePair`."""
+        """Return the relation of two texts; None for an unexpected reply. A `JudgePair`."""
         return judge_by(self.ask)(one, other)
 
     def _reserve(self, usd: float) -> None:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def open_memory(
     folder: Path | str = DEFAULT_FOLDER, project_path: Path | str | None = None, *, config: RagConfig | None = None
 ) -> Memory:
-    """The memory whose journals lie in `folder`. No model is loaded and no file is made before it is used.
+    """Open the memory whose journals lie in `folder`. Loads no model and makes no file before first use.
 
-    `project_path` is the project's folder, by default the one that holds `.ralph`, for another `folder` the working
-    directory. What can be turned is read from `rag_config.json` (see `memory.config`) unless `config` is given.
+    `project_path` is the project's folder. It defaults to the folder that holds `.ralph`, or for another `folder` to
+    the working directory. Settings come from `rag_config.json` (see `memory.config`) unless `config` is given.
 
     Raises:
-        InvalidSetting: `rag_config.json` is wrong; names file, field and remedy.
+        InvalidSetting: `rag_config.json` is wrong; the error names file, field and remedy.
     """
     folder = Path(folder).absolute()
     config = config or read_config(config_path(folder))

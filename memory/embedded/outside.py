@@ -1,8 +1,8 @@
-"""Folders of an embedded memory's caches, addresses that it may reach, and secrets for them.
+"""Cache folders of an embedded memory, the addresses that it may reach, and the secrets for them.
 
-`rag_config.json` lies in the repository, which others may have written: it must not be able to send a project's memory,
-or a secret of the environment, to an address of its choice. So it may name addresses of this machine freely, any other
-only where the user's environment allows it, and only secrets whose names say that they are meant for it.
+`rag_config.json` lies in the repository, which others may have written. It must not be able to send a project's memory,
+or a secret of the environment, to an address of its choice. So it may name addresses of this machine freely, others
+only where the user's environment allows them, and only secrets whose names mark them as memory's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice.contracts.document import sha256_text
 from sluice.contracts.errors import InvalidSetting, PolicyRefused
 
 ALLOWED = "SLUICE_MEMORY_ALLOW"
-"""The environment variable with addresses that may be reached, `host:port`, separated by commas."""
+"""Environment variable that lists the allowed addresses, as `host:port`, separated by commas."""
 SECRET_PREFIX = "SLUICE_MEMORY_"  # noqa: S105 - of the names of variables
 _OWN_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -26,7 +26,7 @@ def require_allowed(field: str, url: str) -> None:
     """Raise `PolicyRefused` unless the address is of this machine or the environment allows it.
 
     Raises:
-        InvalidSetting: it is no address of HTTP.
+        InvalidSetting: `url` is not an HTTP address.
     """
     try:
         parts = urlsplit(url)
@@ -40,13 +40,13 @@ def require_allowed(field: str, url: str) -> None:
 
 
 def read_secret(of: str, url: str, variable: str | None) -> SecretStr | None:
-    """The secret for an address, which must be allowed: the value of the variable that the configuration names.
+    """Return the secret for an address, from the environment variable that the configuration names.
 
-    None where it names none. `of`: the part of the configuration, `embedder`.
+    `None` where it names none. `of` is the part of the configuration, like `embedder`.
 
     Raises:
         PolicyRefused: the address is not allowed.
-        InvalidSetting: its name does not say that it is meant for memory, or it is not set.
+        InvalidSetting: the variable's name lacks `SECRET_PREFIX`, or it is not set.
     """
     require_allowed(f"{of}.url", url)
     if variable is None:
@@ -61,22 +61,22 @@ def read_secret(of: str, url: str, variable: str | None) -> SecretStr | None:
 
 
 PRIVATE_FOLDER = 0o700
-"""What is remembered of a project is its user's alone."""
+"""Mode of memory's folders: what is remembered of a project is its user's alone."""
 
 
 def index_folder(memory_folder: Path) -> Path:
-    """The folder of the index: beside `db/memory`, else in the folder of the journals."""
+    """Return the folder of the index: beside `db/memory`, else in the folder of the journals."""
     is_usual = memory_folder.name == "memory" and memory_folder.parent.name == "db"
     return memory_folder.parent / "index" if is_usual else memory_folder / "index"
 
 
 def folder_of_model(index: Path, fingerprint: str) -> Path:
-    """Where what was embedded by one model lies: programs with different models never mix their vectors."""
+    """Return the folder of one model's vectors: programs with different models never mix their vectors."""
     return index / sha256_text(fingerprint)[:12]
 
 
 def make_index_folder(folder: Path) -> None:
-    """Make the folder of the index for its user alone, and tell git to leave it out."""
+    """Make the folder of the index for its user alone, with a `.gitignore` that excludes it."""
     folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
     ignored = folder / ".gitignore"
     if not ignored.exists():
@@ -85,7 +85,7 @@ def make_index_folder(folder: Path) -> None:
 
 
 def usual_model_folder() -> Path:
-    """Where the local model is kept: `sluice/models` in the user's cache (XDG Base Directory Specification)."""
+    """Return the local model's folder: `sluice/models` in the user's cache (XDG Base Directory Specification)."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(home) if home.startswith("/") else Path.home() / ".cache"
     return cache / "sluice" / "models"

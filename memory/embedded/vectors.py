@@ -1,6 +1,6 @@
-"""Makes vectors for an embedded memory: by the local model, an endpoint, or none, which leaves words.
+"""Vectors for an embedded memory: from the local model, an endpoint, or none, which leaves words.
 
-Making one loads nothing: a model is loaded at the first text.
+`TextVectors` loads nothing when it is made: the model is loaded at the first text.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from sluice.memory.ports import Vectors
 
 WORDS_ALONE = "words-alone/1"
-"""In the place of a model's fingerprint where there are no vectors."""
+"""Fingerprint where there are no vectors, in place of a model's."""
 MOST_CACHED_VECTORS = 50_000
-"""Kept by the hash of their text; of 384 numbers some 80 MB."""
+"""Most vectors kept, by the hash of their text; some 80 MB at 384 numbers each."""
 _QUESTIONS = 256
-"""Questions whose vectors are remembered: an agent asks the same again in the next iteration."""
+"""Questions whose vectors are remembered: an agent repeats its questions in the next iteration."""
 
 
 class TextVectors:
-    """Texts to vectors of length 1, all of one model; those of documents are kept in the file `cache_path`.
+    """Turns texts into vectors of length 1, all of one model; keeps those of documents in the file `cache_path`.
 
-    `document_prefix` and `query_prefix` stand before each text, for models that are told so what a text is. Without an
-    embedder words alone are searched: the index wants a vector for each text, so all have the same one, of one number.
-    Safe for threads.
+    `document_prefix` and `query_prefix` stand before each text, for models that distinguish the two by a prefix.
+    Without an embedder words alone are searched: the index needs a vector per text, so all get the same one, of one
+    number. Thread-safe.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TextVectors:
     ) -> None:
         self.fingerprint = WORDS_ALONE
         self.why_not = why_not
-        """Why words alone are searched, for now or for good; None where vectors are."""
+        """Reason why words alone are searched, for now or for good; `None` while vectors are used."""
         self._document_prefix, self._query_prefix = document_prefix, query_prefix
         self._embedder, self._cached = embedder, embedder
         self._of_question = lru_cache(_QUESTIONS)(self._embed_question)
@@ -58,7 +58,7 @@ class TextVectors:
             self._cached = CachedEmbedder(embedder, EmbeddingCache(cache_path, MOST_CACHED_VECTORS))
 
     def of_documents(self, texts: Sequence[str]) -> Vectors:
-        """A row for each text; those seen before come from the cache. Raises `Unavailable` where the model is away."""
+        """Return a row per text, cached if seen before. Raises `Unavailable` where the model is away."""
         if self._cached is None:
             import numpy as np
 
@@ -66,7 +66,7 @@ class TextVectors:
         return self._embed(self._cached, [self._document_prefix + text for text in texts])
 
     def of_question(self, text: str) -> Vectors | None:
-        """One vector (d,); None where words alone are searched, for now or for good."""
+        """Return one vector (d,); None where words alone are searched, for now or for good."""
         try:
             return self._of_question(text)
         except Unavailable:
@@ -79,7 +79,7 @@ class TextVectors:
         return vector
 
     def _embed(self, embedder: Embedder, texts: Sequence[str]) -> Vectors:
-        """Whatever keeps the model from embedding, memory goes on without it."""
+        """Embed texts. Every failure becomes `Unavailable`, so that memory goes on without the model."""
         try:
             vectors = embedder.embed(texts).vectors
         except (SluiceError, OSError) as error:
@@ -90,7 +90,7 @@ class TextVectors:
 
 
 def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> TextVectors:
-    """What the configuration asks for; words alone where the package with the local model's weights is missing."""
+    """Open the configured embedder; words alone if the package with the local model's weights is missing."""
     if config.provider == "none":
         return TextVectors(None, why_not="embedder.provider is none")
     if config.provider == "local" and (missing := _missing_weights()):
@@ -108,7 +108,7 @@ def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> 
 
 
 def prefixed_fingerprint(fingerprint: str, document_prefix: str, query_prefix: str) -> str:
-    """Stands for a model and what is put before its texts: other prefixes give other vectors."""
+    """Return the fingerprint of a model with its prefixes: other prefixes give other vectors."""
     if not document_prefix and not query_prefix:
         return fingerprint
     both = sha256_text("\0".join((document_prefix, query_prefix)))

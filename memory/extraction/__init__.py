@@ -1,7 +1,7 @@
-"""From an agent's output to a record: what it did, what failed, what it decided and touched.
+"""Extracts a record from an agent's output: its actions, errors, decisions and files.
 
-`extract` is the way in. A reader for each format (`readers/`) tells what happened as an `AgentRun`; everything after it
-(`stagnation`, `files`, `tool_errors`, `decisions`, `outcome`) knows no format.
+`extract` is the way in. A reader for each format (`readers/`) makes an `AgentRun`; everything after it (`stagnation`,
+`files`, `tool_errors`, `decisions`, `outcome`) is independent of the format.
 """
 
 from sluice.memory.extraction.agent_run import AgentRun, ResultEvent, ToolUseEvent

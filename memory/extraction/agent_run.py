@@ -1,4 +1,4 @@
-"""A run of an agent in one form for every agent: its messages, its tool calls, its end."""
+"""An agent's run in one form for all agents: its messages, its tool calls, its end."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sluice.text.pattern_file import PatternFile
 PHRASES = PatternFile(Path(__file__).with_name("phrases.toml"))
 
 MAX_UNKNOWN_KEPT = 50
-"""Events and blocks of unknown types that are kept as they came; all are counted."""
+"""Most events and blocks of unknown types that are kept raw; all are counted."""
 
 
 class CallStatus(StrEnum):
-    """What became of a tool call."""
+    """Result of a tool call."""
 
     OK = "ok"
     FAILED = "failed"
     DENIED = "denied"
-    """A person or a permission refused it."""
+    """A person or a permission refused the call."""
     INTERRUPTED = "interrupted"
     UNANSWERED = "unanswered"
-    """The output ends before its result."""
+    """The output ends before the call's result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class ToolUseEvent:
     status: CallStatus = CallStatus.UNANSWERED
     exit_code: int | None = None
     working_directory: str | None = None
-    """The folder that it ran in."""
+    """Folder that the call ran in."""
     open_file: str | None = None
-    """The file that stood in the agent's editor, which an edit without a path means."""
+    """File open in the agent's editor, to which an edit without a path applies."""
     sub_agent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ResultEvent:
-    """A `result` line of Claude Code. `background`: of a turn that the agent's user did not ask for."""
+    """A `result` line of Claude Code. `background` marks a turn that the agent's user did not request."""
 
     subtype: str
     is_error: bool
@@ -66,10 +66,10 @@ AgentFormat = Literal["claude-code", "swe-agent", "mini-swe-agent", "openhands",
 
 @dataclass(slots=True)
 class AgentRun:
-    """An iteration as an agent's output tells it; a reader fills it with what it meets.
+    """An iteration as an agent's output reports it; a reader fills it step by step.
 
-    Every text that goes in is freed of blocks that memory printed, which `not_kept` counts. `exit_status` is the
-    agent's own word for how it ended; `failure` is the code of an error that ended it.
+    Blocks that memory printed are removed from every text and counted in `not_kept`. `exit_status` is the agent's own
+    word for how it ended; `failure` is the code of an error that ended it.
     """
 
     format: AgentFormat
@@ -80,9 +80,9 @@ class AgentRun:
     failure: str | None = None
     rate_limited: bool = False
     root: str | None = None
-    """The folder that the agent worked in."""
+    """Folder that the agent worked in."""
     patch: str = ""
-    """What the agent handed in as a unified diff."""
+    """Patch that the agent submitted, as a unified diff."""
     session_id: str | None = None
     model: str | None = None
     tokens: int | None = None
@@ -93,7 +93,7 @@ class AgentRun:
     _by_id: dict[str, int] = field(default_factory=dict)
 
     def clean(self, value: object) -> str:
-        """A text of the output without blocks of memory's; "" for what is no text."""
+        """Return `value` without blocks that memory printed; "" if it is not a text."""
         if not isinstance(value, str):
             return ""
         text, removed = cut_blocks(value)
@@ -101,12 +101,12 @@ class AgentRun:
         return text
 
     def say(self, value: object) -> None:
-        """Something that the agent wrote to its user or itself."""
+        """Add a text that the agent wrote to its user or itself."""
         if text := self.clean(value).strip():
             self.said.append(text)
 
     def call(self, event: ToolUseEvent) -> None:
-        """A tool call. One whose id came before is the same call again, and is counted as that."""
+        """Add a tool call. A known id is the same call again and is only counted."""
         if event.id in self._by_id:
             self.not_kept["repeated_event"] += 1
             return
@@ -115,7 +115,7 @@ class AgentRun:
         self.calls.append(event)
 
     def answer(self, call_id: object, **found: Any) -> None:
-        """The result of a call, as fields of `ToolUseEvent`; counted where there is no such call."""
+        """Set the fields of `ToolUseEvent` that a call's result gives; count a result without a call."""
         call = self.find(call_id)
         if call is None or call.id is None:
             self.not_kept["result_without_call"] += 1
@@ -123,63 +123,63 @@ class AgentRun:
             self.calls[self._by_id[call.id]] = replace(call, **found)
 
     def keep_unknown(self, reason: str, value: object) -> None:
-        """An event or block of a type that is not known: counted, and kept raw as far as there is room."""
+        """Count an event or block of unknown type, and keep it raw while there is room."""
         self.not_kept[reason] += 1
         if len(self.unknown) < MAX_UNKNOWN_KEPT:
             self.unknown.append(value)
 
     def find(self, call_id: object) -> ToolUseEvent | None:
-        """A call as it stands so far; None where there is none of that id."""
+        """Return the call of this id as known so far; None if there is none."""
         index = self._by_id.get(call_id) if isinstance(call_id, str) else None
         return None if index is None else self.calls[index]
 
     @property
     def next_number(self) -> int:
-        """The next call's, counted from 1."""
+        """Number of the next call, counted from 1."""
         return len(self.calls) + 1
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """`value` where it is a JSON object, else an empty one: other people's output is read tolerantly."""
+    """Return `value` if it is a JSON object, else an empty one: other people's output is read tolerantly."""
     return value if isinstance(value, dict) else {}
 
 
 def objects(value: object) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of a list; nothing where it is none."""
+    """Yield the JSON objects of a list; nothing if `value` is no list."""
     if isinstance(value, list):
         yield from (item for item in value if isinstance(item, dict))
 
 
 def name_of(value: object) -> str | None:
-    """A short name, as of a model or a session; None where there is none."""
+    """Return a short name, as of a model or a session; None if `value` holds none."""
     return value[:200] if isinstance(value, str) and value.strip() else None
 
 
 def count_of(value: object) -> int | None:
-    """A count that is no less than 0; None for anything else, as for a truth value, which Python takes for a number."""
+    """Return a count of at least 0; None for anything else, also for a truth value, which Python takes for a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1 << 53:
         return None
     return int(value)
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """The sum of the counts that are known; None where none is."""
+    """Return the sum of the known counts; None if none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def total_of(fields: object, *names: str) -> int | None:
-    """The sum of the counts that a JSON object has under these names; None where it has none of them."""
+    """Return the sum of the counts that a JSON object has under these names; None if it has none of them."""
     return total(count_of(mapping(fields).get(name)) for name in names)
 
 
 def folder_of(value: object) -> str | None:
-    """A folder, where a text names one."""
+    """Return `value` if it is a text that can name a folder, else None."""
     return value if isinstance(value, str) and 0 < len(value) <= 4_096 else None
 
 
 def text_of(content: object) -> str:
-    """The text of a message or a tool's result, which is a text or a list of blocks."""
+    """Return the text of a message or a tool's result, which is a text or a list of blocks."""
     if isinstance(content, str):
         return content
     items = content if isinstance(content, list) else [content]

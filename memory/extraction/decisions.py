@@ -1,15 +1,15 @@
-"""Decisions that an agent told of in its own words, and why it took them.
+"""Finds decisions that an agent stated in its own words, and its reasons.
 
-Rules, made to be right rather than many. A sentence of the agent's text (no code, no quotation, no question) tells of a
-decision if
+The rules prefer precision to recall. A sentence of the agent's text (no code, quotation or question) states a decision
+if
 
-1. it stands in a line of its own after `Decision:`, with what follows `Reason:` or `Rationale:` as the reason;
+1. it stands in a line of its own after `Decision:`, with the text after `Reason:` or `Rationale:` as the reason;
 2. somebody decided: `I decided to …`, `we chose X over Y`, `I opted for …`, `went with …`, `settled on …`; or
-3. the agent says what it will do, or has done, in place of something else, or for a reason:
+3. the agent says that it will do, or has done, one thing instead of another, or for a reason:
    `I'll use X instead of Y`, `Let's keep X because Y`, `I switched to X since Y`.
 
-The reason is what follows `because`, `since`, `as it`, `so that`, `due to` and their like. A decision of rule 3 without
-a reason and without an alternative is none; nor is the removal of what is no longer needed.
+The reason is the text after `because`, `since`, `as it`, `so that`, `due to` and similar words. Under rule 3 a sentence
+without reason and alternative is no decision; nor is the removal of something no longer needed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_DECISION_CHARACTERS = 1_000
 _MIN_CHARACTERS = 8
 _MAX_SENTENCE_CHARACTERS = 700
 _MAX_TEXT_CHARACTERS = 50_000
-"""Of one message so much is looked through."""
+"""Most characters of one message that are searched."""
 
 
 def decisions(said: Iterable[str]) -> list[DecisionEntry]:
-    """The decisions in an agent's texts, each once, in order."""
+    """Return the decisions in an agent's texts, each once, in order."""
     found: dict[str, DecisionEntry] = {}
     for text in said:
         plain = _PATTERNS["code"].sub("\n\n", text[:_MAX_TEXT_CHARACTERS].replace("’", "'").replace("\r\n", "\n"))
@@ -68,7 +68,7 @@ def _decision(sentence: str) -> DecisionEntry | None:
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """A text before and behind the word that begins a reason."""
+    """Split a text into the parts before and behind the word that begins a reason."""
     parts = _PATTERNS["reason"].split(text, maxsplit=1)
     return (parts[0], parts[1]) if len(parts) == 2 and parts[1].strip() else (text, None)
 

@@ -1,8 +1,8 @@
-"""From an agent's output to an `ExtractionResult`: the one door of this package.
+"""Extracts an `ExtractionResult` from an agent's output: the one entry point of this package.
 
-1. The data is decoded and its format known (`source`); a reader tells what happened (`readers`, `agent_run`).
-2. The effect is hashed, from the raw run alone (`stagnation`), so that nothing that follows can change the hash.
-3. Files, errors, decisions, summary and outcome are taken out, capped (`limits`) and counted.
+1. The data is decoded and its format detected (`source`); a reader makes the run (`readers`, `agent_run`).
+2. The effect is hashed from the raw run alone (`stagnation`), so that no later step can change the hash.
+3. Files, errors, decisions, summary and outcome are extracted, capped (`limits`) and counted.
 
 No network, no model, no clock but `now`; a stream of 1 MB takes some tens of milliseconds.
 """
@@ -34,10 +34,10 @@ from sluice.memory.extraction.tool_errors import iteration_errors
 def extract(
     data: object, *, format: StreamFormat, feature: str, project_path: str, context: IterationContext, now: datetime
 ) -> ExtractionResult:
-    """What an iteration did, from the agent's output as text, bytes or JSON.
+    """Extract the result of an iteration from the agent's output, given as text, bytes or JSON.
 
-    What `context` names is taken from it, all else from the output. Paths are relative to `project_path` where the
-    agent worked in it, else to the folder that the agent worked in.
+    Values in `context` go before those in the output. Paths are relative to `project_path` where the agent worked in
+    it, else to the folder that the agent worked in.
 
     Raises:
         InvalidInput: the data is empty, too long, no JSON, in no known format, or a record with a wrong field.
@@ -108,9 +108,9 @@ def _document(source: Source) -> Any:
 
 
 def _root(run: AgentRun, project_path: str, context: IterationContext) -> str | None:
-    """The folder that paths are kept relative to: the project's, unless the agent worked somewhere else altogether.
+    """Return the folder that paths are kept relative to: the project's, unless the agent worked elsewhere altogether.
 
-    In a container or another checkout, its working folder stands for the project's.
+    In a container or another checkout, the agent's working folder stands for the project's.
     """
     worked_in = run.root or context.working_directory
     if worked_in is None or is_below(worked_in, project_path) or is_below(project_path, worked_in):
@@ -119,7 +119,7 @@ def _root(run: AgentRun, project_path: str, context: IterationContext) -> str | 
 
 
 def _summary(run: AgentRun) -> str:
-    """What the agent said at the end: its result, else its last words, else the errors that ended it."""
+    """Return the agent's last text: its result, else its last message, else the errors that ended it."""
     result = last_result(run)
     told = (
         result.result if result else "",

@@ -14,7 +14,7 @@ from sluice.memory.extraction.agent_run import ToolUseEvent
 from sluice.memory.extraction.shell import PROGRAMS, SimpleCommand, Word, known, simple_commands
 
 FileUseKind = Literal["write", "append", "change", "read", "delete"]
-"""`write`: the file may be new; `append`: as write, or an existing one is added to; `change`: it was there."""
+"""`write`: the file may be new; `append`: the same, or adds to an existing file; `change`: the file existed."""
 
 _EDITORS = re.compile(
     r"str_replace_based_edit_tool|str_replace_editor|(?:planning_)?file_?editor(?:action)?|text_editor|edit_anthropic"
@@ -26,19 +26,19 @@ _RUNS_SOMETHING = re.compile(r"run|exec|test|lint|build|compile|check|diagnos|(?
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """A file that a tool read or changed; `written` is what it wrote, for comparing."""
+    """A file that a tool read or changed; `written` is the text that it wrote, for comparing."""
 
     path: str
     kind: FileUseKind
     written: str = ""
     directory: str | None = None
-    """Where a shell command had gone by `cd` before; None where it began."""
+    """Folder that the shell command had reached by `cd`; None: where it began."""
     by_last: bool = False
-    """Whether the last program of a shell command did it, which is the one that failed where the command did."""
+    """Whether the last program of a shell command did it; when the command fails, that program failed."""
 
 
 def command_of(call: ToolUseEvent) -> str | None:
-    """The shell command of a call; None where it is another tool's."""
+    """Return the shell command of a call; None if the call is another tool's."""
     if _bare(call.name) not in known("tools_shell"):
         return None
     command = call.input.get("command", call.input.get("cmd"))
@@ -48,18 +48,18 @@ def command_of(call: ToolUseEvent) -> str | None:
 
 
 def runs_something(call: ToolUseEvent) -> bool:
-    """Whether the name of a tool that is no shell says that it runs or checks code: its output may hold errors."""
+    """Return whether a tool that is no shell runs or checks code, by its name: its output may hold errors."""
     return is_file_tool(call) is False and _RUNS_SOMETHING.search(_bare(call.name)) is not None
 
 
 def is_file_tool(call: ToolUseEvent) -> bool:
-    """Whether a call is one of an agent's own tools that read or write a file."""
+    """Return whether a call is one of an agent's own tools that read or write a file."""
     name = _bare(call.name)
     return name in _kinds("file_tools") or _EDITORS.fullmatch(name) is not None or name == "apply_patch"
 
 
 def file_uses(call: ToolUseEvent) -> Iterator[FileUse]:
-    """The files of a call to one of an agent's own file tools, in order."""
+    """Yield the files of a call to one of an agent's own file tools, in order."""
     name = _bare(call.name)
     if name == "apply_patch":
         yield from _patched(call.input)
@@ -78,7 +78,7 @@ def file_uses(call: ToolUseEvent) -> Iterator[FileUse]:
 
 
 def path_of(call: ToolUseEvent) -> str | None:
-    """The file that a call names, or the one that stood open."""
+    """Return the file that a call names, else the one that is open."""
     for key in _PATH_KEYS:
         if isinstance(value := call.input.get(key), str) and value.strip():
             return value
@@ -87,7 +87,7 @@ def path_of(call: ToolUseEvent) -> str | None:
 
 @cache
 def _kinds(table: str) -> dict[str, FileUseKind]:
-    """What each word of a table of `programs.toml` does to a file."""
+    """Return the kind of file use for each word in a table of `programs.toml`."""
     return {word: kind for kind, words in PROGRAMS.tables[table].items() for word in words.split()}
 
 
@@ -124,7 +124,7 @@ def _patched(fields: Mapping[str, Any]) -> Iterator[FileUse]:
 
 @dataclass(frozen=True, slots=True)
 class ShellReading:
-    """What a command does, as far as it is clear, and the folder that it leaves its shell in (None: where it began).
+    """A command's clear effects on files, and the folder that it leaves its shell in (None: where it began).
 
     `unclear` counts words that name files which only the shell knows.
     """
@@ -135,7 +135,7 @@ class ShellReading:
 
 
 def read_shell(command: str) -> ShellReading:
-    """The files that a command clearly touches, in order, and where it goes by `cd`."""
+    """Return the files that a command clearly touches, in order, and the folder that it reaches by `cd`."""
     effects: list[FileUse] = []
     unclear = 0
     directory: str | None = None
@@ -151,14 +151,14 @@ def read_shell(command: str) -> ShellReading:
 
 
 def join_directories(current: str | None, change: str | None) -> str | None:
-    """Where `cd change` leads from `current`. A home folder is not known: the shell is taken to have stayed."""
+    """Return the folder that `cd change` leads to from `current`; `current` for an unknown one, like a home folder."""
     if change is None or change.startswith("~"):
         return current
     return change if current is None or re.match(r"[/\\]|[A-Za-z]:", change) else f"{current}/{change}"
 
 
 def directory_before(command: str, after: str) -> str:
-    """The folder that a command began in, by the one that it left its shell in."""
+    """Return the folder that a command began in, from the folder that it left its shell in."""
     change = read_shell(command).directory
     if change and after.endswith(f"/{change}") and ".." not in change:
         return after[: -len(change) - 1] or "/"
@@ -212,7 +212,7 @@ def _into(target: Word, source: Word, many: bool) -> Word:
 
 
 def _without_values(command: SimpleCommand, *options: str) -> list[Word]:
-    """The operands without values of these options that stand apart (`head -n 5 f`)."""
+    """Return the operands without values of these options that stand apart (`head -n 5 f`)."""
     values = {id(value) for option, value in pairwise(command.arguments) if option.text in options}
     return [word for word in command.operands() if id(word) not in values]
 

@@ -1,16 +1,17 @@
 """Finds the files that an iteration touched, and what it wrote into them.
 
-One action stands for each path, by this order:
+Each path has one action, by this order:
+
 1. Deleted, unless the file was written again afterwards: then it is Modified.
-2. Created: a tool said that it made the file, or it was written without having been read or changed before, and
-   without a word of the tool that it was there.
+2. Created: a tool said that it made the file, or it was written without having been read or changed before, and no tool
+   said that it existed.
 3. Modified.
 4. Read.
 
-Calls that failed, were refused or got no result have touched nothing. Of shell commands only what their text clearly
-names counts (`>`, `>>`, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i`, `git rm`, `cat`, `head` …); of one that failed,
-what its last program did not do, and what its output does not complain of (`cat > test.py …; python test.py`). A patch
-that the agent handed in counts as well.
+Calls that failed, were refused or got no result touch nothing. Of shell commands, only files named clearly count (`>`,
+`>>`, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i`, `git rm`, `cat`, `head` …). Of a failed one, neither the effects of
+its last program count nor files that its output complains of (`cat > test.py …; python test.py`). A submitted patch
+counts as well.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class LocatedCall:
-    """A call with the folder that it ran in, and what its command does to files."""
+    """A call with the folder that it ran in, and its command's effects on files."""
 
     call: ToolUseEvent
     directory: str | None
     command: str | None = None
-    """Of a shell; None for other tools."""
+    """Command of a shell; None for other tools."""
     effects: tuple[FileUse, ...] = ()
     unclear: int = 0
-    """Words of the command that name files which only its shell knows."""
+    """Number of the command's words that name files which only its shell knows."""
 
 
 def locate_calls(run: AgentRun, begun_in: str | None) -> list[LocatedCall]:
-    """Each call where it ran: as the output says, else where the last `cd` led, else where the run began."""
+    """Locate each call: in the folder that the output states, else where the last `cd` led, else at the run's start."""
     found: list[LocatedCall] = []
     current = begun_in
     for call in run.calls:
@@ -71,7 +72,7 @@ def locate_calls(run: AgentRun, begun_in: str | None) -> list[LocatedCall]:
 def file_changes(
     calls: Iterable[LocatedCall], patch: str, paths: ProjectPaths, not_kept: Counter[str]
 ) -> list[FileChange]:
-    """Every use of a file inside the project, in order. Files outside and words that name none are counted."""
+    """Return every use of a file inside the project, in order. Counts files outside and words that name none."""
     changes: list[FileChange] = []
     known: set[str] = set()
     for one in calls:
@@ -85,7 +86,7 @@ def file_changes(
 
 
 def files_touched(changes: list[FileChange]) -> list[FileTouched]:
-    """One entry for each path, with its strongest action by the order above; files that were only read come last."""
+    """Return one entry per path, with its strongest action by the order above; files that were only read come last."""
     actions: dict[str, FileAction] = {}
     for change in changes:
         actions[change.path] = _stronger(actions.get(change.path), change.action)

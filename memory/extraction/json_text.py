@@ -1,4 +1,4 @@
-"""Values of JSON texts, as agents' outputs hold them: without lone surrogates, and bounded by the decoder."""
+"""Decodes JSON in agents' outputs: without lone surrogates, and no deeper than the decoder goes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class NotJson(ValueError):
-    """A text is no JSON."""
+    """The text is not JSON."""
 
 
 def decode(text: str, *, finite: bool = False) -> Any:
-    """The value of a JSON text, without lone surrogates.
+    """Return the value of a JSON text, without lone surrogates.
 
     NaN and the infinities, which JSON does not know, become None; they are an error if `finite`.
 
     Raises:
-        NotJson: it is no JSON, is nested deeper than the decoder goes, or has a number of thousands of digits.
+        NotJson: not JSON, nested deeper than the decoder goes, or with a number of thousands of digits.
     """
     try:
         value = (_FINITE if finite else _TOLERANT).decode(text)
@@ -32,7 +32,7 @@ def decode(text: str, *, finite: bool = False) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """The value of a JSON text, None for a text that is no JSON; anything else as it is."""
+    """Return the value of a JSON text, None for a text that is not JSON; any other value unchanged."""
     try:
         return decode(value) if isinstance(value, str) else value
     except NotJson:
@@ -40,7 +40,7 @@ def decoded(value: Any) -> Any:
 
 
 def decode_lines(text: str) -> tuple[list[Any], Counter[str]]:
-    """The values of lines of JSON, and how many lines are none: `not_json`, or `half_line` for a torn last one."""
+    """Return the values of JSON lines, and the count of other lines: `not_json`, or `half_line` for a torn last one."""
     values: list[Any] = []
     counted: Counter[str] = Counter()
     every = list(lines(text))
@@ -53,10 +53,10 @@ def decode_lines(text: str) -> tuple[list[Any], Counter[str]]:
 
 
 def scrubbed(value: Any) -> Any:
-    """A JSON value with each lone surrogate in its texts, which no encoding can carry, as U+FFFD.
+    """Return a JSON value with each lone surrogate in its texts, which no encoding can carry, as U+FFFD.
 
     Raises:
-        RecursionError: it is nested too deeply.
+        RecursionError: the value is nested too deeply.
     """
     if isinstance(value, str):
         return without_surrogates(value)
@@ -68,7 +68,7 @@ def scrubbed(value: Any) -> Any:
 
 
 def without_surrogates(text: str) -> str:
-    """As `scrubbed`, of one text."""
+    """Return one text with its lone surrogates replaced, as `scrubbed` does."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -77,7 +77,7 @@ def without_surrogates(text: str) -> str:
 
 
 def lines(text: str) -> Iterator[str]:
-    """Lines that are not blank. Only a line feed ends one: JSON strings may hold Unicode's other line ends."""
+    """Yield the non-blank lines. Only a line feed ends a line: JSON strings may hold Unicode's other line ends."""
     return (line for line in text.split("\n") if line and not line.isspace())
 
 

@@ -12,7 +12,7 @@ from sluice.text.pattern_file import PatternFile
 
 
 def decide_outcome(run: AgentRun, *, timed_out: bool) -> IterationOutcome:
-    """The outcome of a run. `timed_out`: whether its caller ended it at a deadline."""
+    """Return the outcome of a run. `timed_out`: its caller ended it at a deadline."""
     if run.rate_limited:
         return IterationOutcome.RATE_LIMITED
     if timed_out:
@@ -27,7 +27,7 @@ def decide_outcome(run: AgentRun, *, timed_out: bool) -> IterationOutcome:
 
 
 def last_result(run: AgentRun) -> ResultEvent | None:
-    """The last result of a turn that was asked for; of any turn where there is none of those."""
+    """Return the last result of a turn that the user requested, else of any turn; None if there is none."""
     asked_for = [result for result in run.results if not result.background] or run.results
     return asked_for[-1] if asked_for else None
 

@@ -1,8 +1,8 @@
-"""Paths of an agent's output, made relative to its project, by their text alone: no file is looked at.
+"""Makes paths of an agent's output relative to its project, by their text alone: no file is looked at.
 
-Agents name files absolutely (Claude Code), by the root of a container (`/repo__name/src/a.py`), or relative to where
-they stand. Each is resolved against the working folder, `..` is taken away, and what is not below the project's root
-then, or starts at a home folder (`~`), is outside: counted, and never kept.
+Agents name files absolutely (Claude Code), by the root of a container (`/repo__name/src/a.py`), or relative to their
+working folder. Each is resolved against that folder and its `..` are removed. A path that is then not below the
+project's root, or starts at a home folder (`~`), is outside: counted, and never kept.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ class Lexical:
 
 @dataclass(slots=True)
 class ProjectPaths:
-    """Resolves the paths of one run. `not_kept` counts what it had to leave out."""
+    """Resolves the paths of one run. `not_kept` counts the paths left out."""
 
     root: Lexical | None
     not_kept: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, root: str | None) -> ProjectPaths:
-        """For the project below `root`, an absolute path. None, or a relative one: only relative paths are inside."""
+        """Build for a project below the absolute path `root`. If None or relative, only relative paths are inside."""
         taken = take_apart(root) if root else None
         parts = _without_dots(taken) if taken and taken.anchor else None
         return cls(Lexical(taken.anchor, parts) if taken and parts is not None else None)
 
     def relative(self, path: str, working_directory: str | None = None) -> str | None:
-        """`path` relative to the root; None, and counted as `path_outside`, where it is not below it."""
+        """Return `path` relative to the root; None, counted as `path_outside`, if it is not below the root."""
         found = self.find(path, working_directory)
         if found is None:
             self.not_kept["path_outside"] += 1
         return found
 
     def find(self, path: str, working_directory: str | None = None) -> str | None:
-        """As `relative`, and counts nothing."""
+        """Return the same as `relative`, without counting."""
         taken = take_apart(path, self.root.anchor if self.root else "")
         if taken is None or not path.strip() or any(ord(character) < 32 for character in path):
             return None
@@ -68,7 +68,7 @@ class ProjectPaths:
 
 
 def take_apart(path: str, root_anchor: str = "") -> Lexical | None:
-    """A path's parts, backslashes taken for slashes; None for one that begins with a home folder (`~`)."""
+    """Return a path's parts, reading backslashes as slashes; None if it begins with a home folder (`~`)."""
     slashed = path.strip().replace("\\", "/")
     if slashed.startswith("//?/"):
         slashed = slashed[4:]
@@ -83,7 +83,7 @@ def take_apart(path: str, root_anchor: str = "") -> Lexical | None:
 
 
 def is_below(path: str, root: str) -> bool:
-    """Whether an absolute path is `root`, an absolute path as well, or lies below it."""
+    """Return whether an absolute path is `root`, an absolute path as well, or lies below it."""
     project = ProjectPaths.of(root).root
     taken = ProjectPaths.of(path).root
     return project is not None and taken is not None and _below(taken, project) is not None
@@ -102,7 +102,7 @@ def _without_dots(path: Lexical) -> tuple[str, ...] | None:
 
 
 def _below(path: Lexical, root: Lexical) -> tuple[str, ...] | None:
-    """The parts after the root's. Drives of Windows tell no capitals from small letters."""
+    """Return the parts after the root's; None if `path` is not below it. Windows paths compare without case."""
     count = len(root.parts)
     mine, its = path.parts[:count], root.parts
     if path.anchor != "/":

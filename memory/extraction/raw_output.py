@@ -1,9 +1,9 @@
-"""An agent's output, buffered line by line while the agent runs: `claude … --output-format stream-json | …`.
+"""Buffers an agent's output line by line while the agent runs: `claude … --output-format stream-json | …`.
 
 Memory is bounded. Of a longer output the head (with the session's first lines) and the tail (with its result) are kept;
-what lay between is counted, and a line of its own says so to the reader. Half a line at the end is kept as it is, as of
-an agent that was killed. Collecting ends at the end of the pipe, at a deadline, or when a result line came and nothing
-follows: an agent's process may hang on after its result.
+the rest is counted, and an extra line reports the counts to the reader. Half a line at the end is kept as it is, as of
+an agent that was killed. Collecting ends at the end of the pipe, at a deadline, or when nothing follows a result line:
+an agent's process may hang on after its result.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MAX_BYTES = 32 << 20
 MAX_EVENTS = 100_000
 MAX_LINE_BYTES = 16 << 20
 AFTER_RESULT_SECONDS = 5.0
-"""So long more lines are waited for after a result: background turns may have results of their own."""
+"""Seconds to wait for more lines after a result: background turns may have results of their own."""
 _HEAD_SHARE = 4
-"""One part in so many is the head's."""
+"""The head gets one part in so many."""
 _CHUNK_BYTES = 64 * 1024
 
 
 class RawIterationOutput:
-    """The output so far. `overflow` counts what was not kept: events, bytes, and lines that were too long."""
+    """The output so far. `overflow` counts dropped events and bytes, and lines that were too long."""
 
     def __init__(
         self, *, max_bytes: int = MAX_BYTES, max_events: int = MAX_EVENTS, max_line_bytes: int = MAX_LINE_BYTES
@@ -51,7 +51,7 @@ class RawIterationOutput:
         self.closed = False
 
     def feed(self, chunk: bytes | str) -> None:
-        """More of the output, in pieces of any size.
+        """Add more of the output, in pieces of any size.
 
         Raises:
             ValueError: the output is closed.
@@ -67,7 +67,7 @@ class RawIterationOutput:
             self._piece(rest)
 
     def close(self, *, timed_out: bool = False) -> None:
-        """The output ended, as the pipe did, or as its reader gave up (`timed_out`: at a deadline)."""
+        """End the output: its pipe ended, or its reader gave up (`timed_out`: at a deadline)."""
         self.closed = True
         self._timed_out = timed_out
 
@@ -77,7 +77,7 @@ class RawIterationOutput:
         return self._timed_out and not self.has_result
 
     def text(self) -> str:
-        """The output as `extract` takes it."""
+        """Return the output in the form that `extract` takes."""
         lines = [*self._head]
         if any(self.overflow.values()):
             lines.append(json.dumps({"type": claude_code.OVERFLOW, **self.overflow}).encode())
@@ -86,7 +86,7 @@ class RawIterationOutput:
         return (ended + b"".join(self._pieces)).decode("utf-8", "replace")
 
     def context(self, context: IterationContext) -> IterationContext:
-        """`context`, with what is known of the output's end."""
+        """Return `context`, with `timed_out` set if the output ended at a deadline."""
         return context.model_copy(update={"timed_out": context.timed_out or self.timed_out})
 
     def _piece(self, part: bytes) -> None:
@@ -138,7 +138,7 @@ def collect(
 ) -> RawIterationOutput:
     """Read a pipe until it ends, until `deadline_seconds` have passed, or `after_result_seconds` after a result.
 
-    The last is counted from the latest line, and only once a result has come. The output that is returned is closed.
+    The last counts from the latest input, once a result has come. The returned output is closed.
     """
     output = output or RawIterationOutput()
     begun = latest = clock()

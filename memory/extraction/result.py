@@ -14,11 +14,11 @@ from sluice.contracts.memory.model import MAX_ENTRIES, IterationRecord
 
 
 class ExtractionResult(IterationRecord):
-    """The bridge between an agent's output and an `IterationRecord`.
+    """An iteration's record, as extracted from an agent's output.
 
-    `is_numbered`: the context or a plain record names the iteration's number; else it is 1, and stands for none.
-    `tool_calls` counts every call of the output by what became of it (`memory.extraction.agent_run.CallStatus`),
-    sub-agents' among them. `unknown` holds events and blocks of unknown types as they came, as far as there was room.
+    `is_numbered`: the context or a plain record names the iteration's number; else it is 1, as a placeholder.
+    `tool_calls` counts every call of the output by its status (`memory.extraction.agent_run.CallStatus`), including
+    those of sub-agents. `unknown` holds events and blocks of unknown types as they came, while there was room.
     """
 
     format: StreamFormat
@@ -28,7 +28,7 @@ class ExtractionResult(IterationRecord):
     unknown: tuple[Any, ...] = ()
 
     def to_record(self, iteration_number: int, stagnating: bool) -> IterationRecord:
-        """The record, with the number that the iteration is kept under.
+        """Return the record, with the number that the iteration is kept under.
 
         Raises:
             pydantic.ValidationError: `iteration_number` is below 1.
@@ -39,13 +39,13 @@ class ExtractionResult(IterationRecord):
 
 
 MAX_LIST_BYTES = 192 * 1024
-"""Errors, decisions and files may take so much of a journal's line each, as ASCII, which is at most 1 MiB long."""
+"""Most bytes, as ASCII, that errors, decisions and files may each take of a journal's line of at most 1 MiB."""
 
 Entry = TypeVar("Entry", bound=BaseModel)
 
 
 def cut_text(text: str, max_characters: int, not_kept: Counter[str]) -> str:
-    """At most `max_characters` of a text; counted as `text_cut` where it was longer."""
+    """Return at most `max_characters` of a text; count a longer one as `text_cut`."""
     if len(text) <= max_characters:
         return text
     not_kept["text_cut"] += 1
@@ -53,7 +53,7 @@ def cut_text(text: str, max_characters: int, not_kept: Counter[str]) -> str:
 
 
 def fit(entries: Iterable[Entry], name: str, not_kept: Counter[str]) -> tuple[Entry, ...]:
-    """The first entries that find room; the others are counted as `{name}_over_limit`."""
+    """Return the first entries that fit; count the others as `{name}_over_limit`."""
     kept: list[Entry] = []
     room = MAX_LIST_BYTES
     for entry in entries:

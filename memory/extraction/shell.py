@@ -1,7 +1,7 @@
-"""Shell commands, cut into programs and words: which only show files, and whose exit status counts.
+"""Splits shell commands into programs and words: which only show files, and whose exit status counts.
 
-A command is cut into words by the quoting rules of POSIX shells. A word with a variable, a substitution or a pattern in
-it names no file that could be known without running the shell; it is passed over.
+Words follow the quoting rules of POSIX shells. A word with a variable, a substitution or a pattern in it names no file
+that could be known without running the shell; it is passed over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ known = PROGRAMS.words
 """The programs of a kind: a list of `programs.toml`."""
 
 MAX_COMMAND_CHARACTERS = 100_000
-"""A longer command (a file written by a here-document) is read up to here."""
+"""Longest part of a command that is read; longer ones write a file by a here-document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Word:
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """One program with its arguments, and files that its output is redirected to: (operator, file)."""
+    """One program with its arguments, and the files that its output is redirected to: (operator, file)."""
 
     words: list[Word] = field(default_factory=list)
     writes: list[tuple[str, Word]] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
-    """Here-documents that it reads."""
+    """Here-documents that the program reads."""
     then: str = ""
-    """What joins it to the next: `&&`, `|`, `;`, a line feed …"""
+    """Separator before the next command: `&&`, `|`, `;`, a line feed …"""
 
     @property
     def program(self) -> str:
@@ -73,7 +73,7 @@ class SimpleCommand:
         return words
 
     def operands(self) -> list[Word]:
-        """The arguments that are no options."""
+        """Return the arguments that are not options."""
         found, options = [], True
         for word in self.arguments:
             if options and word.text == "--":
@@ -83,7 +83,7 @@ class SimpleCommand:
         return found
 
     def has_option(self, *names: str) -> bool:
-        """Whether one of the options stands there; a single letter counts inside a cluster too (`-rf`)."""
+        """Return whether one of the options is given; a single letter also counts inside a cluster (`-rf`)."""
         for word in self.arguments:
             if word.text == "--":
                 return False
@@ -95,14 +95,14 @@ class SimpleCommand:
 
 
 def program_name(word: str) -> str:
-    """A program without its folder, its version and the suffix of Windows: `/usr/bin/python3.11` is `python`."""
+    """Return a program's name without folder, version and Windows suffix: `/usr/bin/python3.11` is `python`."""
     name = word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe").removesuffix(".cmd")
     versioned = PROGRAMS["versioned"].fullmatch(name)
     return versioned[1] if versioned else name
 
 
 def simple_commands(command: str) -> list[SimpleCommand]:
-    """The programs that a command runs, in the order of its text."""
+    """Return the programs that a command runs, in the order of its text."""
     found: list[SimpleCommand] = []
     for one in _parse(command[:MAX_COMMAND_CHARACTERS]):
         if one.words or one.writes:
@@ -198,7 +198,7 @@ def _past_options(words: list[Word]) -> list[Word]:
 
 
 def found_nothing(command: str, exit_code: int | None) -> bool:
-    """Whether an exit code of 1 says only that the last program found nothing (`grep`), or a difference (`diff`)."""
+    """Return whether exit code 1 says only that the last program found nothing (`grep`), or a difference (`diff`)."""
     commands = simple_commands(command) if exit_code == 1 else []
     if not commands:
         return False
@@ -210,9 +210,9 @@ def found_nothing(command: str, exit_code: int | None) -> bool:
 
 
 MAX_READ_CHARACTERS = 20_000
-"""Of a command whose steps are told apart."""
+"""Most characters read of a command that is split into steps."""
 MAX_SHELL_DEPTH = 4
-"""Shells within shells (`bash -c`) that are looked into."""
+"""Deepest nesting of shells (`bash -c`) that is read."""
 _LENIENT = frozenset(
     ("--exit-zero", "--exit-zero-even-if-changed", "-k", "--keep-going", "--no-error-on-unmatched-pattern")
 )
@@ -220,7 +220,7 @@ _LENIENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One simple command: its program (`python -m pytest` is `pytest`), its words, and what joins it to the next."""
+    """One simple command: its program (`python -m pytest` is `pytest`), its words, and the separator behind it."""
 
     program: str
     words: tuple[str, ...]
@@ -228,7 +228,7 @@ class Step:
 
     @property
     def reads(self) -> bool:
-        """Whether it only shows what lies in files, logs or the history of git."""
+        """Whether it only shows the content of files, logs or the history of git."""
         program, words = self.program, self.words[1:]
         if program == "sed":
             return not any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words)
@@ -243,7 +243,7 @@ class Step:
 
 @dataclass(slots=True)
 class Commands:
-    """The steps of a command; `folder` is where a leading `cd` went.
+    """The steps of a command; `folder` is the target of a leading `cd`.
 
     `strict` and `pipefail` are those of `set -e` and `set -o pipefail`; `looped`: a loop's status is its last round's.
     """
@@ -255,7 +255,7 @@ class Commands:
     looped: bool = False
 
     def doubtful(self) -> list[Step]:
-        """Steps that may have failed although the whole exited with 0: before a pipe, a `;` or an `||`."""
+        """Return steps that may have failed although the whole exited with 0: before a pipe, a `;` or an `||`."""
         if self.looped:
             return self.steps
         found = []
@@ -272,14 +272,14 @@ class Commands:
 
 
 def read_command(command: str) -> Commands:
-    """The steps of a POSIX shell command, with those of `bash -c` in it. Here-documents are not part of it."""
+    """Return the steps of a POSIX shell command, with those of `bash -c` in it, without here-documents."""
     commands = Commands()
     commands.folder = _read(command[:MAX_READ_CHARACTERS], commands, 0)
     return commands
 
 
 def _read(text: str, commands: Commands, depth: int) -> str | None:
-    """Add the steps of a text to `commands`; the folder that it leaves its shell in, None where it began."""
+    """Add the steps of a text to `commands`; return the folder that it leaves its shell in, None where it began."""
     folder, steps = None, commands.steps
     for one in simple_commands(text):
         words = [word.text for word in one.call]
@@ -308,12 +308,12 @@ def _read(text: str, commands: Commands, depth: int) -> str | None:
 
 
 def _inner(words: Sequence[str]) -> str | None:
-    """The command of `bash -c command`."""
+    """Return the command of `bash -c command`."""
     return next((following for word, following in pairwise(words) if re.fullmatch(r"-[a-z]*c", word)), None)
 
 
 def _module(program: str, words: list[str]) -> tuple[str, list[str]]:
-    """`python -m pytest` is `pytest`; `coverage run -m pytest` too."""
+    """Return the program behind `-m`: `python -m pytest` is `pytest`; `coverage run -m pytest` too."""
     if program in ("python", "pypy", "py", "coverage"):
         for number, word in enumerate(words[1:-1], start=1):
             if word == "-m":

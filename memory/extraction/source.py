@@ -1,4 +1,4 @@
-"""The data of an iteration, decoded (JSON that others wrote, tolerantly), and the format that it is in."""
+"""Decodes an iteration's data (JSON that others wrote, tolerantly) and detects its format."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _REMEDY = "name the format: claude-code, swe-agent, mini-swe-agent, openhands, t
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was handed in: `values` are its JSON values (a document is one, lines are many), read from `text`.
+    """The data of an iteration: `values` are its JSON values (a document is one, lines are many), read from `text`.
 
-    `counted` is what of the text is no JSON.
+    `counted` counts the lines of the text that are not JSON.
     """
 
     format: StreamFormat
@@ -36,10 +36,10 @@ class Source:
 
 
 def open_source(data: object, format_name: StreamFormat) -> Source:
-    """The data with its format, which is found out where it is `auto`.
+    """Decode the data, and detect its format if `format_name` is `auto`.
 
     Raises:
-        InvalidInput: `data` is neither text nor JSON, too long, empty, or in no format that is known.
+        InvalidInput: `data` is neither text nor JSON, too long, empty, or in no known format.
     """
     if isinstance(data, list) and data and all(isinstance(line, str) for line in data):
         data = "\n".join(data) + "\n"
@@ -64,10 +64,10 @@ def open_source(data: object, format_name: StreamFormat) -> Source:
 
 
 def detect(value: object) -> StreamFormat:
-    """The format of a JSON document, or of the first event of a stream.
+    """Return the format of a JSON document, or of the first event of a stream.
 
     Raises:
-        InvalidInput: it is in none that is known.
+        InvalidInput: the format is unknown.
     """
     found = _detected(value)
     if found is None:
@@ -136,7 +136,7 @@ def _detected(value: object) -> StreamFormat | None:
 
 
 def events_of(source: Source) -> list[Mapping[str, Any]]:
-    """The JSON objects of a source, whether they came as lines or as a list."""
+    """Return the JSON objects of a source, whether they came as lines or as a list."""
     found: list[Mapping[str, Any]] = []
     for value in source.values:
         found.extend([value] if isinstance(value, dict) else objects(value))
@@ -144,19 +144,19 @@ def events_of(source: Source) -> list[Mapping[str, Any]]:
 
 
 def source_id(sha256: str, context: IterationContext, *, apart: str = "") -> str:
-    """What makes this iteration the same one when it is handed in again: its output, and what its caller calls it.
+    """Return the id of an iteration, the same when it is handed in again: of its output and its caller's names for it.
 
-    `apart` tells iterations apart whose outputs say nothing, as of agents that were killed before their first word.
+    `apart` separates iterations with empty outputs, as of agents that were killed before their first word.
     """
     parts = (sha256, context.iteration_number, context.task_id, context.session_id, apart)
     return hashlib.sha256("\0".join("" if part is None else str(part) for part in parts).encode()).hexdigest()
 
 
 def _hash_of_values(values: Sequence[Any]) -> str:
-    """Alike for a document that came as text or as JSON.
+    """Return the hash of JSON values, the same for a document that came as text or as JSON.
 
     Raises:
-        InvalidInput: it holds what is no JSON.
+        InvalidInput: the values hold something that is not JSON.
     """
     try:
         return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,9 +1,9 @@
 """Detects iterations that repeat themselves: hashes each one's effect and counts equal ones.
 
-An effect is the set of changed files with what was written into them, and the set of errors met (type, file, message).
-Where in time it happened is no part of it: dates, times, durations, addresses, temporary folders, ids and the ends of
-lines are made alike first. In written text only whole dates with times, ids, addresses and temporary folders are, as a
-changed duration is work there.
+An effect is the set of changed files with the text written into them, and the set of errors met (type, file, message).
+It does not depend on time: dates, times, durations, addresses, temporary folders, ids and line ends are made alike
+first. In written text only whole dates with times, ids, addresses and temporary folders are, as a changed duration is
+work there.
 
 The hash is taken of the raw run, before anything is cut, capped or sanitised for the record.
 """
@@ -22,12 +22,12 @@ from sluice.memory.extraction.files import FileChange
 from sluice.text.pattern_file import PatternFile
 
 DEFAULT_REPEATS = 3
-"""So many equal effects in a row, the latest among them, are stagnation."""
+"""Equal effects in a row, including the latest, that count as stagnation."""
 _OF_MESSAGES = ("written", "messages")
 
 
 def effect_sha256(changes: Iterable[FileChange], errors: Iterable[ErrorEntry]) -> str:
-    """The hash of an effect. The same changes and errors in another order, or met more often, are the same effect."""
+    """Return the hash of an effect. The order and repetition of changes and errors do not matter."""
     changed = {
         (change.path, change.action.value, _same(change.written, "written"))
         for change in changes
@@ -39,9 +39,9 @@ def effect_sha256(changes: Iterable[FileChange], errors: Iterable[ErrorEntry]) -
 
 
 def effect_of_record(record: IterationRecord) -> str | None:
-    """The effect that a plain record tells of; None where it names no changed file and no error.
+    """Return the effect of a plain record; None if it names no changed file and no error.
 
-    It does not tell what was written. So where it met no error, its summary stands for that.
+    A record lacks the text written. So if it has no error, its summary stands for that text.
     """
     written = "" if record.errors else _same(record.summary, *_OF_MESSAGES)
     changed = [one for one in record.files_touched if one.action is not FileAction.READ]
@@ -50,10 +50,10 @@ def effect_of_record(record: IterationRecord) -> str | None:
 
 
 def is_stagnating(effect: str | None, earlier: Sequence[IterationRecord], *, repeats: int = DEFAULT_REPEATS) -> bool:
-    """Whether an iteration and the `repeats - 1` before it brought about the very same.
+    """Return whether an iteration and the `repeats - 1` before it had the same effect.
 
-    `earlier` are the feature's records, the oldest first. Iterations that a limit on requests stopped are passed over,
-    as nothing was tried in them. An effect that is not known (None) equals none.
+    `earlier` are the feature's records, the oldest first. Iterations stopped by a limit on requests are skipped, as
+    nothing was tried in them. An unknown effect (None) equals no other.
     """
     if effect is None or repeats < 1:
         return False
@@ -63,7 +63,7 @@ def is_stagnating(effect: str | None, earlier: Sequence[IterationRecord], *, rep
 
 
 def without_volatile(text: str, *kinds: str) -> str:
-    """A text with the same word for each time, id, address and temporary path in it; see `volatile.toml`."""
+    """Return a text with each time, id, address and temporary path replaced by a fixed word; see `volatile.toml`."""
     for pattern, instead in _volatile(kinds):
         text = pattern.sub(instead, text)
     return text

@@ -1,17 +1,17 @@
-"""Errors of an iteration: what the tools that it ran reported, and calls that failed without a report that is known.
+"""Errors of an iteration: those that its tools reported, and calls that failed without a known report.
 
-What a command prints is read by `errors`, which decides by the command and its exit status first: what only shows files
-or logs gives none. A call that failed and gave no error that way (an edit that was refused, a missing permission, an
-unknown tool's failure) is one error with its first meaningful line, of this type:
+`errors` reads a command's output and decides by the command and its exit status first: a command that only shows files
+or logs gives none. A failed call without such errors (a refused edit, a missing permission, an unknown tool's failure)
+is one error with its first meaningful line, of this type:
 
 1. Permission: a person or a permission refused the call, or its output says so (`permission denied`, `EACCES` …).
-2. Lint: an editor refused an edit because of what its linter reported; each of the linter's lines is an error.
-3. Logic: the agent asked for what is not there or cannot be: no such file, a text to replace that is not in the file,
+2. Lint: an editor refused an edit because its linter reported something; each of the linter's lines is an error.
+3. Logic: the agent tried something missing or impossible: no such file, a text to replace that is not in the file,
    wrong arguments of a tool or a command.
 4. Unknown: all others.
 
-That a program like `grep` ended with 1, as it found nothing, is no error. The last lines of an output that told of
-errors are kept beside the first of them, as they stand.
+A program like `grep` that ended with 1, as it found nothing, is no error. The last lines of an output with errors are
+kept unchanged beside the first of them.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from sluice.memory.extraction.shell import found_nothing
 
 _MAX_CHARACTERS = 20_000
 MAX_WITH_EVIDENCE = 3
-"""Calls of an iteration whose last lines are kept: the last ones, as what they met is what stands."""
+"""Most calls of an iteration whose last lines are kept: the last ones, whose errors may still stand."""
 _SAYS_LITTLE = 40
-"""A line of fewer characters is told with the command that printed it."""
+"""A line of fewer characters is recorded with the command that printed it."""
 
 
 def iteration_errors(
     calls: Iterable[LocatedCall], paths: ProjectPaths, root: str | None, not_kept: Counter[str]
 ) -> list[ErrorEntry]:
-    """The errors of a run, each once, in the order in which they were met. `root`: the project's folder."""
+    """Return the errors of a run, each once, in order of first occurrence. `root`: the project's folder."""
     found: dict[ErrorEntry, str] = {}
     for one in calls:
         for number, error in enumerate(_of_call(one, paths, root, not_kept)):
@@ -60,7 +60,7 @@ def _runs(one: LocatedCall) -> bool:
 
 
 def first_meaningful_line(output: str) -> str:
-    """The first line that tells of an error, else the first that says anything; "" where there is none."""
+    """Return the first line that reports an error, else the first meaningful line; "" if there is none."""
     text = plain(output[:_MAX_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n"))
     lines = [PHRASES["tool_error_tag"].sub("", line).strip() for line in text.split("\n")]
     meaningful = [line for line in lines if not PHRASES["no_meaning"].fullmatch(line)]

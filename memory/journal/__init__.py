@@ -1,4 +1,4 @@
-"""The journal of a feature: a JSON line for each thing that happened, the truth that all else is built from."""
+"""The journal of a feature: one JSON line per event, the truth that all else is built from."""
 
 from sluice.memory.journal.entry import ENTRY_VERSION, JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory

@@ -1,4 +1,4 @@
-"""Proof that memory is what its journal says: the state that is held, beside the state of a reading from the start."""
+"""Proves that memory equals its journal: compares the state held with a reading from the start."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from sluice.memory.journal.read import Damage
 from sluice.memory.journal.write import lock_journal
 
 _SHOWN = 3
-"""Ids that a difference names."""
+"""Most ids that a difference names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Of one feature. `differences` are sentences; none means that both states are the same, id for id."""
+    """Result for one feature. `differences` are sentences; if there are none, both states are the same, id for id."""
 
     entries: int
     sha256: str
-    """Of the state as read anew; see `state_sha256`."""
+    """Hash of the state as read anew; see `state_sha256`."""
     differences: tuple[str, ...]
     problems: tuple[Damage, ...]
 
 
 def prove(journal: Journal) -> Proof:
-    """Compare the state that `journal` holds with that of a reading of its file from the start.
+    """Compare the state that `journal` holds with a new reading of its file from the start.
 
     Raises:
         Unavailable: the file cannot be read, or another process writes to it for too long.
@@ -43,7 +43,7 @@ def prove(journal: Journal) -> Proof:
 
 
 def state_sha256(state: FeatureMemory) -> str:
-    """The SHA-256 of a state, hexadecimal: equal where every id, record, learning and count is, and their order."""
+    """Return the SHA-256 of a state, hexadecimal: equal for equal ids, records, learnings and counts in equal order."""
     digest = hashlib.sha256()
     for one in fields(state):
         digest.update(to_json([one.name, _in_order(getattr(state, one.name))]))
@@ -51,7 +51,7 @@ def state_sha256(state: FeatureMemory) -> str:
 
 
 def differences(held: FeatureMemory, fresh: FeatureMemory) -> tuple[str, ...]:
-    """In what two states differ, a sentence for each part that does."""
+    """Return a sentence for each part in which two states differ."""
     return tuple(
         f"{one.name}: {told}"
         for one in fields(held)
@@ -77,7 +77,7 @@ def _some(keys: Iterable[Any]) -> str:
 
 
 def _in_order(value: Any) -> Any:
-    """A mapping as its pairs, in their order; a set sorted; anything else as it is."""
+    """Return a mapping as its pairs, in their order; a set sorted; anything else unchanged."""
     if isinstance(value, dict):
         return list(value.items())
     return sorted(value) if isinstance(value, set) else value

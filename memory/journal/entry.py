@@ -1,8 +1,8 @@
 """Entries of a journal. Each is a fact in the past tense; their sum is the state of a feature.
 
-A line is the JSON of a `JournalEntry`: the version first, then the id, and at its end the hash of all the bytes before,
-so that a damaged line is known as such. It holds ASCII alone, ends with a line feed, and is at most `MAX_LINE_BYTES`
-long with it. Values are of their own kind in the JSON too: `"7"` is no number, and no unknown field is read over.
+A line is the JSON of a `JournalEntry`: the version first, then the id, and last the hash of all bytes before it, which
+reveals a damaged line. It contains only ASCII, ends with a line feed, and is at most `MAX_LINE_BYTES` long with it.
+Types are strict in the JSON too: `"7"` is no number, and an unknown field is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class IterationAdded(Value):
 
 
 class IterationsDistilled(Value):
-    """Iterations were looked through for learnings. `echoes` are texts that only repeat what their prompts had said."""
+    """Iterations were searched for learnings. `echoes` counts texts that only repeat their prompts."""
 
     kind: Literal["distilled"] = "distilled"
     entry_ids: tuple[str, ...]
@@ -41,14 +41,14 @@ class IterationsDistilled(Value):
 
 
 class LearningAdded(Value):
-    """A learning that says something new. `near_to` names those that are much alike and are kept apart."""
+    """A learning with new content was added. `near_to` names similar ones that are kept apart."""
 
     kind: Literal["learning"] = "learning"
     learning: FeatureLearning
 
 
 class LearningRepeated(Value):
-    """A text says the same as a learning: that one was observed once more. The text is kept, so this can be undone."""
+    """A text repeats a learning, which was observed once more. The text is kept, so that this can be undone."""
 
     kind: Literal["repeated"] = "repeated"
     learning_id: LearningId
@@ -58,18 +58,18 @@ class LearningRepeated(Value):
     iteration: Annotated[int, Field(ge=0)] = 0
     task_id: Annotated[int, Field(ge=0)] | None = None
     why: str = ""
-    """By what the two were found to say the same."""
+    """Reason for which both count as the same."""
 
 
 class RepetitionUndone(Value):
-    """A person says that the text of a `repeated` entry is another learning; it is added by an entry of its own."""
+    """A person ruled that the text of a `repeated` entry is another learning, added by an entry of its own."""
 
     kind: Literal["repetition_undone"] = "repetition_undone"
     entry_id: str
 
 
 class LearningPatched(Value):
-    """A learning was edited; what is None stays as it was."""
+    """A learning was edited; fields that are None stay unchanged."""
 
     kind: Literal["patched"] = "patched"
     learning_id: LearningId
@@ -81,7 +81,7 @@ class LearningPatched(Value):
 
 
 class LearningReviewed(Value):
-    """Somebody looked at a learning. `rejected`: it is not offered any more."""
+    """Somebody reviewed a learning. `rejected`: it is not offered any more."""
 
     kind: Literal["reviewed"] = "reviewed"
     learning_id: LearningId
@@ -100,7 +100,7 @@ class ConflictFound(Value):
 
 
 class ConflictResolved(Value):
-    """Of two learnings that contradict each other `kept` stays; None: they do not contradict each other, both stay."""
+    """A conflict between two learnings was decided: `kept` stays; None: there is no contradiction, both stay."""
 
     kind: Literal["conflict_resolved"] = "conflict_resolved"
     learning_id: LearningId
@@ -113,7 +113,7 @@ class ConflictResolved(Value):
 class BlockPrinted(Value):
     """A block was given to an iteration's prompt. Near copies of its `lines` are no new learnings.
 
-    `lines` are those of the block but for the agent's own decisions: to decide so again is no echo.
+    `lines` leave out the block's decisions by the agent itself: to decide so again is no echo.
     """
 
     kind: Literal["printed"] = "printed"
@@ -125,19 +125,19 @@ class BlockPrinted(Value):
 
 
 class LearningWeighed(Value):
-    """How a learning fared in an iteration whose prompt it stood in. `helped` and `failed_again` exclude each other."""
+    """Effect of a learning in an iteration whose prompt showed it. `helped` and `failed_again` exclude each other."""
 
     kind: Literal["weighed"] = "weighed"
     learning_id: LearningId
     entry_id: str
-    """The iteration's."""
+    """Entry id of the iteration."""
     used: bool
     helped: Switch = False
     failed_again: Switch = False
 
 
 class LearningsPruned(Value):
-    """Learnings that nothing came of are not offered any more."""
+    """Learnings without effect were pruned: they are not offered any more."""
 
     kind: Literal["pruned"] = "pruned"
     learning_ids: tuple[LearningId, ...]
@@ -169,22 +169,22 @@ class JournalEntry(Value):
     at: Moment
     body: EntryBody
     continued: Switch = False
-    """Whether the next line was written together with this one: where that is missing, this one does not count."""
+    """Whether the next line was written together with this one: if that is missing, this one does not count."""
 
     @classmethod
     def of(cls, body: EntryBody, *, key: str, at: datetime | None = None) -> JournalEntry:
-        """An entry whose id follows from its kind and `key`: what makes this fact the same fact when told again."""
+        """Build an entry. Its id derives from its kind and `key`, and so is the same for the same fact told again."""
         digest = hashlib.sha256(f"{body.kind}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
         return cls(id=f"mem_{digest[:32]}", at=at or datetime.now(UTC), body=body)
 
     @classmethod
     def new(cls, record: IterationRecord) -> JournalEntry:
-        """The entry of an iteration, at the iteration's own time."""
+        """Build the entry of an iteration, at the iteration's own time."""
         key = record.source_id or record.model_dump_json(exclude={"timestamp"})
         return cls.of(IterationAdded(record=record), key=f"{record.feature}\0{key}", at=record.timestamp)
 
     def to_json_line(self) -> str:
-        """The line, without its line feed.
+        """Return the line, without its line feed.
 
         Raises:
             InvalidInput: it would be longer than `MAX_LINE_BYTES`, or a text holds half of a surrogate pair.
@@ -200,11 +200,10 @@ class JournalEntry(Value):
 
     @classmethod
     def from_json_line(cls, line: bytes | str) -> JournalEntry:
-        """The entry of a line.
+        """Read the entry of a line.
 
         Raises:
-            Corrupted: no checksum or another one, no JSON, a version that is not known, or fields that are none of an
-                entry.
+            Corrupted: no checksum or a wrong one, no JSON, an unknown version, or wrong fields.
         """
         line = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
         content, checksum = line[:-_CHECKSUM_BYTES], _CHECKSUM.fullmatch(line[-_CHECKSUM_BYTES:])
@@ -227,5 +226,5 @@ _CHECKSUM_BYTES = len(',"checksum":"0123456789abcdef"}')
 
 
 def _checksum(content: bytes) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of the line up to here."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of the line up to here."""
     return hashlib.sha256(content).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """The journal of one feature: appended to under a lock, read without one.
 
-A transaction: take the lock, set aside what a dead writer left half-written, read what others wrote, decide, write all
-new lines in one call, flush. What it returns is on the disk. A process that dies on the way leaves all or nothing.
+A transaction takes the lock, sets aside a dead writer's torn end, reads what others wrote, decides, writes all new
+lines in one call and flushes. Its result is on the disk. A process that dies on the way leaves all or nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTHING: _Seen = (0, 0, 0, 0)
 
 
 class Journal:
-    """A feature's journal under `folder`; making one opens nothing. It may be used by many threads and processes."""
+    """A feature's journal under `folder`. Making one opens nothing. Many threads and processes may use it."""
 
     def __init__(self, folder: Path, feature: str, lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> None:
         self.path = journal_path(folder, feature)
@@ -46,13 +46,13 @@ class Journal:
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._flushed_bytes = 0
-        """What this object knows to be on the disk: others may have died between writing and flushing."""
+        """Bytes known to be on the disk: other writers may have died between writing and flushing."""
         self._state = FeatureMemory(feature)
         self._position = Position()
         self._seen = _NOTHING
 
     def read(self) -> FeatureMemory:
-        """The state as it stands; only what was appended since the last call is read. What is returned never changes.
+        """Return the current state, which never changes afterwards; reads only what was appended since the last call.
 
         Raises:
             Unavailable: the file cannot be read.
@@ -72,26 +72,26 @@ class Journal:
             return self._read(descriptor)[0]
 
     def problems(self) -> tuple[Damage, ...]:
-        """What is wrong in the journal: damaged lines, which do not count, and entries that name what is not there."""
+        """Return the journal's problems: damaged lines, which do not count, and entries that name missing things."""
         self.read()
         with self._reading:
             return tuple(self._position.problems)
 
     def append(self, entries: Sequence[JournalEntry]) -> list[bool]:
-        """Append those whose id is not known yet; which of them are new. Raises as `transact`."""
+        """Append entries with unknown ids; return for each entry whether it is new. Raises as `transact`."""
         _, added = self.transact(lambda _: entries)
         places = {one.id: place for place, one in reversed(list(enumerate(entries)))}
         new = {places[one.id] for one in added}
         return [place in new for place in range(len(entries))]
 
     def transact(self, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
-        """Append what `decide` makes of the state, while no other process writes; the state after, and what is new.
+        """Append what `decide` makes of the state, excluding other writers; return the new state and the new entries.
 
-        Of entries with a known id nothing is written. All others are written together: a crash leaves all or none.
+        Entries with a known id are not written. All others are written together: a crash leaves all or none.
         `decide` must not write to this journal.
 
         Raises:
-            InvalidInput: an entry belongs to another feature, names what is not there, or is too long.
+            InvalidInput: an entry belongs to another feature, names a missing thing, or is too long.
             DiskFull: there is no room.
             Unavailable: the lock is held for too long, or the disk refuses.
         """
@@ -118,15 +118,15 @@ class Journal:
             append_lines(self.path, descriptor, entries)
             state, whole_bytes = self._read(descriptor)
         elif self._flushed_bytes < whole_bytes:
-            flush(self.path, descriptor)  # written by one who may have died before its flush; the caller relies on it
+            flush(self.path, descriptor)  # its writer may have died before its flush; the caller relies on it
         self._flushed_bytes = whole_bytes
         check_is_still_at(self.path, descriptor)
         return state, entries
 
     def _read(self, descriptor: int) -> tuple[FeatureMemory, int]:
-        """Fold what is new into a copy of the state; that and how many bytes it is from.
+        """Fold new entries into a copy of the state; return it and the number of bytes that it is from.
 
-        A file that is another one than before, or was cut, is read from its start.
+        A file that was replaced or cut is read from its start.
         """
         with self._reading, refusals(self.path, "read"):
             seen = os.fstat(descriptor)
@@ -161,7 +161,7 @@ def _key(seen: os.stat_result) -> _Seen:
 
 
 def _new(state: FeatureMemory, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """Those whose id is not known, each once."""
+    """Return the entries whose id is unknown, each once."""
     new: dict[str, JournalEntry] = {}
     for one in entries:
         if one.id not in state.entry_ids:

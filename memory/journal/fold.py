@@ -1,7 +1,7 @@
 """Applies each kind of entry to the state of a feature.
 
-The same entries in the same order give the same state. An entry that names what is not there is no error: what can be
-applied of it is, and the rest is told, as a damaged line before it may have taken the thing away.
+The same entries in the same order give the same state. An entry that names a missing thing is no error: the rest of it
+is applied and the problem reported, as a damaged line before it may have held the thing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Problems = tuple[str, ...]
 
 
 def fold(state: FeatureMemory, entry: JournalEntry) -> Problems:
-    """Change `state` by one entry; what could not be applied, a sentence each. An entry that is known adds nothing."""
+    """Change `state` by one entry; return a sentence for each part not applied. A known entry changes nothing."""
     if entry.id in state.entry_ids:
         return ()
     state.entry_ids.add(entry.id)
@@ -184,7 +184,7 @@ def _revive(state: FeatureMemory, learning_id: str) -> None:
 
 
 def _set_state(state: FeatureMemory, learning_id: str, to: LearningState) -> None:
-    """Offer a learning or not. Its undecided conflicts are open while both learnings are offered."""
+    """Set the state of a learning. Its undecided conflicts are open while both learnings are offered."""
     _change(state, learning_id, state=to)
     undecided = state.conflicts | state.dormant_conflicts
     for pair, evidence in undecided.items():
@@ -211,13 +211,13 @@ def _pair(one: str, other: str) -> tuple[str, str]:
 
 
 def _vouch(state: FeatureMemory, learning_id: str, source: LearningSource) -> None:
-    """`source` stands behind a learning from now on."""
+    """Record that `source` stands behind a learning from now on."""
     state.own_sources[learning_id] = _higher(state.own_sources[learning_id], source)
     _refresh_source(state, learning_id)
 
 
 def _refresh_source(state: FeatureMemory, learning_id: str) -> None:
-    """A learning is of the highest source that said it, whether as itself or in a repetition that was not undone."""
+    """Set a learning's source to the highest that stated it, itself or in a repetition that was not undone."""
     source = state.own_sources[learning_id]
     for repeated in state.repetitions.values():
         if repeated.learning_id == learning_id:

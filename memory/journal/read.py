@@ -1,7 +1,7 @@
-"""Reading a journal: whole lines only, those that were written together only together, and nothing twice.
+"""Reads a journal: whole lines only, lines written together only together, and no entry twice.
 
-Reading needs no lock. A writer may be in the midst of the end of the file, so what is unfinished there is left for
-later. Damage before it is told with its line and offset, and the lines after it are read.
+Reading needs no lock. A writer may be busy at the end of the file, so an unfinished end is left for later. Damage
+before it is reported with its line and offset, and the lines after it are read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sluice.memory.journal.entry import MAX_LINE_BYTES, JournalEntry
 from sluice.memory.journal.write import journal_path, refusals
 
 _BLOCK_BYTES = 1 << 22
-"""Read at a time."""
+"""Bytes read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something wrong in a journal: the line counted from 1, where it begins in bytes, and what is wrong with it."""
+    """A problem in a journal: its line, counted from 1, where the line begins in bytes, and the problem."""
 
     line: int
     offset: int
@@ -36,7 +36,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class ReadEntry:
-    """An entry and where it stands."""
+    """An entry and its place in the journal."""
 
     entry: JournalEntry
     line: int
@@ -45,7 +45,7 @@ class ReadEntry:
 
 @dataclass(frozen=True, slots=True)
 class JournalReading:
-    """A whole journal as read, without what is unfinished at its end."""
+    """A whole journal as read, without an unfinished end."""
 
     entries: tuple[JournalEntry, ...]
     problems: tuple[Damage, ...]
@@ -53,22 +53,22 @@ class JournalReading:
 
 @dataclass(slots=True)
 class Position:
-    """How far a journal was read, and what must be remembered to read on from there."""
+    """Position up to which a journal was read, and the data needed to read on from there."""
 
     offset: int = 0
-    """In bytes. What is before was written as a whole and was read."""
+    """In bytes. Everything before it was written completely and has been read."""
     line: int = 0
     last_line: bytes = b""
-    """The one that ends at `offset`. A file that has another one there is not the file that was read."""
+    """Line that ends at `offset`. A file with another line there is not the file that was read."""
     checksums: dict[str, bytes] = field(default_factory=dict)
-    """By entry id the end of the line that was read first, which is the hash of it all."""
+    """By entry id, the end of the line that was read first, which is the hash of the whole line."""
     problems: list[Damage] = field(default_factory=list)
 
     def read_on(self, descriptor: int) -> list[ReadEntry]:
-        """The new entries behind here, up to the last line that was written as a whole.
+        """Return the new entries from here on, up to the last line that was written completely.
 
-        Another process may cut off a dead writer's lines meanwhile and write its own in their place. What was read
-        from both is left for the next reading.
+        Meanwhile another process may cut off a dead writer's lines and write its own in their place. Lines that mix
+        both are left for the next reading.
         """
         found: list[ReadEntry] = []
         together: list[tuple[bytes, JournalEntry | Corrupted]] = []
@@ -86,17 +86,17 @@ class Position:
         return found
 
     def _stand_here(self, descriptor: int, together: list[tuple[bytes, JournalEntry | Corrupted]]) -> bool:
-        """Whether the file holds just these lines from here on."""
+        """Return whether the file holds exactly these lines from here on."""
         content = b"".join(line + b"\n" for line, _ in together)
         return os.pread(descriptor, len(content), self.offset) == content
 
     def is_still_in(self, descriptor: int) -> bool:
-        """Whether the line that was read last still stands where it was."""
+        """Return whether the last line read still stands in its place."""
         length = len(self.last_line)
         return length == 0 or os.pread(descriptor, length, self.offset - length) == self.last_line
 
     def _pass(self, line: bytes, decoded: JournalEntry | Corrupted) -> list[ReadEntry]:
-        """Go behind a line; what it adds."""
+        """Move past a line; return the entries that it adds."""
         offset, self.offset = self.offset, self.offset + len(line) + 1
         self.line += 1
         self.last_line = line + b"\n"
@@ -113,7 +113,7 @@ class Position:
 
 
 def read_journal(path: Path) -> JournalReading:
-    """Every entry of a journal that is there, in order, and what is wrong with it. An absent file is an empty one.
+    """Return all entries of a journal, in order, and its problems. An absent file counts as empty.
 
     Raises:
         Unavailable: the file cannot be read.
@@ -128,7 +128,7 @@ def read_journal(path: Path) -> JournalReading:
 
 @contextmanager
 def opened_for_reading(path: Path) -> Iterator[int]:
-    """A descriptor of a journal. Raises `Unavailable` when it cannot be opened, or not be read in the block."""
+    """Yield a descriptor of a journal. Raises `Unavailable` if opening it, or reading it in the block, fails."""
     with refusals(path, "read"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -138,7 +138,7 @@ def opened_for_reading(path: Path) -> Iterator[int]:
 
 
 def features_in(folder: Path) -> list[str]:
-    """The features that have a journal in the folder, by name."""
+    """Return the features that have a journal in the folder, by name."""
     return sorted(path.stem for path in folder.glob("*.jsonl") if _is_journal(path))
 
 
@@ -150,10 +150,10 @@ def _is_journal(path: Path) -> bool:
 
 
 def _lines(descriptor: int, offset: int) -> Iterator[bytes]:
-    """The lines from `offset` on, without their line feed. What follows the last line feed is left out.
+    """Yield the lines from `offset` on, without their line feed. Leaves out bytes after the last line feed.
 
-    Nothing is read behind the size that the file has now: a torn end that was read would be joined to what another
-    process writes in its place.
+    Reads nothing behind the file's current size: a torn end would be joined to the lines that another process writes in
+    its place.
     """
     rest, end = b"", os.fstat(descriptor).st_size
     while offset < end and (block := os.pread(descriptor, min(_BLOCK_BYTES, end - offset), offset)):
@@ -172,7 +172,7 @@ def _decode(line: bytes) -> JournalEntry | Corrupted:
 
 
 class _Rest:
-    """Threads that read at once share one rest: the first begins it and the last ends it."""
+    """Pause of the garbage collector that threads share while they read: the first begins it, the last ends it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -198,7 +198,7 @@ _REST = _Rest()
 
 @contextmanager
 def resting_collector() -> Iterator[None]:
-    """No collection begins by itself within the block."""
+    """Keep the garbage collector from starting by itself within the block."""
     _REST.begin()
     try:
         yield

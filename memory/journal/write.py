@@ -1,6 +1,6 @@
-"""Writing to a journal: its path and lock (one writer at a time, on one machine), and what the one who holds that does.
+"""Writes to a journal: its path, its lock (one writer at a time, on one machine), and the holder's operations.
 
-A torn end is set aside, new lines go to the disk or not at all.
+A torn end is set aside; new lines reach the disk completely or not at all.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sluice.memory.journal.entry import JournalEntry
 LOCK_TIMEOUT_SECONDS = 10.0
 """A transaction holds the lock for one flush of the disk, so some hundred writers may wait."""
 _POLL_SECONDS = 0.002
-"""About the time of one flush: with filelock's own 0.05 eight writers would wait for nothing, most of the time."""
+"""About the time of one flush: at filelock's own 0.05, eight writers would wait for nothing most of the time."""
 
 
 @contextmanager
 def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     """Hold the lock of a journal, which is a file beside it that stays.
 
-    The lock file is opened for each transaction: a process that was forked holds none of its parent's. The kernel takes
-    the lock back when a process dies. It does not hold over NFS, and is refused where a file system knows no `flock`.
+    The lock file is opened for each transaction, so a forked process holds no lock of its parent. The kernel releases
+    the lock when a process dies. It does not work over NFS, and is refused where a file system knows no `flock`.
 
     Raises:
-        Unavailable: another process held it for all of `timeout_seconds`, or there can be no lock.
+        Unavailable: another process held it for all of `timeout_seconds`, or locking is impossible.
     """
     path = journal.with_name(f"{journal.name}.lock")
     refusal = Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later")
@@ -45,7 +45,7 @@ def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -
 
 @contextmanager
 def refusals(path: Path, what: str) -> Iterator[None]:
-    """Say of an `OSError` in the block that `path` cannot be `what` (written, read): `DiskFull` or `Unavailable`."""
+    """Turn an `OSError` in the block into `DiskFull` or `Unavailable`: `path` cannot be `what` (written, read)."""
     try:
         yield
     except OSError as error:
@@ -54,14 +54,14 @@ def refusals(path: Path, what: str) -> Iterator[None]:
 
 
 DEFAULT_FOLDER = Path(".ralph/db/memory")
-"""In a repository, where no other folder is given."""
+"""Default folder, relative to the repository."""
 
 
 def journal_path(folder: Path, feature: str) -> Path:
-    """The journal of a feature.
+    """Return the path of a feature's journal.
 
     Raises:
-        InvalidInput: the name is none of a feature.
+        InvalidInput: `feature` is not a valid name.
     """
     if not FEATURE_NAME.fullmatch(feature):
         raise InvalidInput("feature", f"{feature!r} is no name of a feature", FEATURE_REMEDY)
@@ -69,16 +69,16 @@ def journal_path(folder: Path, feature: str) -> Path:
 
 
 JOURNAL_MODE, FOLDER_MODE = 0o600, 0o700
-"""What an agent saw in a project, errors and all, is its user's alone."""
+"""An agent's view of a project, errors and all, belongs to its user alone."""
 
 
 def open_journal(path: Path) -> int:
-    """A descriptor for reading and appending. A journal that was not there is made, and its folder flushed.
+    """Return a descriptor for reading and appending. Makes a missing journal, and flushes its folder.
 
-    A symbolic link is not followed: a repository of somebody else could lead to any file by one.
+    Does not follow symbolic links: in somebody else's repository one could lead to any file.
 
     Raises:
-        Unavailable: it cannot be made or opened; `DiskFull` where that is why.
+        Unavailable: it cannot be made or opened; `DiskFull` if that is the reason.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     with refusals(path, "written"):
@@ -91,19 +91,19 @@ def open_journal(path: Path) -> int:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and what is missing above it, all flushed. Raises as `open_journal`."""
+    """Make a folder and its missing parents, all flushed. Raises as `open_journal`."""
     with refusals(folder, "written"):
         durable.make_folder(folder, FOLDER_MODE)
 
 
 def flush(path: Path, descriptor: int) -> None:
-    """Have everything that was written to a journal on the disk. Raises as `open_journal`."""
+    """Flush everything written to a journal to the disk. Raises as `open_journal`."""
     with refusals(path, "written"):
         os.fdatasync(descriptor)
 
 
 def check_is_still_at(path: Path, descriptor: int) -> None:
-    """Raise `Unavailable` when another file has taken the place of a journal: what was written is not in that one."""
+    """Raise `Unavailable` if another file has replaced the journal: that file lacks the lines just written."""
     with refusals(path, "written"):
         ours, found = os.fstat(descriptor), os.stat(path)
     if (ours.st_dev, ours.st_ino) != (found.st_dev, found.st_ino):
@@ -111,10 +111,10 @@ def check_is_still_at(path: Path, descriptor: int) -> None:
 
 
 def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
-    """Set aside what a dead writer left unfinished behind the first `whole_bytes` of a journal.
+    """Set aside a dead writer's unfinished lines behind the first `whole_bytes` of a journal.
 
-    The bytes go to a file beside the journal, which nothing deletes, and are then cut off. An end that lacks nothing
-    but its line feed is given it instead. Raises as `open_journal`; then nothing was cut off that was not set aside.
+    The bytes go to a file beside the journal, which nothing deletes, and are then cut off. An end that lacks only its
+    line feed gets one instead. Raises as `open_journal`; then nothing was cut off that was not set aside.
     """
     with refusals(path, "written"):
         torn = _read_from(descriptor, whole_bytes)
@@ -129,13 +129,13 @@ def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
 
 
 def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -> None:
-    """Write the entries behind each other in one call, and flush them.
+    """Write the entries in one call, and flush them.
 
     Raises:
         InvalidInput: an entry is too long for a line.
         DiskFull: there is no room.
-        Unavailable: the disk refuses otherwise. In each case nothing of the entries stays in the journal; where even
-            that fails, the message says so.
+        Unavailable: the disk refuses otherwise. In each case no entry stays in the journal; where removing them fails
+        too, the message says so.
     """
     last = len(entries) - 1
     lines = [one.model_copy(update={"continued": at < last}).to_json_line() for at, one in enumerate(entries)]
@@ -146,14 +146,14 @@ def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -
         if written < len(content):
             raise DiskFull(f"the disk took {written} of {len(content)} bytes for {path}: {DiskFull.remedy}")
         os.fdatasync(descriptor)
-    except BaseException as error:  # an interruption too: what is not acknowledged must not stay
+    except BaseException as error:  # an interruption too: unacknowledged lines must not stay
         _take_back(path, size_before, error)
         with refusals(path, "written"):
             raise
 
 
 def _take_back(path: Path, size_bytes: int, why: BaseException) -> None:
-    """Cut off what was written. On a descriptor of its own: one whose flush failed once may report success later."""
+    """Cut off the lines written. Uses a new descriptor: one whose flush failed once may report success later."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
@@ -167,7 +167,7 @@ def _take_back(path: Path, size_bytes: int, why: BaseException) -> None:
 
 
 def _set_aside(path: Path, torn: bytes, offset: int) -> None:
-    """Keep the bytes in a file that is named after them, so that doing it again after a crash makes no second one."""
+    """Keep the bytes in a file named after their hash, so that a repetition after a crash makes no second one."""
     name = f"{path.name}.torn-{offset}-{hashlib.sha256(torn).hexdigest()[:12]}"
     descriptor = os.open(path.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, JOURNAL_MODE)
     try:

@@ -1,4 +1,4 @@
-"""Adds one learning: sanitised, compared with those that are kept, and never at the cost of one of these."""
+"""Adds one learning, sanitised and compared with the existing ones, none of which it overwrites."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from sluice.memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, 
 from sluice.memory.ports import Sanitise, Sanitised
 
 Compare = Callable[[str, Sequence[FeatureLearning]], DeduplicationResult]
-"""`check_deduplication`, with the model and the judge that are there."""
+"""`check_deduplication` with the available judge."""
 
 
 def add_learning(
     state: FeatureMemory, candidate: Candidate, *, compare: Compare, sanitise: Sanitise, at: datetime
 ) -> tuple[LearningResult, list[JournalEntry]]:
-    """What becomes of `candidate`, and the entries that say so; `state` is not changed.
+    """Return the verdict on `candidate`, and the entries that record it; `state` is not changed.
 
-    Refused: it commands its reader, or nothing of it is left. Echo: an agent repeats what its prompt had said.
-    Duplicate: the earlier one is counted once more and keeps its text. Conflict: both are kept, until somebody decides.
+    Refused: it commands its reader, or nothing of it is left. Echo: an agent repeats its prompt. Duplicate: the earlier
+    one is counted once more and keeps its text. Conflict: both are kept, until somebody decides.
 
     Raises:
-        InvalidInput: no text, no reason, or one that is too long.
+        InvalidInput: the text or the reason is missing or too long.
     """
     check(candidate.text, candidate.reason)
     if not candidate.iteration and candidate.source is not LearningSource.HUMAN:
@@ -62,7 +62,7 @@ def add_learning(
 
 
 def check(text: str, reason: str) -> None:
-    """Refuses a learning without text or reason. Raises `InvalidInput`, which names the field."""
+    """Raise `InvalidInput`, which names the field, if the text or the reason is missing or too long."""
     if not text.strip():
         raise InvalidInput("text", "it is empty", "say in one sentence what was observed")
     if len(text) > MAX_LEARNING_CHARACTERS:
@@ -78,7 +78,7 @@ _NOTHING_LEFT = "nothing is left of it"
 
 
 def why_refused(rules: Sequence[str]) -> str:
-    """Why a text is not taken, for a person, by the rules of the guard that it met."""
+    """Return why a text is refused, for a person, from the guard's rules that it matched."""
     if list(rules) == [_NOTHING_LEFT]:
         return _NOTHING_LEFT
     hidden = all(rule.startswith("hidden.") for rule in rules)
@@ -86,7 +86,7 @@ def why_refused(rules: Sequence[str]) -> str:
 
 
 def refusals(*sanitised: Sanitised) -> list[str]:
-    """The rules for which a learning is refused whole: what is left of a command is not worth the risk."""
+    """Return the rules for which a learning is refused whole: the rest of a command is not worth the risk."""
     rules = {rule for one in sanitised for rule in one.commands}
     if any(one.blocked for one in sanitised):
         rules = rules or {_NOTHING_LEFT}
@@ -94,18 +94,18 @@ def refusals(*sanitised: Sanitised) -> list[str]:
 
 
 def printed_lines(state: FeatureMemory, iteration: int) -> list[str]:
-    """What was printed into the prompt of an iteration."""
+    """Return the lines that were printed into the prompt of an iteration."""
     return [line for block in state.printed if block.iteration_number == iteration for line in block.lines]
 
 
 def _variations(state: FeatureMemory, candidate: Candidate) -> list[str]:
-    """Learnings that its text may vary; none where the prompt of its iteration showed no learning."""
+    """Return the learnings that a text may vary; none if its iteration's prompt showed no learning."""
     shown = any(block.learning_ids for block in state.printed if block.iteration_number == candidate.iteration)
     return [one.text for one in state.learnings.values()] if shown else []
 
 
 def repeats_shown(state: FeatureMemory, result: LearningResult, iteration: int) -> bool:
-    """Whether a text only counts a learning once more that stood in the prompt of its iteration."""
+    """Return whether a text only repeats a learning that the prompt of its iteration showed."""
     if result.verdict != "duplicate" or result.learning is None:
         return False
     shown = (block.learning_ids for block in state.printed if block.iteration_number == iteration)
@@ -141,7 +141,7 @@ def _compared(
 
 
 def as_learning(feature: str, candidate: Candidate, at: datetime) -> FeatureLearning:
-    """The learning that a candidate would be; its id follows from what it says, and from whom and when it comes."""
+    """Return a candidate as a learning; its id derives from its text, source, iteration and task."""
     return FeatureLearning(
         id=learning_id(feature, candidate.source, candidate.iteration, candidate.task_id, candidate.text),
         feature=feature,
@@ -157,7 +157,7 @@ def as_learning(feature: str, candidate: Candidate, at: datetime) -> FeatureLear
 def _verdict(
     state: FeatureMemory, candidate: Candidate, compare: Compare
 ) -> tuple[DeduplicationResult, list[FeatureLearning]]:
-    """Compared with those of the feature and of its own task; one for the whole feature contradicts any task's."""
+    """Compare with the learnings of the feature and the same task; one for the whole feature contradicts any task's."""
     learnings = list(state.learnings.values())
     scope = [one for one in learnings if one.task_id is None]
     scope += [one for one in learnings if one.task_id is not None and one.task_id == candidate.task_id]
@@ -172,14 +172,14 @@ def _verdict(
 
 
 def _as_observed(text: str, existing: Sequence[FeatureLearning]) -> DeduplicationResult:
-    """Two events are one only where they are told in the same words, and no event contradicts another."""
+    """Compare an observed event: it is a duplicate only in the same words, and no event contradicts another."""
     same = (index for index, one in enumerate(existing) if one.text.casefold() == text.casefold())
     index = next(same, None)
     return Unique() if index is None else Duplicate(index, "the same words")
 
 
 def _narrower_set_aside(state: FeatureMemory, new: FeatureLearning, at: datetime) -> list[JournalEntry]:
-    """Learnings of single tasks that say word by word what is now said of the whole feature, by no higher source."""
+    """Set aside single tasks' learnings whose exact text now holds for the whole feature, unless of a higher source."""
     ids = tuple(
         one.id
         for one in state.active()
@@ -213,7 +213,7 @@ def _repeated(
 
 
 def conflict(one: str, other: str, evidence: str, at: datetime) -> JournalEntry:
-    """The entry of two learnings that contradict each other."""
+    """Build the entry of a conflict between two learnings."""
     first, second = sorted((one, other))
     return JournalEntry.of(
         ConflictFound(learning_id=first, other_id=second, evidence=evidence), key=f"{first}\0{second}", at=at
@@ -222,7 +222,7 @@ def conflict(one: str, other: str, evidence: str, at: datetime) -> JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What may become a learning. `iteration` 0: the one that is running, or none where a person says it."""
+    """A candidate for a learning. `iteration` 0: the current one, or none if a person states it."""
 
     text: str
     reason: str
@@ -230,8 +230,8 @@ class Candidate:
     iteration: int = 0
     task_id: int | None = None
     observed: bool = False
-    """Whether it is tied to an event of its iteration: then it is no echo of what the prompt had said."""
+    """Whether it is tied to an event of its iteration: then it is no echo of the prompt."""
     words: str = ""
-    """What of the text the agent said itself, where the rest is observed: that may be an echo."""
+    """The agent's own words within a text that is otherwise observed: these may be an echo."""
     without_words: str = ""
-    """The text without them; "" where nothing is left to say."""
+    """The text without `words`; "" if nothing is left to say."""

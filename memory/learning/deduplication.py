@@ -1,8 +1,8 @@
 """Decides whether a learning is new, a duplicate, or a contradiction. Opposites are never merged.
 
-The rule of Jaccard > 0.7 alone merges "enable X" with "disable X", so it only says what is near. Of two near texts the
-differences are compared: identifiers, numbers, negations, antonyms, modality, quantifiers and order (`polarity`).
-A wrong `Unique` costs a line of the prompt, a wrong `Duplicate` costs a fact: what is not certain is `Unique`.
+The rule Jaccard > 0.7 alone would merge "enable X" with "disable X", so it only finds near texts. Between near texts
+the differences count: identifiers, numbers, negations, antonyms, modality, quantifiers and order (`polarity`). A wrong
+`Unique` costs a line of the prompt, a wrong `Duplicate` costs a fact: an uncertain case is `Unique`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from sluice.memory.learning.polarity.restated import is_restated
 from sluice.memory.ports import AskModel, JudgePair, Polarity
 
 SAME_SUBJECT = 0.5
-"""At least so much of the words is shared by texts that are about the same."""
+"""Least share of words in common between texts about the same subject."""
 LEAST_SHARED = 0.25
-"""Of the words of short texts that may say the same in another construction."""
+"""Least share of words in common between short texts that may say the same in another construction."""
 MOST_COMPARED = 24
-"""Learnings that are compared in full, of all that are kept: 0.2 ms each."""
+"""Most learnings that are compared in full: 0.2 ms each."""
 PROSE_WORDS = 16
-"""Texts of so many words are prose, whose edits are weighed; of shorter ones each difference counts."""
+"""Number of words from which a text is prose, whose edits are weighed; in shorter ones each difference counts."""
 MOST_JUDGED = 2
-"""Pairs about which a model is asked for one new learning."""
+"""Most pairs that a model judges for one new learning."""
 _WORD = re.compile(r"\w\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """To be added. `near_index`: one that is much alike and says something else, to be linked."""
+    """To be added. `near_index`: a similar learning that says something else, to be linked."""
 
     near_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """Said already, by `existing_index`: to be counted there, its text kept as it is."""
+    """Already stated by `existing_index`, which is counted once more and keeps its text."""
 
     existing_index: int
     why: str
@@ -50,7 +50,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Says the contrary of `existing_index`: to be kept beside it and shown for review."""
+    """Contradicts `existing_index`: both are kept and shown for review."""
 
     existing_index: int
     new_text: str
@@ -63,10 +63,10 @@ DeduplicationResult = Unique | Duplicate | Conflict
 def check_deduplication(
     text: str, existing: Sequence[FeatureLearning], *, judge: JudgePair | None = None
 ) -> DeduplicationResult:
-    """What `text` is beside the learnings that are kept: a duplicate of one goes before a conflict with another.
+    """Compare `text` with the existing learnings; a duplicate of one goes before a conflict with another.
 
-    The words decide, with no model. `judge` is asked about the nearest that the words leave open, and its "opposite"
-    stands against a duplicate that is not certain; where it fails, such a pair stays apart.
+    The words decide, with no model. `judge` decides on the nearest pairs that the words leave open, and its "opposite"
+    overrides an uncertain duplicate; if it fails, such a pair stays apart.
     """
     compared = sorted(
         ((index, compare(text, existing[index].text)) for index in _candidates(text, existing)),
@@ -97,7 +97,7 @@ def check_deduplication(
 
 
 def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool:
-    """Whether a short text is said in another construction, or an edited paragraph still says the same."""
+    """Return whether a short text restates another, or an edited paragraph still says the same."""
     if min(len(text.split()), len(other.split())) < PROSE_WORDS:
         return comparison.similarity >= LEAST_SHARED and is_restated(text, other, comparison)
     if comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
@@ -106,7 +106,7 @@ def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool
 
 
 def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:
-    """The learnings that share most words with the text, at most `MOST_COMPARED`."""
+    """Return the indices of the learnings that share most words with the text, at most `MOST_COMPARED`."""
     words = _word_starts(text)
     shared = [(len(words & _word_starts(one.text)), index) for index, one in enumerate(existing)]
     return [index for count, index in sorted(shared, key=lambda pair: -pair[0])[:MOST_COMPARED] if count]
@@ -114,7 +114,7 @@ def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:
 
 @lru_cache(maxsize=8192)
 def _word_starts(text: str) -> frozenset[str]:
-    """The first letters of its words, so that the forms of a word are one."""
+    """Return the first letters of each word, so that the forms of a word coincide."""
     return frozenset(word[:4] for word in _WORD.findall(text.lower()))
 
 
@@ -142,7 +142,7 @@ _ANSWER_TOKENS = 5
 
 
 def judge_by(ask: AskModel) -> JudgePair:
-    """Pairs judged by that model; None where it says something else. Raises what `ask` raises."""
+    """Return a judge that asks the model; it gives None for any other reply, and raises what `ask` raises."""
 
     def judge(one: str, other: str) -> Polarity | None:
         said = ask(JUDGE_PROMPT, f'"{one}"\n"{other}"', _ANSWER_TOKENS).strip().strip(".\"'").lower()

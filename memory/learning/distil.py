@@ -1,4 +1,4 @@
-"""Makes learnings of iterations that were not looked through yet: by rule, and by a language model if there is one."""
+"""Makes learnings from iterations not yet distilled: by rule, and by a language model if there is one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sluice.memory.learning.wording import WORDING
 from sluice.memory.ports import AskModel, Sanitise
 
 _MOST_IDS = 1_000
-"""Iterations that one entry names: its line stays short."""
+"""Most iterations that one entry names, so that its line stays short."""
 
 
 def distil(
@@ -37,11 +37,11 @@ def distil(
     model: str = "",
     most: int | None = None,
 ) -> list[JournalEntry]:
-    """The learnings of all iterations that were not distilled, conflicts that outcomes decided, and what was looked at.
+    """Return learnings of iterations not yet distilled, conflicts that outcomes decided, and the mark of distillation.
 
-    To be appended together, so that an iteration counts as distilled only with its learnings. `state` is not changed;
-    distilling twice adds nothing. `ask` is called here, which may take long. Where the model fails, the learnings of
-    the rules stand. `most`: only so many iterations, the oldest first.
+    They must be appended together, so that an iteration counts as distilled only with its learnings. `state` is not
+    changed; distilling twice adds nothing. Calls `ask`, which may take long. If the model fails, the learnings of the
+    rules remain. `most` limits the iterations, the oldest first.
     """
     entries = resolve_by_outcome(state, at)
     iterations = state.latest(len(state.iterations))
@@ -67,7 +67,7 @@ def _observed(iterations: Sequence[RecordedIteration], waiting: Sequence[Recorde
 def _learn(
     after: FeatureMemory, candidates: Iterable[Candidate], compare: Compare, sanitise: Sanitise, at: datetime
 ) -> tuple[list[JournalEntry], int]:
-    """The entries of all candidates, each compared with those before it; and how many were echoes."""
+    """Return the entries of all candidates, each compared with those before it, and the number of echoes."""
     learned: list[JournalEntry] = []
     echoes = 0
     for candidate in candidates:
@@ -99,7 +99,7 @@ SYSTEM_PROMPT = (
 )
 MAX_ANSWER_TOKENS = 1_500
 MAX_QUESTION_CHARACTERS = 24_000
-"""About 6,000 tokens of records; the newest are kept."""
+"""Most characters of records, about 6,000 tokens; the newest are kept."""
 _SHORTEST_EVIDENCE = 12
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*|\s*```\s*\Z")
 
@@ -115,9 +115,9 @@ class _Answer(Value):
 
 
 def propose(records: Sequence[IterationRecord], ask: AskModel, model: str = "") -> list[Candidate]:
-    """What the model learns from `records`, as candidates of source `Auto`; none where it fails or answers otherwise.
+    """Return the model's learnings from `records`, as candidates of source `Auto`; none if its answer is unusable.
 
-    Each must quote its iteration's record word by word, and name no file and no number that the record does not have.
+    Each must quote its iteration's record word by word, and name no file and no number that the record lacks.
     `model` is named in the reason.
     """
     shown = list(_shown(records))
@@ -143,7 +143,7 @@ def propose(records: Sequence[IterationRecord], ask: AskModel, model: str = "") 
 
 
 def _shown(records: Sequence[IterationRecord]) -> Iterator[tuple[IterationRecord, str]]:
-    """The records that fit, the newest first, each as a line of JSON."""
+    """Yield the records that fit, the newest first, each as a line of JSON."""
     room = MAX_QUESTION_CHARACTERS
     for record in reversed(records):
         text = json.dumps(_told(record), ensure_ascii=False)

@@ -1,10 +1,10 @@
-"""Detects text that only repeats what memory had printed. It is no new learning and no new observation.
+"""Detects text that only repeats what memory printed. It is no new learning and no new observation.
 
-An agent restates its prompt: word by word, shortened, in another order, with "as noted in memory" before it. A sentence
-is an echo of a printed line that says the same by the comparison of learnings, or of one that says more: that has all
-of its words, identifiers and numbers, is negated alike, and is turned by no antonym, other modality or other order. So
-a text with any word of its own is none. No model is needed. How often it errs is measured by
-`python -m bench.memory.echo`, see docs/memory/loop.md.
+An agent restates its prompt: word by word, shortened, reordered, after "as noted in memory". A sentence is an echo of a
+printed line that says the same by the comparison of learnings, or of one that says more: that has all of its words,
+identifiers and numbers and the same negation, and differs by no antonym, modality or order. So a text with any word of
+its own is no echo. No model is needed. `python -m bench.memory.echo` measures how often it errs, see
+docs/memory/loop.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FILE = PatternFile(Path(__file__).with_name("echo.toml"))
 
 MOST_VARIATIONS = 3
 NEAR = 0.6
-"""Share of a text's words that stand in another one that says nearly the same."""
+"""Least share of a text's words that another text must contain to say nearly the same."""
 
 _PROVENANCE = re.compile(r"(?:\s*\([^()]*\biteration[^()]*\))+\s*$", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"(?<=\w):(\d+)\b")
@@ -37,7 +37,7 @@ _TURNED = frozenset({"antonym", "modality", "order"})
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A text by the stems of its content `words`, by what must be the same letter by letter, and its negations."""
+    """A text as the stems of its content `words`, the parts that must be equal letter by letter, and its negations."""
 
     text: str
     words: frozenset[str]
@@ -46,7 +46,7 @@ class _Said:
 
 
 def without_frame(text: str) -> str:
-    """`text` without what introduces a memory and without its provenance in brackets at the end."""
+    """Return `text` without a phrase that introduces a memory, and without its provenance in brackets at the end."""
     bare = _PROVENANCE.sub("", text)
     while (found := _FILE["frame"].match(bare)) and found.end():
         bare = bare[found.end() :].lstrip(" ,:;-–—")
@@ -54,13 +54,13 @@ def without_frame(text: str) -> str:
 
 
 def is_echo(text: str, lines: Iterable[str]) -> bool:
-    """Whether each sentence of `text` is said by one of the printed `lines`."""
+    """Return whether each sentence of `text` repeats one of the printed `lines`."""
     printed = [_parts(line) for line in lines]
     return bool(printed) and all(any(_says(line, one) for line in printed) for one in _sentences(text))
 
 
 def is_variation(text: str, others: Iterable[str]) -> bool:
-    """Whether `MOST_VARIATIONS` other texts say nearly the same: all identifiers and numbers, and most of the words.
+    """Return whether `MOST_VARIATIONS` other texts say nearly the same: all identifiers and numbers, most words.
 
     A model that restates its prompt exchanges a word each time. That may be a fact, so the first ones are kept.
     """
@@ -74,19 +74,19 @@ def is_variation(text: str, others: Iterable[str]) -> bool:
 
 
 def only_repeats_words(text: str, lines: Iterable[str]) -> bool:
-    """Whether each sentence of `text` consists of words of one of the `lines`, whatever it makes of them."""
+    """Return whether each sentence of `text` uses only words of one of the `lines`, in any sense."""
     parts = [part for line in lines for part in _parts(line)]
     return all(any(one.words <= part.words for part in parts) for one in _sentences(text))
 
 
 def _sentences(text: str) -> list[_Said]:
-    """What a text says, sentence by sentence; frames such as "As noted in memory:" alone say nothing."""
+    """Return the sentences of a text, without those that are only a frame, such as "As noted in memory:"."""
     parts = [_say(part) for part in _SENTENCE_END.split(text)]
     return [part for part in parts if part.words]
 
 
 def _says(line: Iterable[_Said], sentence: _Said) -> bool:
-    """Whether one part of a line says it, and no part the contrary."""
+    """Return whether one part of a line states the sentence, and no part the contrary."""
     holding = [
         part
         for part in line
@@ -109,7 +109,7 @@ def _says(line: Iterable[_Said], sentence: _Said) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parts(line: str) -> tuple[_Said, ...]:
-    """What a printed line says: all of it, its quotations, and each of their sentences."""
+    """Return the parts of a printed line: all of it, its quotations, and each of their sentences."""
     said = [_say(part) for whole in (line, *_QUOTED.findall(line)) for part in (whole, *_SENTENCE_END.split(whole))]
     return tuple(dict.fromkeys(one for one in said if one.words))
 
@@ -125,7 +125,7 @@ def _say(text: str) -> _Said:
 
 
 def _stem(word: str) -> str:
-    """A word without its ending: "fails", "failed" and "failing" are "fail"."""
+    """Return a word without its ending: "fails", "failed" and "failing" become "fail"."""
     for ending in ("ingly", "edly", "ing", "ies", "ed", "es", "ly", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)]

@@ -1,6 +1,6 @@
 """Changes to learnings, reviews and pruning: one at a time, each an entry that is appended.
 
-So every change can be seen and undone. There is no way to replace all of them: a list of them is refused (F1).
+So every change can be seen and undone. Nothing replaces all learnings at once: a list of them is refused (F1).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ REPLACEMENT_REMEDY = (
     "its id (PATCH /v1/memory/learnings/{id}, `sluice memory review`, Memory.patch)"
 )
 _MOST_PROOFS = 2
-"""Iterations in which one of two helped and the other failed, after which the outcomes decide between them."""
+"""Iterations in which one learning must help, and the other fail, before outcomes decide between them."""
 
 
 def refuse_replacement() -> NoReturn:
-    """Refuses to replace learnings as a whole. Raises `InvalidInput`, which says how it is done instead."""
+    """Raise `InvalidInput` for a replacement of all learnings; the error names the way to change one."""
     raise InvalidInput(
         "learnings", "learnings are not replaced as a whole: that would lose what others learned", REPLACEMENT_REMEDY
     )
 
 
 def read_patch(data: object) -> LearningPatch:
-    """The patch that JSON says.
+    """Read a patch from JSON.
 
     Raises:
         InvalidInput: it is a list or holds one of learnings, which is a replacement; or a field of it is wrong.
@@ -62,12 +62,12 @@ def read_patch(data: object) -> LearningPatch:
 def patch_learning(
     state: FeatureMemory, learning_id: str, patch: LearningPatch, *, compare: Compare, sanitise: Sanitise, at: datetime
 ) -> list[JournalEntry]:
-    """The entries of a change to one learning. JSON of a patch is read; a list, which would replace all, is refused.
+    """Return the entries of a change to one learning. `patch` may be JSON; a list, which would replace all, is refused.
 
     Raises:
-        NotFound: there is no such learning in this feature.
+        NotFound: the feature has no such learning.
         InvalidInput: the patch changes nothing, or its text commands its reader.
-        PolicyRefused: who patches has no say in this learning (see `_check_source`).
+        PolicyRefused: the patch's source may not change this learning (see `_check_source`).
     """
     patch = patch if isinstance(patch, LearningPatch) else read_patch(patch)
     learning = find_learning(state, learning_id)
@@ -99,7 +99,7 @@ def patch_learning(
 
 
 def undo_repetition(state: FeatureMemory, entry_id: str, *, at: datetime) -> list[JournalEntry]:
-    """The entries by which a text that was counted as a repetition becomes a learning of its own.
+    """Return the entries that make a learning of its own from a text that was counted as a repetition.
 
     Raises:
         NotFound: there is no such repetition, or it was undone before.
@@ -118,11 +118,11 @@ def undo_repetition(state: FeatureMemory, entry_id: str, *, at: datetime) -> lis
 def resolve_conflict(
     state: FeatureMemory, one: str, other: str, *, kept: str | None, source: LearningSource, note: str, at: datetime
 ) -> list[JournalEntry]:
-    """The entry of a decision between two learnings that contradict each other. `kept` None: they do not; both stay.
+    """Return the entry that decides a conflict between two learnings. `kept` None: there is none; both stay.
 
     Raises:
-        NotFound: one of them is not there, or they are in no conflict.
-        PolicyRefused: neither a person nor a reviewing model decides.
+        NotFound: one of them does not exist, or they are in no open conflict.
+        PolicyRefused: the source is neither a person nor a reviewing model.
     """
     for learning_id in (one, other):
         _check_source(find_learning(state, learning_id), source, deciding=True)
@@ -135,9 +135,9 @@ def resolve_conflict(
 
 
 def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
-    """Decisions that later iterations made: one learning helped, the other was shown and the iteration failed in it.
+    """Return the conflicts that later iterations decided: one learning helped, the other was shown and failed again.
 
-    Each at least twice, and never the other way round. What a person said or reviewed is decided by a person.
+    Each at least twice, and never the other way round. A person decides on learnings that a person stated or reviewed.
     """
     entries: list[JournalEntry] = []
     for pair in state.conflicts:
@@ -154,7 +154,7 @@ def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]
 
 
 def find_learning(state: FeatureMemory, learning_id: str) -> FeatureLearning:
-    """A learning of this feature. Raises `NotFound`."""
+    """Return a learning of this feature. Raises `NotFound`."""
     if (learning := state.learnings.get(learning_id)) is None:
         raise NotFound(f"no learning {learning_id} in feature {state.feature}")
     return learning
@@ -168,7 +168,7 @@ def _resolved(
 
 
 def _check_source(learning: FeatureLearning, source: LearningSource, *, deciding: bool) -> None:
-    """A person may change everything. Others change no text of a higher source, and only a reviewing model reviews."""
+    """Raise `PolicyRefused` for a source below the learning's, or a decision by neither person nor reviewing model."""
     if source is LearningSource.HUMAN:
         return
     if deciding and source is not LearningSource.OPUS_REVIEWED:
@@ -204,14 +204,14 @@ def _contradicted(
 
 
 OLD_ITERATIONS = 20
-"""A task takes an agent some ten iterations: what two tasks did not meet again is old."""
+"""Iterations after which a learning is old: a task takes some ten, so two tasks have not met it again."""
 OLD = timedelta(days=14)
-"""Iterations may follow each other in minutes; a fortnight has more than one session."""
+"""Time after which a learning is old: iterations may take minutes, but a fortnight has several sessions."""
 WHY = f"made by rule, not reviewed, observed once, not used in {OLD_ITERATIONS} iterations and {OLD.days} days"
 
 
 def prunable(state: FeatureMemory, now: datetime) -> list[FeatureLearning]:
-    """The learnings that may be put aside at `now`, the oldest first."""
+    """Return the learnings that may be pruned at `now`, the oldest first."""
     latest = state.next_iteration() - 1
     disputed = {one for pair in state.conflicts for one in pair}
     return [
@@ -231,7 +231,7 @@ def prunable(state: FeatureMemory, now: datetime) -> list[FeatureLearning]:
 
 
 def prune(state: FeatureMemory, now: datetime) -> list[JournalEntry]:
-    """The entry that puts them aside; none where there is nothing to put aside."""
+    """Return the entry that prunes them; no entry if there is nothing to prune."""
     ids = tuple(one.id for one in prunable(state, now))
     if not ids:
         return []

@@ -31,7 +31,7 @@ from sluice.memory.sanitise.record import WITHHELD
 
 
 class History:
-    """The iterations of a feature, the oldest first, as errors are looked up in them."""
+    """The iterations of a feature, the oldest first, searchable by error."""
 
     def __init__(self, iterations: Sequence[RecordedIteration]) -> None:
         self.records = [one.record for one in iterations]
@@ -42,18 +42,18 @@ class History:
                 self._seen[one].append(at)
 
     def before(self, one: Fingerprint, at: int) -> list[int]:
-        """Where an error was seen before the place `at`."""
+        """Return the places before `at` where an error was seen."""
         return [place for place in self._seen[one] if place < at]
 
 
 def task_of(*records: IterationRecord) -> int | None:
-    """The task that all of these iterations were about; None where they were about several, or none."""
+    """Return the task that all of these iterations share; None if they have several, or none."""
     tasks = {record.task_id for record in records}
     return tasks.pop() or None if len(tasks) == 1 else None
 
 
 def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
-    """The first error of each kind, without those in files that teach nothing and slips with the agent's own tools."""
+    """Return the first error of each kind, without those in excluded files and slips with the agent's own tools."""
     errors: dict[Fingerprint, ErrorEntry] = {}
     for error in record.errors:
         path = error.file_path
@@ -65,7 +65,7 @@ def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
 
 
 def stable_message(message: str) -> str:
-    """A message in small letters, without times, addresses, ids, places in a file, and temporary paths."""
+    """Return a message in lower case, without times, addresses, ids, places in a file, and temporary paths."""
     return " ".join(without_volatile(message, "errors").split()).strip(" .").lower()
 
 
@@ -73,16 +73,16 @@ Fingerprint = tuple[str, str, str]
 
 
 def fingerprint(error: ErrorEntry) -> Fingerprint:
-    """Equal for the same error in two iterations."""
+    """Return a key that is equal for the same error in two iterations."""
     return (error.error_type or "", error.file_path or "", stable_message(error.message))
 
 
 MOST_ERRORS, MOST_DECISIONS = 10, 5
-"""Of one iteration: a broken import makes hundreds of errors, and one learning."""
+"""Limits per iteration: a broken import makes hundreds of errors, and one learning."""
 
 
 def observe(history: History, at: int) -> Iterator[Candidate]:
-    """What the iteration at place `at` teaches, beside those before it; the same each time it is asked."""
+    """Yield the learnings of the iteration at place `at`, given those before it; the same at each call."""
     record = history.records[at]
     yield from _repeated_errors(history, at)
     yield from find_fixes(history, at)
@@ -147,11 +147,11 @@ def _decisions(record: IterationRecord) -> Iterator[Candidate]:
 
 _MOST = 10
 _SHORTEST = 12
-"""Fewer characters say nothing that is understandable alone."""
+"""Fewest characters that say something understandable alone."""
 
 
 def find_statements(record: IterationRecord) -> Iterator[Candidate]:
-    """The lessons that the summary and the decisions of an iteration state; each item of a list by itself."""
+    """Yield the lessons that an iteration's summary and decisions state; each item of a list by itself."""
     told = 0
     texts = (
         record.summary,
@@ -168,7 +168,7 @@ def find_statements(record: IterationRecord) -> Iterator[Candidate]:
 
 
 def lessons(text: str) -> Iterator[str]:
-    """What stands behind each label, without it."""
+    """Yield the text behind each label, without the label."""
     for found in WORDING["lesson"].finditer(text):
         head, *items = WORDING["item"].split(found["said"])
         for one in (head, *items):
@@ -178,13 +178,13 @@ def lessons(text: str) -> Iterator[str]:
 
 
 MOST_ITERATIONS_TO_FIX = 10
-"""What changed longer ago than that has little to do with an error that is gone."""
+"""Older changes have little to do with an error that is gone."""
 MOST_FIXES = 5
-"""Of one iteration: a broken import makes hundreds of errors, and one fix."""
+"""Limit per iteration: a broken import makes hundreds of errors, and one fix."""
 
 
 def find_fixes(history: History, at: int) -> Iterator[Candidate]:
-    """Errors of earlier iterations that are gone in the one at place `at`; one that succeeded left none behind."""
+    """Yield fixes of earlier errors that are gone in the iteration at place `at`; a success left no errors behind."""
     record = history.records[at]
     told = 0
     for earlier in range(at - 1, max(-1, at - 1 - MOST_ITERATIONS_TO_FIX), -1):
@@ -204,7 +204,7 @@ def find_fixes(history: History, at: int) -> Iterator[Candidate]:
 
 
 def _is_gone(history: History, error: ErrorEntry, at: int) -> bool:
-    """The iteration succeeded; or it changed the error's file, and the same tool reported others, and none in it."""
+    """Return whether the iteration succeeded, or changed the error's file and its tool found errors only in others."""
     record = history.records[at]
     if record.outcome is IterationOutcome.SUCCESS:
         return True
@@ -245,13 +245,13 @@ def _is_related(error: ErrorEntry, before: IterationRecord, record: IterationRec
 
 
 def _subject(path: PurePosixPath) -> str:
-    """What a file is about: `tests/test_auth.py` is about what `src/auth.py` is."""
+    """Return the subject of a file, the same for `tests/test_auth.py` and `src/auth.py`."""
     stem = path.name.split(".")[0].lower()
     return stem.removeprefix("test_").removesuffix("_test").removesuffix("_spec")
 
 
 def _how(record: IterationRecord) -> str:
-    """What the iteration did, in its own words: its first decision, else the first sentence that names a change."""
+    """Return the iteration's own account of its change: its first decision, else the summary's first sentence."""
     if record.decisions:
         return _told(record.decisions[0], 180)
     first = first_sentence(record.summary, 180)

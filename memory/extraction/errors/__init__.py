@@ -1,4 +1,4 @@
-"""Errors that tools told on the console: what, of which type, in which file and line."""
+"""Errors that tools printed on the console: message, type, file and line."""
 
 from sluice.memory.extraction.errors.find import FoundError, find_errors, last_lines
 

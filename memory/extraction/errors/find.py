@@ -1,8 +1,8 @@
-"""The errors that a command's output tells.
+"""Finds the errors that a command's output reports.
 
-What was run decides first, then the exit status, then the text: a command that only shows files tells of no errors but
-its own, one that succeeded of none, and otherwise each tool's matchers look for that tool's shape. Whatever they miss
-stands in the last lines of the output (`last_lines`), which are kept as they are.
+The command decides first, then the exit status, then the text: a command that only shows files reports only its own
+errors, one that succeeded reports none, and otherwise each tool's matchers look for that tool's format. Whatever they
+miss stands in the last lines of the output (`last_lines`), which are kept as they are.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from sluice.memory.extraction.errors.reports import read_reports, unfold_go_test
 from sluice.memory.extraction.shell import Commands, Step, known, read_command
 
 MAX_FOUND = 200
-"""Errors that one output gives at most; as many as a record holds."""
+"""Most errors taken from one output; as many as a record holds."""
 LAST_LINES = 15
-"""Of 28 outputs of 28 tools the last 15 lines held the error in 27."""
+"""Lines kept from the end: for 28 outputs of 28 tools, the last 15 lines held the error in 27."""
 _MAX_TAIL_CHARACTERS = 1_800
 
 _STATED_EXIT = re.compile(r"\s*(?:Error: )?Exit code:? (-?\d{1,5})\s*\n")
 _NOT_MOVED = re.compile(r"\bcd: (?:can't cd to )?\S.{0,300}")
 _FROM_THE_ROOT = frozenset({"rustc", "clippy", "cargo", "cargo test", "rust", "go test"})
-"""They name files from the folder of the workspace or module, wherever they were started."""
+"""Tools that name files from the folder of the workspace or module, wherever they were started."""
 _GO_PACKAGE = re.compile(r"(?:FAIL|ok  |\?   |---)\t(\S{1,300})")
 _TWO_WORDS = frozenset({"go", "cargo", "npm", "ruff", "git"})
 
@@ -49,13 +49,13 @@ class FoundError:
 
 
 def find_errors(output: str, *, command: str | None, exit_code: int | None, root: str | None) -> tuple[FoundError, ...]:
-    """The errors in `output`, in its order; one failure that is told twice is one error.
+    """Return the errors in `output`, in its order; a failure that is reported twice is one error.
 
     Args:
-        output: what the command wrote, as a terminal or a pipe got it: coloured, with CR, cut at an end.
-        command: the shell command; None where it is not known (then only shapes that are a tool's own count).
-        exit_code: of the whole command; None or negative where it is not known.
-        root: the project's folder, absolute; None where it is not known (then absolute paths are outside).
+        output: the command's output as a terminal or a pipe got it: coloured, with CR, cut at an end.
+        command: the shell command; None if unknown (then only formats that are a tool's own count).
+        exit_code: of the whole command; None or negative if unknown.
+        root: the project's folder, absolute; None if unknown (then absolute paths are outside).
     """
     if not output.strip():
         return ()
@@ -75,13 +75,13 @@ def find_errors(output: str, *, command: str | None, exit_code: int | None, root
 
 
 def last_lines(output: str) -> str:
-    """The last lines of an output as they stand, without colours; "" where it says nothing."""
+    """Return the last lines of an output, without colours and blank lines; "" if there are none."""
     lines = [line.rstrip() for line in plain(output).split("\n") if line.strip()]
     return "\n".join(lines[-LAST_LINES:])[-_MAX_TAIL_CHARACTERS:]
 
 
 def _may_have_failed(commands: Commands | None, exit_code: int | None) -> Sequence[Step] | None:
-    """Steps that may have failed; None where it is not known what was run."""
+    """Return the steps that may have failed; None if the command is unknown."""
     if commands is None or not commands.steps:
         return () if exit_code == 0 else None
     if exit_code == 0:
@@ -90,7 +90,7 @@ def _may_have_failed(commands: Commands | None, exit_code: int | None) -> Sequen
 
 
 def _tried(steps: Sequence[Step] | None) -> Iterable[Matcher]:
-    """Matchers of the programs that were run; all of them where one of the programs may run anything."""
+    """Return the matchers of the programs that ran; all of them if one of the programs may run anything."""
     if steps is None:
         return [row for row in matchers() if not row.only]
     programs = {step.program for step in steps if not step.reads}
@@ -120,7 +120,7 @@ def _mentions(output: Output, rows: Iterable[Matcher]) -> list[Mention]:
 
 
 def _own(output: Output, programs: set[str]) -> Iterable[Mention]:
-    """What the programs of a command that only shows files say of themselves: `cat: x: No such file or directory`."""
+    """Yield the own errors of programs that only show files: `cat: x: No such file or directory`."""
     for row in matchers():
         if row.tools == ("shell",) and "(?P<program>" in row.begin:
             for mention in row.read(output):
@@ -132,7 +132,7 @@ _SHELLS = tuple(f"{one}: " for one in ("bash", "sh", "zsh", "dash", "ksh", "/bin
 
 
 def _words(commands: Commands | None) -> frozenset[str]:
-    """Programs of the command, those with a subcommand also by both words (`go vet`), and its arguments."""
+    """Return the command's programs, those with a subcommand also as two words (`go vet`), and its arguments."""
     words: set[str] = set()
     for step in commands.steps if commands else ():
         words |= {step.program, *step.words[1:]}
@@ -142,7 +142,7 @@ def _words(commands: Commands | None) -> frozenset[str]:
 
 
 def _told(output: Output, mentions: Iterable[Mention]) -> tuple[FoundError, ...]:
-    """Each failure once, in the order of the output. What follows from another counts where nothing else was told."""
+    """Return each failure once, in the order of the output. A consequence counts only if nothing else was found."""
     ordered = sorted(mentions, key=lambda mention: mention.first)
     if any(not mention.follows for mention in ordered):
         ordered = [mention for mention in ordered if not mention.follows]
@@ -172,9 +172,9 @@ def _error(output: Output, mention: Mention, packages: list[tuple[int, str]]) ->
 
 
 def _folder_of(packages: list[tuple[int, str]], output: Output, number: int) -> str:
-    """The folder below the module of the Go test in line `number`, whose package is named behind it; "" for the module.
+    """Return the folder below the module of the Go test in line `number`, whose package follows it; "" for the module.
 
-    By the command's argument (`go test ./calc`), by what several packages share, else by the host of the module.
+    By the command's argument (`go test ./calc`), else by the part that the packages share, else by the module's host.
     """
     package = next((name for at, name in packages if at > number), "")
     for word in output.words:

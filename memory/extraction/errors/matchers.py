@@ -1,7 +1,7 @@
 """Reads errors from a tool's output by a table of problem matchers, as editors and CI systems do (`matchers.toml`).
 
-A matcher names the first line of an error, and where that is not all, what the lines below it may tell: places, a
-message, the end. The groups `path`, `line`, `column`, `message` and `name` of its patterns say what is what.
+A matcher describes the first line of an error and, if needed, the lines below: places, a message, the end. Its patterns
+mark these parts by the groups `path`, `line`, `column`, `message` and `name`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sluice.contracts.memory.model import ErrorType
 from sluice.memory.extraction.errors.output import TABLE, Output
 
 MAX_LINES_READ = 40_000
-"""Lines below first lines that one matcher reads of one output: what is made to keep it busy is left there."""
+"""Most lines below first lines that one matcher reads of one output; it bounds the work on hostile output."""
 
 
 def type_of(message: str, otherwise: ErrorType, *, parsing: bool = True) -> ErrorType:
-    """The type of an error of a tool whose errors are of type `otherwise`, where the message does not say better.
+    """Return the type of an error: `otherwise`, its tool's usual type, unless the message is more specific.
 
-    Code that does not parse is `Compile` whoever met it (without `parsing`, a syntax error is one of data). A program's
-    own error is `Permission` where the system refused it, and `Logic` where an assertion broke.
+    Code that does not parse is `Compile` whichever tool met it (without `parsing`, a syntax error is one of data). A
+    program's own error is `Permission` where the system refused it, and `Logic` where an assertion broke.
     """
     if parsing and TABLE["syntax"].match(message):
         return ErrorType.COMPILE
@@ -38,10 +38,10 @@ def type_of(message: str, otherwise: ErrorType, *, parsing: bool = True) -> Erro
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """What one matcher saw in the lines [first, last] of an output. `path` is as printed.
+    """An error that one matcher found in the lines [first, last] of an output. `path` is as printed.
 
-    `follows`: it only says that something failed (`make: *** … Error 1`), so that it counts where nothing else does.
-    `name` is that of a failing test, `column` tells two errors of one line apart.
+    `follows`: it only says that something failed (`make: *** … Error 1`), so it counts only where nothing else does.
+    `name` is that of a failing test; `column` distinguishes two errors of one line.
     """
 
     message: str
@@ -55,14 +55,14 @@ class Mention:
     column: str = ""
     follows: bool = False
     program: str = ""
-    """That says it of itself."""
+    """Program that reports this error of itself."""
     unsure: bool = False
-    """It counts where another matcher tells a failing test of this name, too."""
+    """Counts only if another matcher also reports a failing test of this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """One row of the table; `matchers.toml` says what each field is for."""
+    """One row of the table; `matchers.toml` documents each field."""
 
     tools: tuple[str, ...]
     type: ErrorType
@@ -96,14 +96,14 @@ class Matcher:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Matcher:
-        """The matcher of a row of the file. Raises `TypeError` for a field that there is not."""
+        """Build the matcher of a row of the file. Raises `TypeError` for an unknown field."""
         made: dict[str, Any] = {name: _filled_in(value) for name, value in row.items()}
         for name in ("programs", "needs", "requires"):
             made[name] = frozenset(made.get(name, ()))
         return cls(**made | {"type": ErrorType(row["type"])})
 
     def read(self, output: Output) -> Iterator[Mention]:
-        """The errors of this shape in the lines that no matcher before it took, in order."""
+        """Yield the errors of this shape, in order, from the lines that no matcher before it took."""
         if self.needs and not self.needs & output.words:
             return
         block = _Block(self, output)
@@ -128,14 +128,14 @@ class Matcher:
 
 @dataclass(slots=True)
 class _Block:
-    """Reads what stands below the first line of an error."""
+    """Reader of the lines below an error's first line."""
 
     matcher: Matcher
     output: Output
     read_lines: int = 0
 
     def read(self, number: int, found: re.Match[str], file: str | None) -> Mention | None:
-        """The error that begins in line `number`; None where what the matcher requires is not below it."""
+        """Return the error that begins in line `number`; None if the lines below lack what the matcher requires."""
         matcher, groups = self.matcher, found.groupdict()
         seen = _Seen(groups.get("prefix") or "", number)
         seen.add_place(found, file if groups.get("line") else None)
@@ -161,7 +161,7 @@ class _Block:
         )  # fmt: skip
 
     def _below(self, number: int, seen: _Seen) -> bool:
-        """Read the lines below; False where one of them says that it is no error of its own."""
+        """Read the lines below; return False if one of them says that this is no error of its own."""
         matcher, closed = self.matcher, False
         limit = min(number + 1 + matcher.lines, len(self.output.lines), number + 1 + MAX_LINES_READ - self.read_lines)
         muted = continued = False
@@ -194,7 +194,7 @@ class _Block:
         return True
 
     def _chosen(self, seen: _Seen, file: str | None) -> tuple[str | None, int | None]:
-        """The first or last place inside the project, else the first or last that is named at all."""
+        """Return the first or last place inside the project, else the first or last place named at all."""
         order = seen.places if self.matcher.choose == "first" else seen.places[::-1]
         order = sorted(order, key=lambda place: place[1] is None)
         inside = (one for one in order if self.output.project.holds(one[0]))
@@ -212,17 +212,17 @@ class _Seen:
     ended: bool = False
 
     def has(self) -> set[str]:
-        """Which of what a matcher may require was there."""
+        """Return the parts found, of those that a matcher may require."""
         return {name for name, there in (("place", self.places), ("said", self.said), ("end", self.ended)) if there}
 
     def add_place(self, found: re.Match[str], otherwise: str | None = None) -> None:
-        """Keep the place that a line names; where it names a line only, that of the file `otherwise`."""
+        """Keep the place that a line names; a line number alone belongs to the file `otherwise`."""
         groups = found.groupdict()
         if path := groups.get("path") or otherwise:
             self.places.append((path, int(groups["line"]) if groups.get("line") else None))
 
     def take(self, matcher: Matcher, line: str) -> bool:
-        """Whether a line tells a place or a message; both are kept."""
+        """Keep the place or message that a line gives; return whether it gives one."""
         self.told_now = False
         placed = next((found for pattern in matcher.place if (found := _match(pattern, line))), None)
         if placed is not None:
@@ -239,12 +239,12 @@ class _Seen:
 
 @cache
 def matchers() -> tuple[Matcher, ...]:
-    """The table, in the order in which its rows take their lines."""
+    """Return the table, in the order in which its rows take their lines."""
     return tuple(map(Matcher.of, TABLE.tables["matcher"]))
 
 
 def _filled_in(value: Any) -> Any:
-    """A field of a row with the shared patterns in place of their names (`@path@`)."""
+    """Return a field of a row with the shared patterns in place of their names (`@path@`)."""
     if isinstance(value, str):
         return TABLE.text(value)
     return tuple(map(TABLE.text, value)) if isinstance(value, list) else value
@@ -260,11 +260,11 @@ def _match(pattern: str | None, line: str) -> re.Match[str] | None:
 
 
 def each_once(mentions: Sequence[Mention], told_by: Sequence[int]) -> list[Mention]:
-    """Without those that tell a failing test again: a block and a summary's line of one test are one failure.
+    """Drop mentions that repeat a failing test: a test's block and its line in the summary are one failure.
 
-    `told_by` has the number of each mention's matcher. A block that lost its head has no name: the summary's line that
-    no other block has, of the same message if there is one, gives it its own. What is told again gives its file where
-    the first named none. A test that only holds failing ones (`TestA` of `TestA/b`) is none.
+    `told_by` has the number of each mention's matcher. A block that lost its head has no name: it gets that of a
+    summary line that no other block has, of the same message if there is one. A repeated mention gives its file if the
+    first named none. A test that only holds failing ones (`TestA` of `TestA/b`) is dropped.
     """
     counts: dict[tuple[str, str], Counter[int]] = {}
     known: dict[tuple[str, str], list[int]] = {}

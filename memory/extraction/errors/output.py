@@ -1,4 +1,4 @@
-"""A tool's output as its matchers see it: plain lines, each given to one error only, and whose files they name."""
+"""A tool's output as its matchers see it: plain lines, each used for one error only, and the project's paths."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ MAX_LINE_CHARACTERS = 2_000
 
 
 _NO_FILES = ("stdin", "-", "string", "native", "eval", "evalmachine.")
-"""What stands for code that lies in no file."""
+"""Names that tools print for code that lies in no file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project's folder (None: not known) and the folder that the command ran in, below it or beside it."""
+    """The project's folder (None: unknown) and the folder that the command ran in, below it or beside it."""
 
     root: str | None = None
     folder: str | None = None
 
     @classmethod
     def of(cls, root: str | None, moved: str | None = None) -> Project:
-        """A project in `root`; `moved` is where the command changed to (`cd moved && …`)."""
+        """Build a project in `root`; `moved` is the folder that the command changed to (`cd moved && …`)."""
         if root is not None:
             root = posixpath.normpath(root.replace("\\", "/"))
         return cls(root, posixpath.normpath(posixpath.join(root or "", moved)) if moved else root)
 
     def locate(self, path: str | None, folder: str | None = None) -> tuple[str | None, bool]:
-        """`path` relative to the root, and whether it lies outside. `folder`: its start, if not the command's."""
+        """Return `path` relative to the root, and whether it lies outside. `folder` replaces the command's own."""
         if not path or path.startswith("<") or path in _NO_FILES:
             return None, False
         if path.startswith("file://"):
@@ -55,7 +55,7 @@ class Project:
         return inside, False
 
     def anchored(self, path: str) -> str:
-        """`path` as it stands, or from the root where it already begins with the folder that the command changed to.
+        """Return `path`, placed below the root if it already begins with the folder that the command changed to.
 
         Cargo names files from the workspace's folder, wherever it was started.
         """
@@ -65,12 +65,12 @@ class Project:
         return posixpath.join(self.root, path) if path.startswith(moved + "/") else path
 
     def holds(self, path: str) -> bool:
-        """Whether `path` is a file of the project, and none of an installed library."""
+        """Return whether `path` is a file of the project and not of an installed library."""
         return self.locate(path)[0] is not None
 
 
 class Output:
-    """The lines of an output; `taken` are those that an earlier reader explained."""
+    """Lines of an output; `taken` marks those that an earlier reader explained."""
 
     def __init__(self, text: str, project: Project, words: frozenset[str], unfold: Callable[[str], str]) -> None:
         self.text = unfold(plain(text))
@@ -78,12 +78,12 @@ class Output:
         self.lines = [line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] for line in self._whole]
         self.project = project
         self.words = words
-        """Programs of the command (`mypy`, `go`, `go vet`)."""
+        """Programs of the command (`mypy`, `go`, `go vet`) and its arguments."""
         self.taken = bytearray(len(self.lines))
         self._moves: list[tuple[int, str | None]] | None = None
 
     def having(self, part: str) -> Iterator[tuple[int, str]]:
-        """Lines that hold `part` and are not taken, with their numbers from 0."""
+        """Yield the lines that hold `part` and are not taken, with their numbers from 0."""
         if part not in self.text:
             return
         taken = self.taken
@@ -92,15 +92,15 @@ class Output:
                 yield number, line
 
     def line(self, number: int) -> str:
-        """The line of this number, empty beyond the ends."""
+        """Return the line of this number, or "" beyond the ends."""
         return self.lines[number] if 0 <= number < len(self.lines) else ""
 
     def whole(self, number: int) -> str:
-        """The line of this number, however long it is."""
+        """Return the line of this number at its full length."""
         return self._whole[number]
 
     def folder_at(self, number: int) -> str | None:
-        """The folder that make said it entered before this line; None where it said nothing."""
+        """Return the folder that make reported entering before this line; None if it reported none."""
         if self._moves is None:
             self._moves = self._read_moves()
         folder = None
@@ -123,16 +123,16 @@ class Output:
         return moves
 
     def take(self, first: int, last: int) -> None:
-        """Lines [first, last] are explained; later readers pass over them."""
+        """Mark the lines [first, last] as explained; later readers pass over them."""
         last = min(last, len(self.lines) - 1)
         if first <= last:
             self.taken[first : last + 1] = b"\1" * (last + 1 - first)
 
 
 def plain(text: str) -> str:
-    """`text` without colours, window titles and control characters, in lines that end in a newline.
+    """Return `text` without colours, window titles and control characters, in lines that end in a newline.
 
-    Of what is too long the middle goes: tools say what failed at the head or at the end.
+    Cuts the middle out of a long text: tools report failures at the head or at the end.
     """
     if len(text) > MAX_CHARACTERS:
         half = MAX_CHARACTERS // 2
@@ -150,7 +150,7 @@ def plain(text: str) -> str:
 
 
 def _overwritten(line: str) -> str:
-    """What a terminal shows of a line that went back to its start: the last piece that holds something."""
+    """Return what a terminal shows of a line with carriage returns: the last piece that is not blank."""
     if "\r" not in line:
         return line
     return next((piece for piece in reversed(line.split("\r")) if piece.strip()), "")

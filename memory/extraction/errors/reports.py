@@ -1,4 +1,4 @@
-"""Reads reports that tools write for machines: JSON by its shape (`reports.toml`), of cargo, and JUnit XML."""
+"""Reads reports that tools write for machines: JSON by its shape (`reports.toml`), cargo's messages, and JUnit XML."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Finding = tuple[str, str, str | None, int | None]
 
 
 def read_reports(output: Output) -> Iterator[Mention]:
-    """The errors of the reports in an output; what is JSON or XML and none of these shapes is passed over."""
+    """Yield the errors of the reports in an output; skips JSON and XML of other shapes."""
     if any(mark in output.text for mark in ('"message', '"runs"', '"fingerprint"')):
         for first, last, document in _documents(output):
             for tool, message, path, line in islice(_findings(document), MAX_FINDINGS):
@@ -37,7 +37,7 @@ def read_reports(output: Output) -> Iterator[Mention]:
 
 
 def unfold_go_test(text: str) -> str:
-    """`go test -json` as `go test -v` would have written it; any other text as it is."""
+    """Return the output of `go test -json` as `go test -v` would have written it; any other text unchanged."""
     if '"Action":"output"' not in text:
         return text
     kept: list[str] = []
@@ -50,7 +50,7 @@ def unfold_go_test(text: str) -> str:
 
 
 def _documents(output: Output) -> Iterator[tuple[int, int, Any]]:
-    """JSON on one line each, and documents that begin and end with a bracket on a line of its own."""
+    """Yield JSON on one line each, and documents that begin and end with a bracket on a line of its own."""
     lines, number = output.lines, -1
     while (number := number + 1) < len(lines):
         first, head = number, lines[number].strip()
@@ -104,7 +104,7 @@ def _findings(document: Any) -> Iterator[_Finding]:
 
 
 def _by_row(report: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[_Finding]:
-    """The errors of a report of that row's shape."""
+    """Yield the errors of a report that has the row's shape."""
     found = [report]
     for name in row.get("below", ()):
         found = [{**one, **below} for one in found for below in objects(one.get(name))]
@@ -119,7 +119,7 @@ def _by_row(report: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[_Find
 
 
 def _at(value: Any, place: str) -> Any:
-    """What stands in a JSON value at a place (`location.row`, `spans.0.line`); None where nothing does."""
+    """Return the part of a JSON value at a place (`location.row`, `spans.0.line`); None if nothing is there."""
     for name in place.split("."):
         value = next(objects(value), None) if name == "0" else mapping(value).get(name)
     return value

@@ -1,1 +1,1 @@
-"""One reader for each format that agents write. Each gives an `AgentRun`, and counts what it does not know."""
+"""Readers, one for each format that agents write. Each makes an `AgentRun` and counts events unknown to it."""

@@ -1,9 +1,9 @@
-"""Claude Code's `-p --output-format stream-json --verbose`: one JSON object a line, told apart by `type`.
+"""Reads Claude Code's `-p --output-format stream-json --verbose`: one JSON object a line, distinguished by `type`.
 
 Several `assistant` lines share a message's id and repeat its usage, so tokens come from the `result` lines. Without
-one, the last usage of each message is taken, and the sum is an estimate. All four kinds of tokens count: read, written,
-and read from or written to the cache. Events that carry `parent_tool_use_id` are a sub-agent's: its tool calls count,
-its words do not. The last line may be torn; a stream that was buffered says in a `sluice_overflow` line what it lacks.
+one, the last usage of each message is taken, and the sum is an estimate. All four kinds of tokens count: input, output,
+and read from or written to the cache. Events with `parent_tool_use_id` are a sub-agent's: its tool calls count, its
+words do not. The last line may be torn; a buffered stream reports its losses in a `sluice_overflow` line.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from sluice.memory.extraction.json_text import decode_lines
 OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))
 _TRANSCRIPT_TYPES = frozenset(("summary", "file-history-snapshot", "queue-operation", "progress", "attachment"))
-"""Lines of the files that Claude Code keeps of its sessions, which are read as well."""
+"""Types of lines in Claude Code's session files, which are read as well."""
 _MODEL_USAGE = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def read_text(text: str) -> AgentRun:
-    """The run of a stream. Lines that are no JSON objects are counted; so is a torn last one.
+    """Read the run of a stream. Counts lines that are not JSON objects, also a torn last one.
 
     Raises:
-        InvalidInput: it has lines, and none of them is a JSON object.
+        InvalidInput: there are lines, and none of them is a JSON object.
     """
     values, counted = decode_lines(text)
     read = values + [None] * counted.total()
@@ -57,7 +57,7 @@ def read_text(text: str) -> AgentRun:
 
 
 def read_events(events: Iterable[Mapping[str, Any]], counted: Mapping[str, int] | None = None) -> AgentRun:
-    """The run of a stream's events. `counted` is what could not be made an event of."""
+    """Read the run of a stream's events. `counted` has the counts of lines that are no event."""
     reader = _Reader()
     reader.run.not_kept.update(counted or {})
     for event in events:
@@ -136,7 +136,7 @@ class _Reader:
                 self.run.keep_unknown("unknown_block", block)
 
     def _notification(self, text: str) -> None:
-        """A background command ended, whose call was answered when it began."""
+        """Record that a background command failed, whose call was answered when it began."""
         told = PHRASES["notification"].search(text[:4_000])
         call = self.run.find(told[1]) if told else None
         if call is None or call.status is not CallStatus.OK:
@@ -217,5 +217,5 @@ class _Reader:
 
 
 def _tokens_of_models(usage: object) -> int | None:
-    """The sum over models, for results that have no usage of their own; None where there is none either."""
+    """Return the sum over models, for results without usage of their own; None if there is no such usage either."""
     return total(total_of(one, *_MODEL_USAGE) for one in mapping(usage).values())

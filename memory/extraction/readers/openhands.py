@@ -1,9 +1,9 @@
-"""OpenHands' events: V0 (`action` or `observation`, as a list or a file an event) and V1 (told apart by `kind`).
+"""Reads OpenHands' events: V0 (`action` or `observation`, a list or one file per event) and V1 (marked by `kind`).
 
-V0: an observation answers the action that its `cause` names; a command's exit code of -1 is not known.
-V1: events form a tree by `parent_id`, as a conversation can be taken back to an earlier point. What was said counts
-on the branch of `leaf_event_id`, else of the last event; tool calls count on all, as they were run. `base_state.json`
-may be among the events.
+V0: an observation answers the action that its `cause` names; a command's exit code of -1 means unknown.
+V1: events form a tree by `parent_id`, as a conversation can be taken back to an earlier point. Messages count on the
+branch of `leaf_event_id`, else of the last event; tool calls count on all. `base_state.json` may be among the events.
+
 Times are naive and of the agent's own clock: only their difference is used.
 """
 
@@ -29,7 +29,7 @@ from sluice.memory.extraction.shell import known
 
 
 def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:
-    """The run of a conversation's events, of either version."""
+    """Read the run of a conversation's events, of either version."""
     reader = _Reader()
     ids = [event.get("id") for event in events]
     if all(isinstance(one, int) for one in ids):
@@ -143,7 +143,7 @@ class _Reader:
             self.run.keep_unknown("unknown_event", event)
 
     def state(self, state: Mapping[str, Any]) -> None:
-        """The conversation's `base_state.json`, or all of its state in one update."""
+        """Read the conversation's `base_state.json`, or all of its state in one update."""
         self.run.session_id = self.run.session_id or name_of(state.get("id"))
         self.run.model = self.run.model or name_of(mapping(mapping(state.get("agent")).get("llm")).get("model"))
         self.run.root = self.run.root or folder_of(mapping(state.get("workspace")).get("working_dir"))
@@ -217,7 +217,7 @@ class _Reader:
         self.run.answer(call_id, output=output, exit_code=exit_code, status=status)
 
     def _stand(self, directory: object, call: ToolUseEvent | None) -> None:
-        """Where the agent stands after a call. The first one says where it stood before, too."""
+        """Set the agent's folder after a call. The first call also tells the folder before it."""
         found = folder_of(directory)
         if not found or not found.startswith("/"):
             return
@@ -244,7 +244,7 @@ def _is_state(event: Mapping[str, Any]) -> bool:
 
 
 def _branch(events: Sequence[Mapping[str, Any]], leaf: str | None) -> set[str] | None:
-    """The ids on the way from `leaf`, else the last event, to the first; None where no event has a parent."""
+    """Return the ids on the way from `leaf`, else the last event, to the first; None if no event has a parent."""
     parents = {event["id"]: event.get("parent_id") for event in events if isinstance(event.get("id"), str)}
     if not any(isinstance(parent, str) for parent in parents.values()):
         return None

@@ -1,7 +1,7 @@
-"""A plain `IterationRecord` as JSON, from agents that keep account themselves.
+"""Reads a plain `IterationRecord` as JSON, from agents that keep account themselves.
 
-Strict: an unknown field, a value that is none of its kind and a path that leads out of the project are errors that name
-the field. What may be left out is filled in: the feature, the time, the iteration's number. Too long texts are cut.
+Strict: an unknown field, a value of a wrong type and a path that leads out of the project are errors that name the
+field. Missing values are filled in: the feature, the time, the iteration's number. Too long texts are cut.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NAMED_BY_CONTEXT = ("timestamp", "task_title", "discipline", "model_tier", "ses
 
 
 def extract_record(source: Source, *, feature: str, context: IterationContext, now: datetime) -> ExtractionResult:
-    """The record that a source tells of, completed from the context.
+    """Return the record that a source holds, completed from the context.
 
-    Where neither it nor the context names a number, an equal record at another time is another iteration; where one
-    does, it is the same one again.
+    If neither it nor the context gives a number, an equal record at another time is another iteration; with a number,
+    it is the same iteration again.
 
     Raises:
         InvalidInput: it is no record of this feature, or there are several.
@@ -79,7 +79,7 @@ def _read(told: Mapping[str, Any], *, feature: str, now: datetime, not_kept: Cou
 
 
 def _cut(told: Mapping[str, Any], not_kept: Counter[str]) -> dict[str, Any]:
-    """Its texts without blocks that memory printed, and no longer than they may be."""
+    """Return the record without blocks that memory printed, its texts cut to their limits."""
     found = {name: _shorter(value, _TEXTS.get(name), not_kept) for name, value in told.items()}
     for name, limits in _TEXTS_OF_ENTRIES.items():
         if isinstance(entries := found.get(name), list):

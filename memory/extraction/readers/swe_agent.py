@@ -1,14 +1,13 @@
-"""Reads SWE-agent's `.traj` (one JSON document, 0.x and 1.x), its history alone, lines of traces, and mini-swe-agent's.
+"""Reads SWE-agent's `.traj` (one JSON document, 0.x and 1.x), its history alone, lines of traces, and mini-swe-agent.
 
-An action of SWE-agent is a line for a shell with tools of the agent's own. `open`, `edit`, `create` and their like
-become calls of file tools; an `edit` names no file and means the one that is open, which the observation's head names.
-`state` is a JSON text in 0.x, an object in 1.x, and tells where the agent stood after the step. Demonstrations in a
-history are none of the agent's doing and are passed over. There is no exit status of a command: a call failed where the
-editor or the shell says so.
+An action of SWE-agent is a shell line or a call of the agent's own tools. `open`, `edit`, `create` and similar become
+calls of file tools; an `edit` names no file and applies to the open one, which the observation's head names. `state` is
+a JSON text in 0.x, an object in 1.x, and gives the agent's folder after the step. Demonstrations in a history are not
+the agent's actions and are skipped. Commands have no exit status: a call failed if the editor or the shell says so.
 
 mini-swe-agent has messages, and no steps. Each command runs in a shell of its own, in the same folder. It stands in the
-assistant message's `extra.actions`, in its `tool_calls`, or in a block of shell code; what follows from the user or the
-tool is its result, with `<returncode>` and `<output>` or the same in `extra`.
+assistant message's `extra.actions`, in its `tool_calls`, or in a block of shell code; the next message of the user or
+the tool is its result, with `<returncode>` and `<output>` or the same in `extra`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _LONGEST_PROMPT = 2_000
 
 
 def read_trajectory(value: object) -> AgentRun:
-    """The run of a trajectory, a document with a history, or a list of a history's messages."""
+    """Read the run of a trajectory, a document with a history, or a list of a history's messages."""
     document = mapping(value)
     info, config = mapping(document.get("info")), mapping(decoded(document.get("replay_config")))
     reader = _Reader("swe-agent")
@@ -62,7 +61,7 @@ def read_trajectory(value: object) -> AgentRun:
 
 
 def read_trace(values: Sequence[Any]) -> AgentRun:
-    """The run of one line of traces: {_id, exit, steps: [{thought, action, observation}]}.
+    """Read the run of one line of traces: {_id, exit, steps: [{thought, action, observation}]}.
 
     Raises:
         InvalidInput: there are several lines, so several runs, or none.
@@ -86,7 +85,7 @@ class _Reader:
         self.open_file: str | None = None
         self.seen_files: list[str] = []
         self.latest: str | None = None
-        """The latest call that has an id of ours, as its result will name none."""
+        """Latest call with an id made here, since its result will name none."""
 
     def steps(self, steps: Iterable[object]) -> None:
         for step in steps:
@@ -171,7 +170,7 @@ class _Reader:
         self.latest = None
 
     def _before_prompt(self, content: object) -> str:
-        """An observation without the prompt that a history has at its end, which tells where the agent stands."""
+        """Return an observation without the prompt at a history's end, which gives the agent's folder and open file."""
         text = text_of(content)
         prompt = PHRASES["shell_prompt"].search(text[-_LONGEST_PROMPT:])
         if prompt is None:
@@ -180,7 +179,7 @@ class _Reader:
         return text[: -len(prompt[0])]
 
     def _stand(self, state: object) -> None:
-        """Where the agent stands after a step."""
+        """Set the agent's folder and open file after a step."""
         told = mapping(decoded(state))
         directory = folder_of(told.get("working_dir"))
         if directory and directory.startswith("/"):
@@ -192,7 +191,7 @@ class _Reader:
 
 
 def _tool_of(action: str) -> tuple[str, dict[str, Any]]:
-    """The tool that an action calls, and what it is given."""
+    """Return the tool that an action calls, and its input."""
     first, _, rest = action.strip().partition("\n")
     word, _, arguments = first.partition(" ")
     if word in _FILE_TOOLS or word in _EDITORS:
@@ -223,7 +222,7 @@ def _failed(call: ToolUseEvent, output: str) -> bool:
 
 
 def _root(directories: Sequence[str], files: Sequence[str]) -> str | None:
-    """The repository's folder: the top one of the working folders, else of the files that were shown.
+    """Return the repository's folder: the top one of the working folders, else of the files that were shown.
 
     SWE-agent keeps a repository in a folder below `/`, as `/owner__name` or `/testbed`.
     """
@@ -239,7 +238,7 @@ _END_OF_TIME = 4e9
 
 
 def read_mini_trajectory(value: object) -> AgentRun:
-    """The run of a trajectory of mini-swe-agent."""
+    """Read the run of a trajectory of mini-swe-agent."""
     document = mapping(value)
     info = mapping(document.get("info"))
     config = mapping(info.get("config"))
@@ -265,7 +264,7 @@ def read_mini_trajectory(value: object) -> AgentRun:
             pending.remove(call_id)
             _answer(run, call_id, message)
     if pending and ended == "submitted":
-        # The command that hands the work in ends the run, and has no result of its own.
+        # The command that submits the work ends the run, and has no result of its own.
         run.answer(pending[-1], status=CallStatus.OK, exit_code=0)
     run.rate_limited = "ratelimit" in ended
     run.root = directory if directory.startswith("/") else None
@@ -277,7 +276,7 @@ def read_mini_trajectory(value: object) -> AgentRun:
 
 
 def _commands(message: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """The commands of a message, each with the id of its call, where it has one."""
+    """Yield the commands of a message, each with its call's id, if it has one."""
     actions = objects(mapping(message.get("extra")).get("actions"))
     found: list[tuple[object, object]] = [(one.get("command"), one.get("tool_call_id")) for one in actions]
     if not found:
@@ -290,7 +289,7 @@ def _commands(message: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def _block(content: str) -> tuple[int, str, int]:
-    """The first block of shell code: where it starts, what it holds, where it ends."""
+    """Return the first block of shell code: its start, content and end."""
     fence = PHRASES["mini_fence"].search(content)
     end = content.find("\n```", fence.end() - 1) if fence else -1
     if fence is None or end < 0:
@@ -321,14 +320,14 @@ def _answer(run: AgentRun, call_id: str, message: Mapping[str, Any]) -> None:
 
 
 def _duration_ms(messages: Iterable[Mapping[str, Any]]) -> int | None:
-    """From the first message's time to the last one's (seconds since 1970); None where fewer than two have one."""
+    """Return the time from first to last message (stamped in seconds since 1970); None if fewer than two have one."""
     times = [mapping(message.get("extra")).get("timestamp") for message in messages]
     known = [time for time in times if isinstance(time, float) and 0 < time < _END_OF_TIME]
     return int((max(known) - min(known)) * 1_000) if len(known) > 1 else None
 
 
 def _tokens(message: Mapping[str, Any]) -> int | None:
-    """All tokens of the request that this message answers; each is another request."""
+    """Return all tokens of the request that this message answers; each message answers another request."""
     usage = mapping(mapping(message.get("extra")).get("response")).get("usage")
     all_of_them = total_of(usage, "total_tokens")
     return total_of(usage, "prompt_tokens", "completion_tokens") if all_of_them is None else all_of_them

@@ -1,9 +1,9 @@
-"""A text as clauses in one normal form, so that what is said in other words comes out alike.
+"""Reads a text as clauses in one normal form, so that other words for the same statement come out alike.
 
 "Don't mock the clock", "never mock the clock" and "the clock must not be mocked" are the same clause: a negated verb
-and what it is about. A clause has its words in the order of an active sentence, and the phrases that hang on it by
-their preposition, in no order; beside the main clause stand those that a conjunction ties to it ("before", "when",
-"instead of"). It is no grammar: a sentence that it misreads is only compared less well, and both sides alike.
+and its object. A clause has its words in the order of an active sentence, and its phrases by their preposition, in no
+order; beside the main clause stand those that a conjunction ties to it ("before", "when", "instead of"). It is no
+grammar: a misread sentence is only compared less well, and both sides alike.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _END_OF_SENTENCE = frozenset(".!?;:")
 
 @lru_cache(maxsize=2048)
 def read(text: str) -> Reading:
-    """Reads a text; never fails. The readings of the last texts are kept, as each learning is compared many times."""
+    """Read a text; never fails. The last readings are cached, as each learning is compared many times."""
     reader = _Reader(rewritten(tokens_of(text)), lexicon())
     return Reading(normal(reader.clauses()), frozenset(reader.modality))
 
 
 class _Reader:
-    """Goes through the tokens once, filling the clause at hand."""
+    """Passes over the tokens once, filling the current clause."""
 
     def __init__(self, tokens: Sequence[Token], words: Lexicon) -> None:
         self.tokens = tokens
@@ -52,7 +52,7 @@ class _Reader:
         self._begin(MAIN)
 
     def clauses(self) -> list[Clause]:
-        """All clauses, in the order of the text."""
+        """Return all clauses, in the order of the text."""
         at = 0
         while at < len(self.tokens):
             at = self._take(at)
@@ -91,11 +91,11 @@ class _Reader:
         self._begin(following)
 
     def _are_deeds(self, atoms: Sequence[Atom]) -> bool:
-        """Whether all are verbs: "passes locally and fails in CI" has a phrase for each, and no other order."""
+        """Return whether all are verbs: "passes locally and fails in CI" has a phrase for each, and no other order."""
         return self.into is not self.main or all(self.words.is_verb(atom.text) for atom in atoms)
 
     def _take(self, at: int) -> int:
-        """Takes in the token at `at`, and what belongs to it; returns where to go on."""
+        """Take in the token at `at` and those that belong to it; return the next position."""
         token = self.tokens[at]
         text = token.text
         if token.kind is Kind.SIGN:
@@ -146,7 +146,7 @@ class _Reader:
             self.exists = True
 
     def _then(self, at: int) -> None:
-        """ "First A, then B" is "A before B"; behind "if X" it only ends the condition."""
+        """Read "First A, then B" as "A before B"; behind "if X", "then" only ends the condition."""
         if self.relator != MAIN or not self.main:
             self._sign(",", at)
             return
@@ -156,16 +156,16 @@ class _Reader:
         self._finish("before")
 
     def _predicate(self, at: int) -> None:
-        """ "The cache is not empty" is read as "not empty cache"."""
+        """Read "The cache is not empty" as "not empty cache"."""
         self.predicate = len(self.main) if self.into is self.main and self.main else None
 
     def _ends_condition(self) -> bool:
-        """Whether a condition at the head of a sentence ends without a comma: "after a timeout the client stops"."""
+        """Return whether a condition at the head ends without a comma: "after a timeout the client stops"."""
         is_condition = self.relator not in (MAIN, INSTEAD) and self._is_fronted()
         return is_condition and bool(self.main) and not self.words.is_verb(self.main[-1].text)
 
     def _join(self, at: int) -> None:
-        """ "A and B" is "B and A" where both are single words; two things to do one after the other stay in order."""
+        """Make "A and B" equal to "B and A" for single words; two things to do one after the other stay in order."""
         after = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
         verbs = len(self.main) == 1 and self.into is self.main
         if self.into and after is not None and after.text != "then" and not verbs:
@@ -187,7 +187,7 @@ class _Reader:
         self.of = None
 
     def _says_again(self, at: int) -> bool:
-        """Whether the verb of the clause at hand follows once more, as in "do not use X, use Y"."""
+        """Return whether the verb of the current clause follows once more, as in "do not use X, use Y"."""
         verb = self.main[0] if self.main and self.relator == MAIN else None
         after = next((token for token in self.tokens[at + 1 :] if token.text not in (NOT, "not", "but")), None)
         if after is None or verb is None or after.kind is not Kind.WORD:
@@ -197,11 +197,11 @@ class _Reader:
         return self.words.base(after.text) == verb.text or (verb == _NOT_USE and after.text in _PREFERRING)
 
     def _is_fronted(self) -> bool:
-        """Whether the clause at hand stands before the main clause of its sentence."""
+        """Return whether the current clause stands before the main clause of its sentence."""
         return not self.done or self.done[-1].relator != MAIN
 
     def _contrasts(self, at: int) -> bool:
-        """Whether the "not" at `at` sets what follows against what went before, as in "an object, not an id"."""
+        """Return whether the "not" at `at` contrasts what follows with what precedes, as in "an object, not an id"."""
         before = self.tokens[at - 1] if at else None
         if before is None or not self.main or self.relator != MAIN:
             return False
@@ -288,9 +288,9 @@ _SUBJECTS = frozenset({"the", "a", "an", "we", "you", "they", "it", "i", "this",
 _ADVISING = frozenset({"use", "prefer", "avoid", "call", "run", "set"})
 """Verbs that begin a sentence of their own behind a comma: "X is deprecated, use Y"."""
 _TURNING = frozenset({INSTEAD, "unless", "until", "except", "before", "after"})
-"""What turns a sentence round even where nothing follows."""
+"""Words that turn a sentence round even where nothing follows."""
 _REFERRING = frozenset({"it", "this", "that", "they"})
-"""What begins a remark behind a comma: "avoid X, it creates a cycle"."""
+"""Words that begin a remark behind a comma: "avoid X, it creates a cycle"."""
 _NOT_USE = Atom("use", Kind.WORD, negated=True)
 _PREFERRING = frozenset({"prefer", "favor", "favour", "choose", "pick", "select"})
 
