@@ -1,4 +1,4 @@
-"""Threads of a worker beside its events: each function is one thread, until `stopping` is set.
+"""Background threads of a worker: each function is one thread, until `stopping` is set.
 
 A thread that fails is started again after a pause (`WorkerProcess.serve`).
 """
@@ -35,29 +35,29 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 HEAL_SECONDS = 60.0
-"""How often the index worker looks whether what it published is still whole."""
+"""Seconds between two checks of the index worker that its published files are whole."""
 EMBEDDER_LOOK_SECONDS = EMBEDDER_DOWN_TTL_SECONDS / 3
 LOOK_SECONDS = 1.0
-"""Between two looks at whether the worker has stalled, and at the children of its pool."""
+"""Seconds between two checks for a stalled worker, and of the children of its pool."""
 _MOST_PER_LOOK = 2.0
-"""How many times that one look can add at most to how long it has stalled."""
+"""Most that one check can add to the stalled time, in multiples of `LOOK_SECONDS`."""
 TIDY_SECONDS = 2.0
-"""How often a worker looks for messages that are no wake-ups, and for what a dead worker had taken."""
+"""Seconds between two searches for malformed messages, and for items that a dead worker had taken."""
 
 
 def announce_presence(process: WorkerProcess, transport: Transport) -> None:
-    """Say that a worker of each stage is there."""
+    """Announce that a worker of each stage is alive."""
     for stage in process.stages:
         at_once = 1 if POOLS[stage] == "solo" else pool_size(process.settings, stage)
         transport.say_present(stage, process.name, at_once)
 
 
 class StallDetector:
-    """Tells when a worker has stalled: wake-ups lie in its queue, it has nothing in hand, and it takes none.
+    """Detects that a worker has stalled: wake-ups wait in its queue, it handles nothing, and it takes none.
 
-    A paused stage is no stall: its wake-ups are taken and found to be of no use. Nor is a broker that is away, as
-    nothing is known of the queue then. Time that the process itself did not see pass does not count: a machine that was
-    suspended wakes up with its workers in order.
+    A paused stage is no stall: its wake-ups are taken and have no effect. Nor is a broker that is away, as
+    the queue's length is unknown then. Time during which the process itself did not run does not count: after a suspend
+    of the machine no worker counts as stalled.
     """
 
     def __init__(self, after_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +68,7 @@ class StallDetector:
         self._seconds = 0.0
 
     def look(self, handled: int, in_hand: int, waits: Callable[[], int]) -> bool:
-        """Whether it has stalled: wake-ups `handled` so far, events `in_hand`, and how many wait in the queue."""
+        """Return whether it has stalled: `handled` wake-ups so far, `in_hand` events now, `waits()` wake-ups queued."""
         now = self._clock()
         passed, self._looked_at = min(now - self._looked_at, _MOST_PER_LOOK * LOOK_SECONDS), now
         hears = handled != self._handled or bool(in_hand) or not waits()
@@ -78,7 +78,7 @@ class StallDetector:
 
 
 def watch_itself(transport: Transport, process: WorkerProcess, stopping: threading.Event) -> None:
-    """End a process that takes nothing although wake-ups wait, or in which a thread hangs with no event in hand.
+    """End a process that takes no wake-ups although some wait, or in which a thread hangs with no event in hand.
 
     The supervisor, or the container engine, starts it again.
     """
@@ -100,9 +100,9 @@ def watch_itself(transport: Transport, process: WorkerProcess, stopping: threadi
 
 
 def release_claims_of_children(process: WorkerProcess) -> None:
-    """Hand back at once what a child of the pool held that died.
+    """Release at once the claims of a pool's child that died.
 
-    No child is forked meanwhile: it would be born with the locks of a database that is in use.
+    No child is forked meanwhile: it would inherit the locks of a database in use.
     """
     forking, forked = threading.Lock(), threading.Event()
 
@@ -117,7 +117,7 @@ def release_claims_of_children(process: WorkerProcess) -> None:
         while not stopping.wait(LOOK_SECONDS):
             with forking:
                 living = {process.name, *(child_name(process.name, one) for one in _living_children())}
-                if forked.is_set() or known - living:  # who came and went between two looks was never known
+                if forked.is_set() or known - living:  # a child that came and went between two checks was never known
                     forked.clear()
                     is_gone = partial(_is_child_of, process.name, living)
                     hand_back(process.settings, is_gone, died=True)
@@ -128,7 +128,7 @@ def release_claims_of_children(process: WorkerProcess) -> None:
 
 
 def _is_child_of(worker: str, living: Collection[str], name: str) -> bool:
-    """Whether `name` belongs to the worker, and to none of its processes that are alive."""
+    """Return whether `name` belongs to the worker, but to none of its living processes."""
     return belongs_to(name, worker) and name not in living
 
 
@@ -137,8 +137,8 @@ def _living_children() -> set[int]:
 
 
 def keep_queues_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Park messages that are no wake-ups, put back what dead workers of the stages had taken, and close the writers of
-    corpora that another process wants to write.
+    """Park messages that are no wake-ups, put back items that dead workers of the stages had taken, and close the
+    writers of corpora that another process needs to write.
     """
     transport = process.context.transport
     while not stopping.is_set():
@@ -157,7 +157,7 @@ def _park(process: WorkerProcess, stage: Queue, item: bytes, reason: DeadLetterR
 
 
 def stop_cancelled_work(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Let work stop whose run was cancelled."""
+    """Signal work to stop whose run was cancelled."""
     for run_id in process.context.transport.cancelled_runs(stopping):
         process.heartbeat.lose_run(run_id)
 
@@ -178,9 +178,9 @@ def answer_direct_queries(process: WorkerProcess, stopping: threading.Event) -> 
 
 
 def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it.
+    """Publish again from the journal what is damaged, or was published by an older Sluice.
 
-    Answers that were recorded while what they cite changed are told of it.
+    Record stale citations of answers whose documents changed while they were recorded.
     """
     from sluice.workers.steps.citations import tell_stale_answers
 
@@ -207,12 +207,12 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
         with process.context.writers.writing(corpus) as writer:
             if isinstance(writer, IndexWriter):
                 writer.heal()
-    except SluiceError as error:  # another worker has it, or the journal is damaged too
+    except SluiceError as error:  # another worker writes it, or the journal is damaged too
         log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
 
 
 def look_at_embedder(process: WorkerProcess) -> None:
-    """See whether each embedding endpoint answers; where one is out of reach, say so."""
+    """Probe each embedding endpoint; report one that is out of reach."""
     context = process.context
     for endpoint in tuple(context.embedding_endpoints):
         endpoint.probe()

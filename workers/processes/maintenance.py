@@ -1,4 +1,4 @@
-"""Tidies up in the reconciler's process beside its ticks, each task at its own pace."""
+"""Maintenance chores in the reconciler's process beside its ticks, each at its own interval."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ log = structlog.get_logger(__name__)
 
 DISK_LOOK_SECONDS = 1.0
 STAGES_THAT_FILL_THE_DISK: tuple[Queue, ...] = ("search", "crawl", "chunk", "embed", "index", "graph")
-"""Gate and query go on: their events are small, and what was asked is answered."""
+"""Gate and query go on: their events are small, and they answer the caller."""
 DISK_SHORT = "the disk of the data directory is short of room"
-"""Why these stages are paused, by which their pause is known again."""
+"""Reason of these stages' pause, by which their pause is recognised."""
 TRANSIENT_LOOK_SECONDS = 10.0
-"""Between two looks for raw pages that were to be kept no longer than it took to read them."""
+"""Seconds between two searches for raw pages that were to be kept no longer than it took to read them."""
 
 BLOB_TICK_SECONDS = 2.0
-"""Between two steps of the collection of blobs: a hundredth of a processor's time."""
+"""Seconds between two steps of the blob collection, which takes a hundredth of a processor's time."""
 
 
 @dataclass
 class Chore:
-    """One thing that is done every so many seconds, by the monotonic clock."""
+    """A task that runs every so many seconds, by the monotonic clock."""
 
     name: str
     every_seconds: float
@@ -52,8 +52,8 @@ class Maintenance:
         self._room = DiskRoom(context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
         self._is_short = False
-        self._broker_keeps_file = False  # not known: an earlier process may have told it otherwise
-        self._stages_are_paused: bool | None = None  # not known
+        self._broker_keeps_file = False  # unknown: an earlier process may have switched it off
+        self._stages_are_paused: bool | None = None  # unknown
         settings = context.settings
         watch = corpora.CorpusWatch(settings.index_root, settings.data_dir)
         evaluation = gate.EvaluationWatch(context.ledger, context.profiles)
@@ -76,7 +76,7 @@ class Maintenance:
             metrics.CITED_AGE_TARGET_SECONDS.labels(profile).set(days * 86_400)
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Run the chores that are due."""
         for chore in self._chores:
             if self._clock() >= chore.due_at:
                 try:
@@ -86,7 +86,7 @@ class Maintenance:
                 chore.due_at = self._clock() + chore.every_seconds
 
     def _spare_the_disk(self) -> None:
-        """While the disk is short of room, let the embedded broker write no file and pause the stages that fill it.
+        """While the disk is short of room, stop the embedded broker's file and pause the stages that fill the disk.
 
         A broker that cannot write its file takes no write at all, and a direct query is one. What a restart of it would
         lose is in the ledger. Both end when there is twice the room, so that they do not alternate.
@@ -99,7 +99,7 @@ class Maintenance:
         self._tell_stages(self._context.ledger, pause=is_short)
 
     def _tell_broker(self, *, keeps_file: bool) -> None:
-        """Again and again while it is to write none: it may have been started anew."""
+        """Repeat it at each look while the broker is to write no file: it may have been restarted."""
         if keeps_file and self._broker_keeps_file:
             return
         if is_embedded(self._context.settings):
@@ -122,7 +122,7 @@ class Maintenance:
         gate.measure_budget(self._context.settings.budget, self._context.ledger.used_today())
 
     def _remove_read_pages(self) -> None:
-        """Whoever holds the lease: what one finds removed, the other does not miss."""
+        """Runs without a lease: when another process removes a page first, no harm is done."""
         removed = self._context.transient_pages.remove_read(self._context.ledger)
         if removed:
             log.info("unarchived_removed", pages=removed)

@@ -18,27 +18,27 @@ PR_SET_CHILD_SUBREAPER = 36
 LIFELINE = "SLUICE_LIFELINE"
 """The variable that names the descriptor on which a process gives signs of life to its supervisor."""
 SIGN_SECONDS = 1.0
-"""Between two signs of life."""
+"""Seconds between two signs of life."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
 def worker_name(stage: str, process_id: int) -> str:
-    """Under what name a worker claims: no other's, also where machines share a ledger and their process ids meet."""
+    """Return the name under which a worker claims: unique even across machines with equal process ids."""
     return f"{stage}-{socket.gethostname()}-{process_id}"
 
 
 def child_name(worker: str, process_id: int) -> str:
-    """Under what name a child of a worker's pool claims, so that what it held can be told when it alone dies."""
+    """Return the name under which a pool's child claims, so that its claims are known when it alone dies."""
     return f"{worker}.{process_id}"
 
 
 def belongs_to(name: str, worker: str) -> bool:
-    """Whether who claims as `name` is that worker or a child of it."""
+    """Return whether the claimant `name` is that worker or a child of it."""
     return name == worker or name.startswith(f"{worker}.")
 
 
 def tied_to_parent() -> Callable[[], None] | None:
-    """What a child runs before a program that knows nothing of us (`preexec_fn`), so that it ends with its parent.
+    """Return a `preexec_fn` that ends a child with its parent, for programs that know nothing of us.
 
     Everything is looked up beforehand: between fork and exec nothing is imported and no lock is taken.
     """
@@ -49,9 +49,9 @@ def tied_to_parent() -> Callable[[], None] | None:
 
 
 def limit_memory(most_bytes: int) -> None:
-    """Let this process, and each that it starts, have no more writable memory than that (RLIMIT_DATA of setrlimit(2)).
+    """Limit the writable memory of this process, and of each that it starts (RLIMIT_DATA of setrlimit(2)).
 
-    What goes beyond raises MemoryError, or ends the process where the memory is asked for by a library that cannot
+    An allocation beyond it raises MemoryError, or ends the process if a library makes it that cannot
     go on without.
     """
     if sys.platform.startswith("linux"):
@@ -72,7 +72,7 @@ def die_with_parent(with_signal: int = signal.SIGTERM) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of whatever loses its own below this process (Linux; prctl(2)), so that it can be ended.
+    """Become the parent of orphans below this process (Linux; prctl(2)), so that it can end them.
 
     Without it a killed crawl worker's browser would belong to the machine's first process, which knows nothing of it.
     """
@@ -81,9 +81,9 @@ def adopt_orphans() -> None:
 
 
 def send_signals_to(mouth: socket.socket) -> None:
-    """Write the number of each signal that is to end this process to `mouth`. To be called in the main thread.
+    """Write the number of each ending signal to `mouth`. Call it in the main thread.
 
-    One that nohup(1) has switched off stays so.
+    A SIGHUP that nohup(1) has switched off stays so.
     """
     mouth.setblocking(False)
     signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
@@ -93,9 +93,9 @@ def send_signals_to(mouth: socket.socket) -> None:
 
 
 def hear_signals(heard: Callable[[int], None]) -> None:
-    """Call `heard`, in a thread of its own, with the number of each signal that is to end this process.
+    """Call `heard`, in a thread of its own, with the number of each ending signal.
 
-    Whatever the main thread is busy with, the signal is heard. To be called in the main thread.
+    The signal is heard even while the main thread is busy. Call it in the main thread.
     """
     ear, mouth = socket.socketpair()
     send_signals_to(mouth)
@@ -112,19 +112,19 @@ def hear_signals(heard: Callable[[int], None]) -> None:
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:
-    """Python tells a signal's number to the wake-up descriptor only where it has a handler for it."""
+    """Do nothing: Python writes a signal's number to the wake-up descriptor only where it has a handler."""
 
 
 def _stop_hearing() -> None:
-    """A forked child must not tell its parent of its own signals."""
+    """Stop a forked child from reporting its own signals to its parent."""
     if threading.current_thread() is threading.main_thread():
         signal.set_wakeup_fd(-1)
 
 
 def give_signs_of_life() -> None:
-    """Tell the supervisor, if there is one, every second that this process runs.
+    """Write to the supervisor, if there is one, every second that this process runs.
 
-    The thread does nothing else, so that only a process that is stopped, or whose interpreter is, falls silent.
+    The thread does nothing else, so only a stopped process, or one whose interpreter is stopped, falls silent.
     """
     descriptor = os.environ.pop(LIFELINE, None)
     if descriptor is not None:
@@ -144,7 +144,7 @@ def _sign(descriptor: int) -> None:
 
 
 def run_below_init() -> None:
-    """Where this is the first process of a container, go on as its only child, and leave being first to the parent.
+    """In the first process of a container, fork: go on as the only child, while the parent acts as init.
 
     The first process inherits every orphan and must reap it; a worker has other things to do. The parent passes
     signals on and ends as the child did. Call it before any thread is started.

@@ -1,6 +1,6 @@
 """Facts about processes from the kernel (Linux; proc(5)), and glibc's memory limits (mallopt(3), malloc_trim(3)).
 
-Elsewhere there is nothing to read or to do, and nothing is found.
+On other systems these functions find nothing and do nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProcessFacts:
 
 
 def all_processes() -> list[ProcessFacts]:
-    """Every process that there is."""
+    """Return every process of the machine."""
     if not _PROC.is_dir():
         return []
     found = (facts_of(int(entry)) for entry in os.listdir(_PROC) if entry.isdigit())
@@ -44,7 +44,7 @@ def all_processes() -> list[ProcessFacts]:
 
 
 def facts_of(pid: int) -> ProcessFacts | None:
-    """One process, or None when it is gone."""
+    """Return one process, or None when it is gone."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
@@ -54,13 +54,13 @@ def facts_of(pid: int) -> ProcessFacts | None:
 
 
 def kill(pid: int) -> None:
-    """Kill a process that may be gone. A helper of root's, which is not ours to kill, ends by itself."""
+    """Kill a process that may be gone. A helper of root's, which we may not kill, ends by itself."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
 def descendants(pid: int, processes: Iterable[ProcessFacts]) -> Iterator[ProcessFacts]:
-    """Everything below `pid`, parents before their children."""
+    """Yield every process below `pid`, parents before their children."""
     children: dict[int, list[ProcessFacts]] = defaultdict(list)
     for process in processes:
         children[process.parent].append(process)
@@ -71,7 +71,7 @@ def descendants(pid: int, processes: Iterable[ProcessFacts]) -> Iterator[Process
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Memory that is the process's own: neither a file's pages, such as a mapped index, nor shared. 0 when gone."""
+    """Return a process's own memory: neither a file's pages, such as a mapped index, nor shared. 0 when gone."""
     try:
         _, resident, shared, *_ = (_PROC / str(pid) / "statm").read_text().split()
     except (OSError, ValueError):
@@ -80,7 +80,7 @@ def anonymous_bytes(pid: int) -> int:
 
 
 def environment(pid: int) -> Mapping[str, str]:
-    """The variables that the process was started with; empty where that is not for us to know."""
+    """Return the environment that the process was started with; empty where we may not read it."""
     try:
         raw = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
@@ -91,17 +91,17 @@ def environment(pid: int) -> Mapping[str, str]:
 
 _M_ARENA_MAX = -8
 MOST_HEAPS = 2
-"""glibc gives every thread a heap of its own, and what was freed in it stays there: a process of forty threads holds
+"""glibc gives every thread a heap of its own, and freed memory stays in it: a process of forty threads holds
 a few times what it needs."""
 
 
 def limit_heaps() -> None:
-    """Let the threads of this process, and of those that it forks, share two heaps. To be called before they start."""
+    """Let the threads of this process, and of those that it forks, share two heaps. Call it before they start."""
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, MOST_HEAPS)
 
 
 def return_free_memory() -> None:
-    """Give back what was freed. Loading a model frees some 30 MB, which would be held otherwise."""
+    """Return freed memory to the system. Loading a model frees some 30 MB, which would be held otherwise."""
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)

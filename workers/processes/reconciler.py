@@ -1,8 +1,8 @@
 """The reconciler: makes the broker's queues what the ledger says they should be, at every tick.
 
 Promises: an open event that is neither queued nor claimed is published again, whatever became of its message, so the
-queues heal even from an empty broker. Nothing here is taken from the broker on trust: publishing once too often is
-harmless, because a claim is what lets an event be handled. One reconciler is active at a time, by a lease in the
+queues heal even from an empty broker. The reconciler does not trust the broker: publishing once too often is
+harmless, because only a claimed event is handled. One reconciler is active at a time, by a lease in the
 ledger that another takes over soon after its holder died.
 
 A tick, in order:
@@ -11,8 +11,8 @@ A tick, in order:
 2. free the claims whose lease ran out (their worker counts as dead);
 3. make the retries ready whose time has come;
 4. direct the answers of runs whose deadline has passed;
-5. where a stage has had something ready for longer than `REPUBLISH_AFTER_SECONDS`, publish as many wake-ups as its
-   queue has fewer than it has ready events. A paused stage gets one, when it is time to probe;
+5. where a stage's oldest event has been ready for longer than `REPUBLISH_AFTER_SECONDS`, publish the wake-ups that
+   its queue lacks, one per ready event. A paused stage gets one, when it is time to probe;
 6. bring back the dead letters of bulk replays that are due.
 """
 
@@ -51,14 +51,14 @@ MOST_PUBLISHED_AT_ONCE = 5_000
 _LEASE_TICKS = 4
 """Missed ticks after which a holder counts as dead: short of the 5 s in which a drained queue is to heal."""
 TICK_SECONDS = 1.0
-"""How often the reconciler looks."""
+"""Seconds between two ticks."""
 REPUBLISH_AFTER_SECONDS = 2.0
-"""How long an event may be neither queued nor claimed before it is published again."""
+"""Seconds that an event may be neither queued nor claimed before it is published again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """How many wake-ups one tick published, by cause. `active` is False when another reconciler holds the lease."""
+    """Number of wake-ups one tick published, by cause. `active` is False when another reconciler holds the lease."""
 
     active: bool = True
     lease_expired: int = 0
@@ -89,11 +89,11 @@ class Reconciler:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def tick(self) -> Reconciled:
-        """Look once.
+        """Run one tick.
 
         Raises:
-            Unavailable: the ledger or the broker does not answer. What was to be published stays ready, and a
-                later tick finds it again.
+            Unavailable: the ledger or the broker does not answer. Unpublished events stay ready, and a
+                later tick finds them again.
         """
         if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS):
             return Reconciled(active=False)
@@ -106,7 +106,7 @@ class Reconciler:
         )
 
     def stop(self) -> None:
-        """Let another reconciler take over at once."""
+        """Give up the lease, so that another reconciler takes over at once."""
         self._ledger.give_up_lease(LEASE, self._holder)
 
     def _send(self, wake_ups: Sequence[WakeUp]) -> int:
@@ -167,7 +167,7 @@ def _tick(reconciler: Reconciler, context: Context) -> None:
             _measure(done, context)
     except (Unavailable, *BROKER_ERRORS) as error:
         log.warning("tick_failed", error=repr(error))
-    except Exception as error:  # one thing that cannot be done must not keep the next tick from all the others
+    except Exception as error:  # one failure must not keep the next tick from everything else
         log.error("tick_failed", error=repr(error), exc_info=error)
 
 

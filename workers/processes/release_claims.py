@@ -1,4 +1,4 @@
-"""Gives back what a process held, once it is known that it will not finish it."""
+"""Releases the claims of processes that will not finish their work."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HOLDERS = select(events.c.worker).where(events.c.status == "claimed", events.c.
 
 
 def hand_back(settings: Settings, is_gone: Callable[[str], bool], *, died: bool) -> int:
-    """Free what those have claimed of whose names `is_gone` says so, and publish it; how many messages that took.
+    """Release the claims of workers for whose names `is_gone` is true, publish wake-ups, and return how many.
 
-    `died`: it counts as a death on each event. Where a lease has run out it does in any case. Opens what it needs
-    itself: in a process that is stuck, the connections it has may be what it is stuck on.
+    `died`: counts a death on each event. An expired lease counts one in any case. Opens its own connections: those of
+    a stuck process may be the reason why it is stuck.
 
     Raises:
         Unavailable: the ledger does not answer; the leases will run out.
-        InvalidSetting: there is no broker. What was freed is published by the reconciler.
+        InvalidSetting: there is no broker. The reconciler publishes the released events.
     """
     with closing(Database(settings.ledger_location)) as database, database.reading() as connection:
         gone = [name for name in connection.execute(_HOLDERS).scalars() if is_gone(name)]

@@ -1,12 +1,12 @@
 """Ends a worker process, whatever its threads are doing.
 
-1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, what is in hand may finish for `DRAIN_SECONDS`.
+1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, running events may finish for `DRAIN_SECONDS`.
 2. A second one, or SIGQUIT: *stop*, at once.
 3. An event held for longer than one may take: drain, then stop, because the thread that hangs cannot be ended alone.
 
-Promises: whatever is in hand at a stop is handed back first, so that it need not wait for its lease to run out; from
-the stop to the end of the process pass `STOP_SECONDS` at most, also where ledger or broker do not answer; what the
-process has started ends with it. Signals are heard by a thread of their own: the main thread may be busy for minutes.
+Promises: at a stop the claims in hand are released first, so that their events need not wait for the lease to run out;
+the stop takes at most `STOP_SECONDS`, even where ledger or broker do not answer; processes that this one
+has started end with it. A thread of its own hears the signals: the main thread may be busy for minutes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from sluice.workers.settings import Settings
 log = structlog.get_logger(__name__)
 
 DRAIN_SECONDS = 3.0
-"""How long what is in hand may take to finish once a process is to end. No event holds more than about a second of
-work; what takes longer, a page that answers slowly, is repeated, as after any other interruption."""
+"""Seconds that running events may take to finish once a process is to end. No event holds more than about a second of
+work; longer ones, such as a page that answers slowly, are repeated, as after any other interruption."""
 STOP_SECONDS = 5.0
-"""How long handing back and the last spans may take."""
+"""Seconds for releasing the claims and sending the last spans."""
 HUNG, DEAF = 70, 69
 """Exit codes of a process that ends itself because an event hangs, or because it takes nothing more from its queue."""
 _LOOK_SECONDS = 0.1
@@ -40,12 +40,12 @@ _MOST_STACK_CHARACTERS = 16_384
 
 
 def drain_seconds(settings: Settings) -> float:
-    """How long what is in hand may take to finish: no longer than it is held."""
+    """Return how long running events may take to finish: no longer than their lease."""
     return min(DRAIN_SECONDS, settings.delivery.lease_seconds)
 
 
 class Shutdown:
-    """The end of this process. It begins once; whoever asks for it again hurries it."""
+    """The end of this process. It begins once; another request hurries it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Shutdown:
         in_hand: Callable[[], int],
         hand_back: Callable[[bool], None],
     ) -> None:
-        """`hand_back` is told whether what is left counts as a death of the process."""
+        """`hand_back` gets whether the remaining claims count as a death of the process."""
         self._drain_seconds = drain_seconds
         self._stop_taking = stop_taking
         self._in_hand = in_hand
@@ -64,24 +64,24 @@ class Shutdown:
 
     @property
     def has_begun(self) -> bool:
-        """Whether nothing further is to be taken."""
+        """Whether the process takes no further work."""
         return self._begun.is_set()
 
     def listen(self) -> None:
-        """Take the signals over; to be called in the main thread."""
+        """Handle the signals from now on. Call it in the main thread."""
         hear_signals(self._heard)
 
     def drain(self, why: str) -> None:
-        """Let what is in hand finish, and stop where that takes too long."""
+        """Let running events finish, and stop if that takes too long."""
         self._begin(why, 0, lambda: False)
 
     def hang(self, event_id: str) -> None:
-        """Let what else is in hand finish, and stop: this event will not."""
+        """Let all other events finish, and stop: this one hangs."""
         log.error("event_hangs", event_id=event_id, stacks=stacks())
         self._begin("an event hangs", HUNG, lambda: not self._in_hand())
 
     def stop(self, code: int) -> None:
-        """Hand back and be gone."""
+        """Release the claims and exit."""
         if not self._stopped.acquire(blocking=False):
             return
         try:
@@ -89,7 +89,7 @@ class Shutdown:
             threading.Timer(STOP_SECONDS, os._exit, [code]).start()
             end_descendants()
             self._hand_back(code == HUNG and not self._in_hand())
-        except Exception as error:  # the end must come whatever befalls what precedes it
+        except Exception as error:  # the process must end whatever fails before
             log.error("hand_back_failed", error=repr(error), exc_info=error)
         finally:
             log.info("stopped", code=code)
@@ -119,13 +119,13 @@ class Shutdown:
 
 
 def end_descendants() -> None:
-    """Kill all that this process has started, and what that has started."""
+    """Kill all processes that this one has started, and their descendants."""
     for process in descendants(os.getpid(), all_processes()):
         kill(process.pid)
 
 
 def stacks() -> str:
-    """Where every thread of this process is, the end of it if it is long."""
+    """Return the stack of every other thread of this process, cut to the end if it is long."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     told = [
         f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"

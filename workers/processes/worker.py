@@ -1,8 +1,8 @@
 """One worker process: a Celery worker on the queue of one stage or of several, its context built after any fork.
 
-`run_worker` is what `sluice worker STAGE` runs, on its own or under `sluice up`. What it holds stands in
-`worker_process`, what its threads do beside the events in
-`background`, how it ends in `shutdown`.
+`sluice worker STAGE` runs `run_worker`, on its own or under `sluice up`. Its state is in
+`worker_process`, its background threads in
+`background`, its end in `shutdown`.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ from sluice.workers.settings import Settings
 log = structlog.get_logger(__name__)
 
 CHUNK_LIMIT_SECONDS = 120.0
-"""Longest that a child of a pool may take for one event, where events may not take less: then it is killed."""
+"""Longest time for one event in a child of a pool, unless events may take less; then the child is killed."""
 CHILD_MEMORY_BYTES = 1_500_000_000
 """Writable memory of a child of a pool: an ordinary one has 0.3 GB, reading a page of 10 MB takes 0.4, and the largest
-document that is accepted three times that. What goes beyond is stopped by the kernel, and costs its document alone."""
+accepted document three times that. The kernel stops a child that needs more, which costs only its document."""
 CHILD_START_SECONDS = 60.0
-"""How long a new child may take to be ready: it opens the ledger, for which it may have to wait."""
+"""Longest start of a new child: it opens the ledger, for which it may have to wait."""
 
 
 def run_worker(settings: Settings, name: str) -> None:
-    """Run a worker of a stage, or of several that share a process (`gate+query`), until it is told to stop."""
+    """Run a worker of a stage, or of several that share a process (`gate+query`), until a signal ends it."""
     stages = tuple(sorted(stages_of(name), key=lambda stage: stage == "index"))  # it may have to wait for its turn
     run_below_init()
     die_with_parent()
@@ -122,7 +122,7 @@ def run_worker(settings: Settings, name: str) -> None:
 
 
 def _limits(settings: Settings) -> dict[str, float | None]:
-    """Celery's settings for the children of a pool."""
+    """Return Celery's settings for the children of a pool."""
     return {
         "task_time_limit": min(CHUNK_LIMIT_SECONDS, settings.delivery.event_timeout_seconds),
         "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
@@ -152,7 +152,7 @@ def _map_language_model(settings: Settings) -> None:
 
 
 def _begin_child(process: WorkerProcess) -> None:
-    die_with_parent(signal.SIGKILL)  # it may hang; what it holds is told by its name
+    die_with_parent(signal.SIGKILL)  # it may hang; its claims are known by its name
     limit_memory(CHILD_MEMORY_BYTES)
     process.become_child()
     process.begin()
@@ -161,7 +161,7 @@ def _begin_child(process: WorkerProcess) -> None:
 
 
 def _warm(process: WorkerProcess) -> None:
-    """Load what the stages need, and start the threads that work beside their events."""
+    """Load what the stages need, and start the background threads."""
     process.begin()
     process.serve(keep_queues_tidy, "tidy")
     process.serve(stop_cancelled_work, "cancellations")
@@ -198,7 +198,7 @@ def _load_embedder(process: WorkerProcess) -> None:
     context = process.context
     embedder = context.embedder if "embed" in process.stages else context.question_embedder
     try:
-        embedder.embed([f"warm {time.time_ns()}"])  # no cache has seen it, so the model itself is asked
+        embedder.embed([f"warm {time.time_ns()}"])  # not in any cache, so this calls the model itself
         for profile in context.profiles.values() if "query" in process.stages else ():
             context.embedding.prototypes(profile, embedder.fingerprint)
     except Unavailable as error:
@@ -219,11 +219,11 @@ def _come_forward(process: WorkerProcess) -> None:
 
 
 STANDBY_SECONDS = 0.5
-"""Between two tries of a process to be the one that indexes."""
+"""Seconds between two tries of a process to become the one that indexes."""
 
 
 class IndexTurn:
-    """The right to index in a data directory, which one process has for as long as it lives."""
+    """The right to index in a data directory, which one process holds for as long as it lives."""
 
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -232,7 +232,7 @@ class IndexTurn:
         self._waits = False
 
     def take(self, *, timeout_seconds: float = 0.0) -> bool:
-        """Whether it is this process's turn; the first time that it is not is logged."""
+        """Return whether it is this process's turn; logs the first time that it is not."""
         try:
             self._lock.acquire(timeout=timeout_seconds)
         except Timeout:
@@ -242,26 +242,26 @@ class IndexTurn:
         return self._lock.is_locked
 
     def wait(self) -> None:
-        """Stand by until it is this process's turn."""
+        """Wait until it is this process's turn."""
         self.take() or self.take(timeout_seconds=-1)
 
     def end(self) -> None:
-        """Let another process have it."""
+        """Release the turn to another process."""
         self._lock.release(force=True)
 
 
 def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], turn: IndexTurn | None) -> None:
-    """Let the worker of `app` take from the queues of all stages of `sizes`, of each so many wake-ups at once.
+    """Let the worker of `app` consume the queues of all stages in `sizes`, each with so many wake-ups at once.
 
     A channel takes from one queue (`workers.broker.redis_channel`), and no more than its stage has threads, so that no
     stage takes the threads of another.
-    The first is the one that Celery consumes by itself. `consumed` names those that are taken from: not `index` before
+    Celery consumes the first queue by itself. `consumed` collects the stages being consumed: `index` only once
     it is this process's `turn`.
     """
     first = next(iter(sizes))
 
     class Queues(bootsteps.StartStopStep):  # type: ignore[misc]  # celery is untyped
-        """The channels of one connection, a step of the worker's start: it is repeated at each new connection."""
+        """The channels of one connection, as a step of the worker's start, repeated at each new connection."""
 
         requires = (Tasks,)
 

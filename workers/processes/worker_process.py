@@ -40,20 +40,20 @@ RECONNECT_SECONDS = 1.0
 
 @dataclass
 class WorkerProcess:
-    """What one process of one stage or several holds: its context and its heartbeat, made anew after a fork."""
+    """The state of one process for one or several stages: its context and its heartbeat, made anew after a fork."""
 
     settings: Settings
     stages: tuple[Queue, ...]
     name: str
     claimant: str = ""
-    """Under what name this process claims: its own, or that of a child of a pool."""
+    """The name under which this process claims: its own, or that of a child of a pool."""
     handled: Counter[Queue] = field(default_factory=Counter)
-    """Wake-ups of each stage used so far, more or less: enough to see that there is progress."""
+    """Wake-ups of each stage used so far, roughly: enough to see progress."""
     in_use: dict[int, tuple[Queue, float]] = field(default_factory=dict)
-    """Of each thread that handles events, the stage of its wake-up, and since when it has handled the one at hand, by
+    """For each thread that handles events, the stage of its wake-up and the start of its current event, by
     the monotonic clock."""
     consumed: set[Queue] = field(default_factory=set)
-    """Stages whose wake-ups are taken: all, but for indexing while another process of the data directory does it."""
+    """Stages whose wake-ups are taken: all, except index while another process of the data directory indexes."""
     _owner: int = 0
     _workers: dict[Queue, StageWorker] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,7 +65,7 @@ class WorkerProcess:
         self.ending = self._own_shutdown()
 
     def become_child(self) -> None:
-        """Go on as a child of the pool. What its parent's threads may have held when it was forked is made anew."""
+        """Go on as a child of the pool. Renews everything that the parent's threads may have held at the fork."""
         self.claimant = child_name(self.name, os.getpid())
         self._lock, self._stopping, self._threads = threading.Lock(), threading.Event(), []
         if not self.ending.has_begun:  # else it was forked too late to take anything
@@ -98,7 +98,7 @@ class WorkerProcess:
 
     @property
     def workers(self) -> dict[Queue, StageWorker]:
-        """What this process handles the events of each stage with."""
+        """The handlers of this process, by stage."""
         self.begin()
         return self._workers
 
@@ -109,19 +109,19 @@ class WorkerProcess:
 
     @property
     def heartbeat(self) -> Heartbeat:
-        """What keeps this process's claims alive."""
+        """The heartbeat that keeps this process's claims alive."""
         return self.workers[self.stages[0]].heartbeat
 
     @cached_property
     def direct_reads(self) -> DirectReads:
-        """Answers the direct queries of a query worker; made once its context is."""
+        """Answers the direct queries of a query worker; made once the context exists."""
         return DirectReads(self.context)
 
     def handle(self, announced: str, routing_key: str) -> None:
         """Use one wake-up, published for the event `announced`; its routing key begins with its stage.
 
         Raises:
-            Reject: this process is about to end; the wake-up is for another.
+            Reject: this process is about to end; the wake-up goes to another.
         """
         if self.ending.has_begun:
             raise Reject("the worker is ending", requeue=True)
@@ -135,25 +135,25 @@ class WorkerProcess:
             self.handled[stage] += 1
 
     def _may_go_on(self) -> bool:
-        """Whether a thread that has handled an event may handle another without a wake-up."""
+        """Return whether a thread that has handled an event may handle another without a wake-up."""
         thread = threading.get_ident()
         self.in_use[thread] = self.in_use[thread][0], time.monotonic()
         return not self.ending.has_begun
 
     @property
     def is_parent(self) -> bool:
-        """Whether it handles nothing itself: the children of its pool do, of whom Celery knows."""
+        """Whether this is the parent of a pool, whose children, known to Celery, handle the events."""
         return self._owner != os.getpid()
 
     @property
     def in_hand(self) -> int:
-        """How many events are being worked on, in the children of a pool too."""
+        """Number of events being worked on, in the children of a pool too."""
         if self.is_parent:
             return len(state.active_requests)
         return self.heartbeat.in_hand
 
     def hand_back(self, died: bool) -> None:
-        """Free what this process or a child of it still holds, and let no span of its work be lost."""
+        """Release the claims of this process and of its children, and flush their spans."""
         hand_back(self.settings, lambda name: belongs_to(name, self.claimant), died=died)
         flush()
 
@@ -176,7 +176,7 @@ class WorkerProcess:
         self.serve(looking, name)
 
     def serve(self, serving: Callable[[WorkerProcess, threading.Event], None], name: str) -> None:
-        """Run `serving` in a thread until the process ends, again whenever something came between."""
+        """Run `serving` in a thread until the process ends; after an error, run it again."""
 
         def keep_serving() -> None:
             while not self._stopping.is_set():
@@ -185,7 +185,7 @@ class WorkerProcess:
                 except (SluiceError, ValidationError, *BROKER_ERRORS) as error:
                     log.warning("serving_interrupted", thread=name, error=repr(error))
                     self._stopping.wait(RECONNECT_SECONDS)
-                except Exception as error:  # a thread that is gone would not be missed until it is needed
+                except Exception as error:  # nobody would notice a dead thread until it is needed
                     log.error("serving_interrupted", thread=name, error=repr(error), exc_info=error)
                     self._stopping.wait(RECONNECT_SECONDS)
 
@@ -201,7 +201,7 @@ class WorkerProcess:
         with self._lock:
             if self._owner != os.getpid():
                 return
-            worker = next(iter(self._workers.values()))  # they share what is to be closed
+            worker = next(iter(self._workers.values()))  # they share what has to be closed
             worker.heartbeat.close()
             worker.context.close()
             stop_telemetry()
@@ -209,5 +209,5 @@ class WorkerProcess:
 
 
 def _take_no_more() -> None:
-    """Let Celery's main loop end once what is in hand is done."""
+    """Let Celery's main loop end once running tasks are done."""
     state.should_stop = 0

@@ -1,8 +1,8 @@
-"""Decides whether there is room for one more request; what would only wait in a full queue is refused.
+"""Decides whether there is room for one more request; a request that would only wait in a full queue is refused.
 
 A request is refused before anything of it is recorded or stored, and its sender is told when to come back.
-Looked at is every stage that its work passes through: a stage that is quick would else take in what the slow one
-behind it cannot. A request that is larger than a limit by itself is taken when nothing waits; else it never would be.
+Every stage that its work passes through is checked: otherwise a fast stage would accept more than the slow one
+behind it can take. A request larger than a limit by itself is accepted when nothing waits; else it never would be.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ PATHS: Mapping[Queue, Sequence[Queue]] = {
     "index": ("index",),
     "graph": ("graph",),
 }
-"""The stages that work passes through which enters at one of them."""
+"""The stages that work passes through, by the stage that it enters."""
 LOOK_SECONDS = 0.5
-"""How long a count of what waits is good for: at tens of thousands it takes some milliseconds."""
+"""Seconds for which a count of waiting events is reused: at tens of thousands a count takes some milliseconds."""
 SOONEST_SECONDS, LATEST_SECONDS = 1.0, 60.0
-"""When to come back, at least and at most."""
+"""Bounds of the time after which a refused sender may come back."""
 
 
 class Admission:
-    """The gatekeeper of one process. Safe across threads.
+    """Admission control of one process. Thread-safe.
 
-    It counts what waits now and then, and what it has let in since.
+    It counts the waiting events now and then, and adds those it has admitted since.
     """
 
     def __init__(self, ledger: Ledger, limits: DeliverySettings, clock: Callable[[], float] = time.time) -> None:
@@ -53,7 +53,7 @@ class Admission:
         self._admitted: Counter[Queue | tuple[Queue, int, str]] = Counter()
 
     def admit(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
-        """Let the run's first events in: how many, by the stage that they enter.
+        """Admit the run's first events; `entering` counts them by the stage that they enter.
 
         Raises:
             Overloaded: a stage is full, for everybody or for the run's lane; says when to come back.
@@ -65,7 +65,7 @@ class Admission:
                 self._admitted[entry, run.priority, tenant_queue_of(run)] += events
 
     def require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
-        """Only ask whether there is room, before work is put into what is to be let in.
+        """Only check for room, before work is put into what is to be admitted.
 
         Raises:
             Overloaded: as `admit`.
@@ -105,9 +105,9 @@ _NOTHING = Backlog(ready=0, oldest=0.0)
 
 
 def _seconds_until_room(excess: int, backlog: Backlog, now: float) -> float:
-    """How long the stage needs for `excess` events.
+    """Estimate the seconds that the stage needs for `excess` events.
 
-    By Little's law (1961) its rate is what waits divided by how long it waits, for which the oldest stands.
+    By Little's law (1961) its rate is the number of waiting events divided by their wait, taken as that of the oldest.
     """
     if not backlog.ready:
         return SOONEST_SECONDS
@@ -116,12 +116,12 @@ def _seconds_until_room(excess: int, backlog: Backlog, now: float) -> float:
 
 
 LEAST_FREE_BYTES = 64_000_000
-"""What stays free for work that was accepted before: the ledger's log (16 MB), a published generation, the journal. It
+"""Bytes kept free for accepted work: the ledger's log (16 MB), a published generation, the journal. It
 is less than an instance needs to begin (`sluice doctor` fails below 200 MB)."""
 
 
 class DiskRoom:
-    """The room on the disk that holds `folder`. Each look is one system call (statvfs(3))."""
+    """The free space on the disk that holds `folder`. Each check is one system call (statvfs(3))."""
 
     def __init__(self, folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
         self._folder = folder
@@ -129,25 +129,25 @@ class DiskRoom:
 
     @property
     def free_bytes(self) -> int:
-        """What this user may still write. Raises `OSError` where the folder cannot be asked."""
+        """Bytes that this user may still write. Raises `OSError` where the folder cannot be read."""
         return shutil.disk_usage(self._folder).free
 
     @property
     def is_short(self) -> bool:
-        """Whether there is less than what is kept for work that was accepted before."""
+        """Whether less is free than is kept for accepted work."""
         return self.free_bytes < self._least_bytes
 
     def require(self) -> None:
         """Refuse to accept more work on a disk that is short of room.
 
         Raises:
-            DiskFull: it is.
+            DiskFull: less is free than is kept for accepted work.
         """
         free = self.free_bytes
         if free < self._least_bytes:
             raise DiskFull(self.told(free))
 
     def told(self, free: int) -> str:
-        """What is wrong, in words; no path, as any caller may read it."""
+        """Describe the shortage without a path, as any caller may read it."""
         megabytes, least = free // 10**6, self._least_bytes // 10**6
         return f"the disk of the data directory has {megabytes} MB left and {least} MB are kept free"

@@ -1,13 +1,13 @@
-"""Removes blobs that nothing refers to any more, a bounded piece of work at a time.
+"""Removes unreferenced blobs, a bounded piece of work at a time.
 
-A cycle has two halves. *Mark*: read what the ledger refers to. *Sweep*: walk over the blobs and remove those that were
-not marked and not put since a grace period before the cycle began. Promises: a blob that an event, a parked or past
-dead letter or a known page refers to stays. An event is recorded within minutes of its blobs, and one that takes over
-the reference of an earlier event is recorded while that one is there: so a blob that old and not marked is referred to
-by nothing, and nothing will refer to it without putting it again.
+A cycle has two halves. *Mark*: read the ledger's references. *Sweep*: walk over the blobs and remove those that are
+unmarked and were not put since a grace period before the cycle began. Promises: a blob stays while an event, a parked
+or past dead letter or a known page refers to it. An event is recorded within minutes of its blobs, and an event that
+takes over the reference of an earlier one is recorded while that one exists: so nothing refers to a blob that is that
+old and unmarked, and nothing will refer to it without putting it again.
 
 The marks are a Bloom filter (Bloom, 1970): 4 MB, which for two million references keeps one unreferenced blob in 500
-until the next cycle, and never loses one that is referred to.
+until the next cycle, and never loses a referenced one.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from sluice.workers.runtime.blob_store import BlobStore, KeptBlob
 log = structlog.get_logger(__name__)
 
 GRACE_SECONDS = 86_400.0
-"""How long a blob is kept that nothing refers to: `sluice ingest` may read a large folder for hours before its run is
+"""Age up to which an unreferenced blob is kept: `sluice ingest` may read a large folder for hours before its run is
 recorded, and all of its batches are blobs by then."""
 CYCLE_SECONDS = 6 * 3_600.0
-"""Between the beginnings of two cycles."""
+"""Seconds between the beginnings of two cycles."""
 ROWS_PER_TICK = 500
 """Rows of the ledger read at a time: some ten milliseconds."""
 BLOBS_PER_TICK = 2_000
-"""Blobs looked at a time: some ten milliseconds."""
+"""Blobs examined at a time: some ten milliseconds."""
 _FILTER_BITS = 1 << 25
 
 
 @dataclass(slots=True)
 class Collection:
-    """What a cycle found, in blobs and in bytes on disk."""
+    """Totals of a cycle, in blobs and in bytes on disk."""
 
     referenced: int = 0
     referenced_bytes: int = 0
     young: int = 0
-    """Blobs without a reference within the grace period."""
+    """Unreferenced blobs within the grace period."""
     young_bytes: int = 0
     collectable: int = 0
     """Blobs that can be removed, or were."""
@@ -52,13 +52,13 @@ class Collection:
 
 
 class Marks:
-    """A set of SHA-256 hashes that may say yes to one that was not added, and never no to one that was."""
+    """A set of SHA-256 hashes that may contain one that was not added, but never misses one that was."""
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS // 8)
 
     def add(self, sha256: str) -> None:
-        """Put a hash in, given in hexadecimal."""
+        """Add a hash, given in hexadecimal."""
         for place in self._places(sha256):
             self._bits[place >> 3] |= 1 << (place & 7)
 
@@ -67,12 +67,12 @@ class Marks:
 
     @staticmethod
     def _places(sha256: str) -> tuple[int, ...]:
-        """Four numbers out of the hash itself, which is as good as random."""
+        """Return four numbers from the hash itself, which is as good as random."""
         return tuple(int(sha256[start : start + 8], 16) % _FILTER_BITS for start in (0, 8, 16, 24))
 
 
 class BlobCollector:
-    """The cycles of one process, one `tick` after the other. Two processes that do so at once do no harm."""
+    """The cycles of one process, one `tick` after the other. Two processes may collect at once without harm."""
 
     def __init__(self, blobs: BlobStore, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
         self._blobs = blobs
@@ -107,12 +107,12 @@ class BlobCollector:
             self._cycle = None
 
     def measure(self) -> Collection:
-        """What a cycle would find now. Takes as long as the ledger and the blobs are many, and removes nothing."""
+        """Return what a cycle would find now. Reads all of the ledger and the blobs, and removes nothing."""
         *_, found = self._steps(remove=False)
         return found
 
     def _steps(self, *, remove: bool) -> Iterator[Collection]:
-        """The cycle, a bounded step at each turn of the iterator; what was found so far."""
+        """Run the cycle, one bounded step per iteration; yield the totals so far."""
         found, marks, before = Collection(), Marks(), self._clock() - GRACE_SECONDS
         place: Place | None = Place()
         while place is not None:

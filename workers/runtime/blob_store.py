@@ -1,8 +1,8 @@
-"""Bodies too large for a message, kept once under the hash of their content (zstd files in two-level folders).
+"""Stores bodies too large for a message, once each, under the hash of their content (zstd files in two-level folders).
 
-Promises: a `BlobRef` that `put` returned is on disk, whole, and survives a power cut; `get` gives exactly those bytes
+Promises: a `BlobRef` that `put` returned is on disk, whole, and survives a power cut; `get` returns exactly those bytes
 or raises. Any number of threads and processes may put the same body at once. A body that is put again counts as new:
-`remove_unused` never takes one that was put since the moment given, however the two meet.
+`remove_unused` never takes one that was put since the moment given, even when both happen at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SUFFIX = ".zst"
 
 
 class KeptBlob(NamedTuple):
-    """A blob on disk: its name, what it takes there, compressed, and when it was last put."""
+    """A blob on disk: its hash, its compressed size, and when it was last put."""
 
     sha256: str
     file_bytes: int
@@ -46,7 +46,7 @@ class BlobStore:
         self._root = root
 
     def put(self, data: bytes) -> BlobRef:
-        """Keep `data`; its claim check."""
+        """Store `data` and return its reference."""
         ref = BlobRef(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
         path = self._path(ref)
         if not self._touch(path):
@@ -55,11 +55,11 @@ class BlobStore:
         return ref
 
     def get(self, ref: BlobRef) -> bytes:
-        """The bytes behind a claim check.
+        """Return the bytes of a reference.
 
         Raises:
-            NotFound: no such blob is kept here.
-            Corrupted: what is on disk does not have the size or the hash of `ref`.
+            NotFound: no such blob is stored here.
+            Corrupted: the file does not have the size or the hash of `ref`.
         """
         try:
             packed = self._path(ref).read_bytes()
@@ -71,11 +71,11 @@ class BlobStore:
         return data
 
     def named(self, sha256: str) -> bytes:
-        """The bytes whose hash is `sha256`, for a caller that knows no more of them.
+        """Return the bytes whose hash is `sha256`, for a caller that does not know their size.
 
         Raises:
-            NotFound: no such blob is kept here.
-            Corrupted: what is on disk does not have that hash.
+            NotFound: no such blob is stored here.
+            Corrupted: the file does not have that hash.
         """
         path = self._path(BlobRef(sha256=sha256, size_bytes=0))
         if not path.is_file():
@@ -84,18 +84,18 @@ class BlobStore:
         return self.get(BlobRef(sha256=sha256, size_bytes=max(0, size_bytes)))
 
     def has(self, sha256: str) -> bool:
-        """Whether a blob with that hash is kept here."""
+        """Return whether a blob with that hash is stored here."""
         return self._path(BlobRef(sha256=sha256, size_bytes=0)).is_file()
 
     def kept(self) -> Iterator[KeptBlob]:
-        """Every blob, as it is met on disk."""
+        """Yield every blob, in the order of the file system."""
         for path in self._root.glob(f"*/*/*{_SUFFIX}"):
             with suppress(FileNotFoundError):
                 facts = path.stat()
                 yield KeptBlob(path.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime)
 
     def remove_unused(self, sha256: str, since: float) -> bool:
-        """Remove a blob that was not put since that moment (seconds since the epoch); whether it was removed."""
+        """Remove a blob that was not put since that moment (seconds since the epoch); return whether it was removed."""
         path = self._path(BlobRef(sha256=sha256, size_bytes=0))
         with self._lock(fcntl.LOCK_EX):
             try:
@@ -107,7 +107,7 @@ class BlobStore:
             return True
 
     def _touch(self, path: Path) -> bool:
-        """Whether the blob is there already; then it counts as put now."""
+        """Mark an existing blob as put now; return whether it exists."""
         try:
             with self._lock(fcntl.LOCK_SH):
                 os.utime(path)
@@ -117,7 +117,7 @@ class BlobStore:
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
-        """Keeps putting and removing apart. Raises `FileNotFoundError` while nothing was ever put."""
+        """Lock puts against removals. Raises `FileNotFoundError` while nothing was ever put."""
         descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, kind)
@@ -131,7 +131,7 @@ class BlobStore:
 
 def _unpack(packed: bytes, ref: BlobRef) -> bytes:
     try:
-        if zstandard.frame_content_size(packed) != ref.size_bytes:  # checked first: it is what gets allocated
+        if zstandard.frame_content_size(packed) != ref.size_bytes:  # checked first: so many bytes get allocated
             raise Corrupted(f"blob {ref.sha256} does not have its {ref.size_bytes} bytes")
         return zstandard.ZstdDecompressor().decompress(packed)
     except zstandard.ZstdError as error:
@@ -139,31 +139,31 @@ def _unpack(packed: bytes, ref: BlobRef) -> bytes:
 
 
 _BETWEEN = "."
-"""Between the ids of run and event: neither has one."""
+"""Separates the ids of run and event: neither contains it."""
 
 
 class TransientPages:
-    """Raw pages whose site asks that no copy be kept: under `root` for as long as one hop needs them, and no longer.
+    """Raw pages whose site forbids keeping a copy: under `root`, only for as long as one hop needs them.
 
-    1. The crawl keeps the body in a folder of its own, named for the run and the crawl's event: nobody else's page is
-       in it, however equal, so nobody else's is lost with it.
+    1. The crawl stores the body in a folder of its own, named for the run and the crawl's event: nobody else's page is
+       in it, even an equal one, so removing the folder removes nobody else's.
     2. The chunk worker reads it from there, as often as the event is delivered.
-    3. Once that event is settled, in the ledger, no delivery of it can come any more; then, and not before, the
-       reconciler's next look removes the folder.
+    3. Once the ledger has settled that event it cannot be delivered again; only then does the
+       reconciler's next look remove the folder.
 
-    A page whose reading ended as a dead letter stays while the letter is parked, as replaying it takes the body. What a
-    crash leaves behind belongs to no open event, and goes by the same rule.
+    A page whose reading ended as a dead letter stays while the letter is parked, as a replay needs the body. Bodies
+    that a crash leaves behind belong to no open event, and are removed by the same rule.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def of_crawl(self, run_id: str, crawl_id: str) -> BlobStore:
-        """Where the body of the page lies that the event `crawl_id` of the run has brought."""
+        """Return the store of the page that the run's event `crawl_id` has fetched."""
         return BlobStore(self._root / f"{run_id}{_BETWEEN}{crawl_id}")
 
     def remove_read(self, ledger: Ledger) -> int:
-        """Remove the bodies that nobody is going to read any more; how many crawls they were of.
+        """Remove the bodies that nobody is going to read any more; return the number of crawls.
 
         Raises:
             Unavailable: the ledger does not answer.
@@ -175,6 +175,6 @@ class TransientPages:
         removed = 0
         for run_id, folders in by_run.items():
             for crawl_id in folders.keys() - ledger.unread_crawls(run_id):
-                shutil.rmtree(folders[crawl_id], ignore_errors=True)  # another process may be at it
+                shutil.rmtree(folders[crawl_id], ignore_errors=True)  # another process may be removing it
                 removed += 1
         return removed

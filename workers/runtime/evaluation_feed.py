@@ -1,4 +1,4 @@
-"""Feeds the evaluator from the ledger: each refresh reads the runs that have come of age since the last."""
+"""Feeds the evaluator from the ledger: each refresh reads the runs that became old enough since the last."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from sluice.ledger.learning.outcomes import Outcomes
 
 RUNS_AT_ONCE = 5_000
-"""Of one refresh: a fifth of a second. After a start the past is read in as many as it takes."""
+"""Runs of one refresh: a fifth of a second. After a start, the past takes as many refreshes as it needs."""
 
 
 class EvaluationFeed:
-    """An evaluator, and how far it has read. It begins so far back that no window that is kept is missing."""
+    """An evaluator and its position in the runs. It begins far enough back to fill every window that is kept."""
 
     def __init__(self, outcomes: Outcomes, windowing: Windowing, clock: Callable[[], float] = time.time) -> None:
         self.evaluator = Evaluator(windowing)
@@ -29,7 +29,7 @@ class EvaluationFeed:
 
     @property
     def behind_seconds(self) -> float:
-        """How much of the past is still to be read."""
+        """Seconds of the past that are still to be read."""
         return max(0.0, self._horizon - self._place.moment)
 
     @property
@@ -37,10 +37,10 @@ class EvaluationFeed:
         return self._clock() - self.evaluator.windowing.grace_seconds
 
     def refresh(self, most: int = RUNS_AT_ONCE) -> bool:
-        """Fold at most so many runs; whether all that were decided longer ago than the grace are in.
+        """Fold at most `most` runs; return whether all runs decided before the grace period are folded.
 
         Raises:
-            Unavailable: the ledger does not answer; what was read before is in.
+            Unavailable: the ledger does not answer; runs read before are folded.
         """
         horizon = self._horizon
         runs, self._place = self._outcomes.page(self._place, horizon, most)

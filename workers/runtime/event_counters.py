@@ -1,7 +1,7 @@
-"""From recorded events to metrics: counted once the ledger has them, never by a handler that may run twice.
+"""Turns recorded events into metrics, once the ledger has them: a handler may run twice, so handlers never count.
 
-Series are there from the start of a stage's worker, at 0. A counter that appears with its first event has no value
-before it: `increase` sees nothing of that event, and a ratio over a series that never came is empty, so an alert on it
+Series exist from the start of a stage's worker, at 0. A counter that appears with its first event has no value
+before it: `increase` does not see that event, and a ratio over a missing series is empty, so an alert on it
 stays silent.
 """
 
@@ -24,22 +24,22 @@ from sluice.workers.settings import Settings
 
 REFUSALS = frozenset(
     {
-        *("robots", "noindex", "access"),  # the site's word
-        *("crawl", "egress", "budget_exhausted", "redirects"),  # ours
-        *("bytes", "encoding", "media_type", "memory", "nodes", "requests", "windows"),  # ours, of what a page may be
+        *("robots", "noindex", "access"),  # refused by the site
+        *("crawl", "egress", "budget_exhausted", "redirects"),  # refused by us
+        *("bytes", "encoding", "media_type", "memory", "nodes", "requests", "windows"),  # by our limits on a page
     }
 )
-"""Reasons of gaps for which a page was not to be had although nothing failed."""
+"""Reasons of gaps where a page was refused although nothing failed."""
 
 
 def count_events(events: Iterable[Event]) -> None:
-    """Add what these newly recorded events say to the metrics."""
+    """Add newly recorded events to the metrics."""
     for event in events:
         match event.body:
             case GateDecided() as decided:
                 _count_decision(decided)
             case SearchCompleted() as search:
-                for provider in search.provider.split("+"):  # several whose answers were put together
+                for provider in search.provider.split("+"):  # several providers whose answers were merged
                     metrics.SEARCH_CALLS.labels(provider, "ok").inc()
                 metrics.SEARCH_COST_USD.labels(search.provider).inc(search.cost_usd)
                 for provider in search.failed_over_from:
@@ -74,13 +74,13 @@ def count_events(events: Iterable[Event]) -> None:
 
 
 def count_failed_search(providers: Iterable[str]) -> None:
-    """Add a search that none of `providers` answered: nothing of it is recorded but that it is tried again."""
+    """Count a search that none of `providers` answered: the ledger records only its retry."""
     for provider in providers:
         metrics.SEARCH_CALLS.labels(provider, "failed").inc()
 
 
 def _observe_ages(chunks: Sequence[RetrievedChunk], answered_at: datetime, profile: str) -> None:
-    """The age of each document that an answer cites, once."""
+    """Observe the age of each document that an answer cites, once."""
     for provenance in {chunk.document_id: chunk.provenance for chunk in chunks}.values():
         age = answered_at - (provenance.published_at or provenance.fetched_at)
         metrics.DOCUMENT_AGE_SECONDS.labels(profile).observe(max(0.0, age.total_seconds()))
@@ -100,7 +100,7 @@ def _count_decision(decided: GateDecided) -> None:
 
 
 def begin_series(stage: Queue, settings: Settings) -> None:
-    """Make the stage's series that alerts and dashboards read, as far as their labels are known beforehand."""
+    """Create the stage's series that alerts and dashboards read, as far as their labels are known in advance."""
     metrics.STAGE_PAUSES.labels(stage)
     match stage:
         case "gate":

@@ -1,8 +1,8 @@
 """Decides a feature flag: kill switch, then policy, environment, the stored value, and its default.
 
 The kill switch (`sluice flags NAME --kill`) and the policy (sluice.toml) can only switch off; the environment
-(`FEATURE_SEARCH=false`) and a stored value (`sluice flags search --off`) can do both. The environment is that of each
-process, as it was when the process began.
+(`FEATURE_SEARCH=false`) and a stored value (`sluice flags search --off`) can do both. Each process uses the
+environment that it started with.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ DEFAULTS: Mapping[FlagName, bool] = {
     "graph": True,
     "memory": False,
 }
-"""What stood before there were flags stays on (docs/decisions/0021-flags.md), and so is what was measured to lose
-nothing (docs/decisions/0028-graph-retrieval.md); what is tried is off."""
+"""Features older than flags stay on (docs/decisions/0021-flags.md), and so do those measured to lose
+nothing (docs/decisions/0028-graph-retrieval.md); experimental ones are off."""
 
 
 def resolve(
     name: FlagName, stored: StoredFlag | None, environment: Mapping[FlagName, bool], policy: Mapping[FlagName, str]
 ) -> FlagState:
-    """How the flag stands, and who decides it."""
+    """Return the flag's state and the source that decides it."""
     enabled, decided_by, why = _decided(name, stored, environment, policy)
     state = FlagState(name=name, enabled=enabled, decided_by=decided_by, why=why)
     if stored is None or (stored.enabled is None and not stored.killed):

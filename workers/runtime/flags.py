@@ -1,11 +1,11 @@
-"""Feature flags as a running process reads them, by OpenFeature's interface.
+"""Feature flags as a running process reads them, through OpenFeature's interface.
 
-    flags.enabled("rerank")        as of a second ago at most
-    flags.enabled_now("search")    as the ledger has it now, for what goes outside
-    flags.client                   an OpenFeature client, for hooks and for those who know it
+    flags.enabled("rerank")        at most a second old
+    flags.enabled_now("search")    read from the ledger now, for requests to the outside
+    flags.client                   an OpenFeature client, for hooks and direct use
 
-`FlagProvider` is the OpenFeature provider: it answers from a snapshot of the ledger's flags that is a second old at
-most, with the source that decided as the variant. An unknown flag is told to be its caller's default, and counted.
+`FlagProvider` is the OpenFeature provider: it answers from a snapshot of the ledger's flags that is at most a second
+old, with the deciding source as the variant. An unknown flag gets its caller's default, and is counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
 log = structlog.get_logger(__name__)
 
 SNAPSHOT_SECONDS = 1.0
-"""How old what `enabled` reads may be: a change is heard within that time, and a query costs no read of the ledger."""
+"""Largest age of the snapshot that `enabled` reads, so that a query costs no read of the ledger."""
 
 _REASONS = {
     "kill_switch": Reason.DISABLED,
@@ -44,20 +44,20 @@ Snapshot = Mapping[FlagName, FlagState]
 
 
 class FlagProvider(AbstractProvider):
-    """OpenFeature's provider over a function that gives the flags as they stand."""
+    """OpenFeature's provider over a function that returns the current flags."""
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         super().__init__()
         self._snapshot = snapshot
 
     def get_metadata(self) -> Metadata:
-        """The provider's name."""
+        """Return the provider's name."""
         return Metadata("sluice")
 
     def resolve_boolean_details(
         self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[bool]:
-        """Whether the flag is on, and by whose word.
+        """Return whether the flag is on, and the source that decided.
 
         Raises:
             FlagNotFoundError: there is no such flag.
@@ -80,7 +80,7 @@ class FlagProvider(AbstractProvider):
 
 
 class FlagClient(OpenFeatureClient):
-    """A client of one provider, whatever is registered in the process: two instances may share it."""
+    """A client bound to one provider, whatever is registered in the process: two instances may share a process."""
 
     def __init__(self, provider: FlagProvider) -> None:
         super().__init__(domain="sluice", version=None)
@@ -88,18 +88,18 @@ class FlagClient(OpenFeatureClient):
 
     @property
     def provider(self) -> FlagProvider:
-        """The instance's own."""
+        """The instance's own provider."""
         return self._provider
 
     def get_provider_status(self) -> ProviderStatus:
-        """It needs no initialisation."""
+        """Always ready: the provider needs no initialisation."""
         return ProviderStatus.READY
 
 
 class FlagReader:
-    """The flags of one instance, as this process sees them. Safe across threads.
+    """The flags of one instance, as this process sees them. Thread-safe.
 
-    Every method may raise `Unavailable` when the ledger does not answer: what may go outside is not guessed.
+    Every method may raise `Unavailable` when the ledger does not answer: no flag is guessed.
     """
 
     def __init__(
@@ -120,18 +120,18 @@ class FlagReader:
         self.client = FlagClient(FlagProvider(self._recent))
 
     def enabled(self, name: FlagName) -> bool:
-        """Whether the flag is on, as of a second ago at most."""
-        self._recent()  # the client would give a default where the ledger does not answer
+        """Return whether the flag is on, at most a second ago."""
+        self._recent()  # the client would return a default where the ledger does not answer
         return self.client.get_boolean_value(name, DEFAULTS[name])
 
     def enabled_now(self, name: FlagName) -> bool:
-        """Whether the flag is on now."""
+        """Return whether the flag is on now."""
         return self._read()[name].enabled
 
     def switched_off(self) -> tuple[FlagName, ...]:
-        """What somebody has switched off, by kill switch, environment or a stored value: what a decision records.
+        """Return the flags that the kill switch, environment or a stored value has switched off, for decision records.
 
-        What the policy denies is recorded as the policy, and what is off by default steers nothing.
+        A decision records the policy by itself, and a flag that is off by default changes nothing.
         """
         return tuple(
             name
@@ -140,11 +140,11 @@ class FlagReader:
         )
 
     def states(self) -> Sequence[FlagState]:
-        """Every flag as it stands now."""
+        """Return the current state of every flag."""
         return list(self._read().values())
 
     def resolve(self, name: FlagName, stored: StoredFlag | None) -> FlagState:
-        """How the flag would stand, were this stored of it."""
+        """Return the state that the flag would have with this stored value."""
         return resolve(name, stored, self._environment, self._policy)
 
     def _recent(self) -> Snapshot:

@@ -1,7 +1,7 @@
 """Loads models of the gate: from files of trained models, and from the blobs that decisions name.
 
-Where the files lie is told by `evaluation.learned_gate`. A model that is rolled out is kept among the blobs
-under its SHA-256: the file may change or go, and recorded decisions can still be computed again.
+`evaluation.learned_gate` knows the places of the files. A model that is rolled out is stored as a blob
+under its SHA-256: the file may change or vanish, and recorded decisions can still be recomputed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sluice.workers.runtime.blob_store import BlobStore
 
 
 def read_model_file(version: str, data_dir: Path) -> bytes:
-    """The file of the trained model of a version, which was checked.
+    """Return the file of a version's trained model, after checking its version.
 
     Raises:
         NotFound: there is none.
@@ -30,21 +30,21 @@ def read_model_file(version: str, data_dir: Path) -> bytes:
 
 
 class GateModels:
-    """The models among the blobs. The last one that was read is kept: most decisions need the same."""
+    """The models among the blobs. Caches the last one that was read: most decisions need the same."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._latest: GateModel | None = None
 
     def keep(self, raw: bytes) -> GateModel:
-        """Keep a model's file among the blobs; the model in it."""
+        """Store a model's file as a blob and return the model."""
         return self.named(self._blobs.put(raw).sha256)
 
     def named(self, sha256: str) -> GateModel:
-        """The model of that name.
+        """Return the model with that hash.
 
         Raises:
-            NotFound: it is not among the blobs.
+            NotFound: no blob has that hash.
             InvalidInput: its bytes are no model that this release can score.
         """
         if self._latest is None or self._latest.sha256 != sha256:

@@ -1,7 +1,7 @@
 """Keeps the leases of running work alive: one thread per process, however many events it handles.
 
-A claim that was taken over is no longer extended; its `settle` will be fenced by the ledger, and work that asks
-`check_cancelled` on its way stops there. Nor is one extended that has been held for longer than an event may take: a
+A claim that another worker took over is not extended; the ledger will fence its `settle`, and work that calls
+`check_cancelled` on its way stops there. A claim held for longer than an event may take is not extended either: a
 handler that hangs then loses it, and its run can go on without it.
 """
 
@@ -26,7 +26,7 @@ BEATS_PER_LEASE = 3
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A claim that is being worked on. `lost` is set once it is not ours any more."""
+    """A claim that is being worked on. `lost` is set once the claim is lost."""
 
     claim: Claim
     until: float
@@ -40,7 +40,7 @@ def check_cancelled() -> None:
     """Return while the work of this thread still counts.
 
     Raises:
-        Fenced: its run was cancelled, or its claim taken over: stop, nothing of it will be recorded.
+        Fenced: its run was cancelled, or its claim taken over; the work must stop, as nothing of it will be recorded.
     """
     hold = _hold.get()
     if hold is not None and hold.lost.is_set():
@@ -48,9 +48,9 @@ def check_cancelled() -> None:
 
 
 class Heartbeat:
-    """Extends every registered claim three times per lease, for `longest_seconds` at most.
+    """Extends every registered claim three times per lease, for at most `longest_seconds`.
 
-    `on_overdue` is told of a claim that was held for longer than that. The thread starts with the first claim.
+    Calls `on_overdue` with a claim that was held for longer. The thread starts with the first claim.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Heartbeat:
             self._forget(hold)
 
     def lose_run(self, run_id: str) -> None:
-        """Let the work on a run's events know that the run was cancelled, without waiting for the next beat."""
+        """Signal to the work on a run's events that the run was cancelled, without waiting for the next beat."""
         with self._lock:
             holds = [hold for hold in self._holds.values() if hold.claim.event.run_id == run_id]
         for hold in holds:
@@ -92,7 +92,7 @@ class Heartbeat:
 
     @property
     def in_hand(self) -> int:
-        """How many claims are being worked on."""
+        """Number of claims being worked on."""
         with self._lock:
             return len(self._holds)
 
@@ -128,7 +128,7 @@ class Heartbeat:
             self._forget(hold)
         except Unavailable as error:
             log.warning("heartbeat_failed", event_id=claim.event.id, error=repr(error))
-        except Exception as error:  # the one thread must outlive whatever befalls one claim
+        except Exception as error:  # this one thread must outlive any failure of a single claim
             log.error("heartbeat_failed", event_id=claim.event.id, error=repr(error), exc_info=error)
 
     def _give_up(self, hold: Hold) -> None:

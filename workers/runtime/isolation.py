@@ -1,12 +1,12 @@
-"""Rules of which events may run beside others, and when a stage rests.
+"""Rules on which events may run beside others, and when a stage is paused.
 
-Suspects work alone in a process, everything else together: an event on which a worker died may kill this one too. If it
-ran beside others they would die with it, be suspects themselves, and share its fate the next time. So it waits until
-the process has nothing else in hand, and while it runs nothing else begins.
+Suspects run alone in a process, everything else together: an event on which a worker died may kill this one too. Events
+that ran beside it would die with it, become suspects, and share its fate the next time. So it waits until
+the process handles nothing else, and while it runs nothing else begins.
 
-A stage rests and probes when most of its work fails: its circuit breaker. What counts is failure that says something
-about the stage itself: a bug, a part that is away, a blob that is damaged. What the outside world or a request did
-wrong does not: a dead site must not stop the crawling of others, hosts and providers have breakers of their own, and a
+A circuit breaker pauses and probes a stage when most of its work fails. A failure counts if it is a fault of
+the stage itself: a bug, a component that is away, a damaged blob. Faults of the outside world or of a request
+do not count: a dead site must not stop the crawling of others, hosts and providers have breakers of their own, and a
 refusal is an answer.
 """
 
@@ -30,7 +30,7 @@ from sluice.ingest.circuit_breaker import FailureWindow
 
 
 class Isolation:
-    """A lock that many may share and one may have alone. Whoever wants to be alone goes before new sharers."""
+    """A lock that many may share and one may hold alone. Waiters for the lock alone go before new sharers."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -40,7 +40,7 @@ class Isolation:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Work beside others."""
+        """Hold the lock beside others."""
         with self._changed:
             self._changed.wait_for(lambda: not self._alone and not self._want_alone)
             self._sharing += 1
@@ -53,7 +53,7 @@ class Isolation:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Work while nobody else does."""
+        """Hold the lock alone."""
         with self._changed:
             self._want_alone += 1
             self._changed.wait_for(lambda: not self._alone and not self._sharing)
@@ -68,15 +68,15 @@ class Isolation:
 
 
 WINDOW = 100
-"""Outcomes that are looked back at."""
+"""Most recent outcomes that the breaker judges."""
 LEAST_OUTCOMES = 20
-"""Outcomes before which nothing is concluded."""
+"""Outcomes below which the breaker does not judge."""
 OUTWARD: frozenset[Queue] = frozenset({"search", "crawl"})
-"""Stages in which a part that does not answer is somebody else's."""
+"""Stages whose unavailable components belong to somebody else."""
 
 
 def counts_as_failure(stage: Queue, error: BaseException | None) -> bool:
-    """Whether what ended the handling of an event says that something is wrong with the stage."""
+    """Return whether an error in handling an event is a fault of the stage."""
     match error:
         case None | PolicyRefused() | BudgetExhausted() | Overloaded() | Fenced() | InvalidInput() | NotFound():
             return False
@@ -86,5 +86,5 @@ def counts_as_failure(stage: Queue, error: BaseException | None) -> bool:
 
 
 def stage_window() -> FailureWindow:
-    """The last outcomes of one process's stage; where most of them failed the ledger pauses the stage and probes it."""
+    """Return a window of one process's latest outcomes; when most failed, the ledger pauses and probes the stage."""
     return FailureWindow(WINDOW, LEAST_OUTCOMES, of="events")

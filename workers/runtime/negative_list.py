@@ -1,4 +1,4 @@
-"""The negative list on the ways in: what was forgotten is neither crawled nor taken in again, and a gap says so."""
+"""Applies the negative list at every entrance: forgotten documents are not crawled or ingested; each leaves a gap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluice.ledger.trust.forgotten import Forgotten, Named
 
 
 def named(document: Document | ChunkedDocument) -> Named:
-    """What the negative list may name the document by."""
+    """Return the fields by which the negative list may name the document."""
     provenance, checksum = document.provenance, None
     if isinstance(document, ChunkedDocument):
         document_id, checksum = document.document_id, document.checksum
@@ -26,7 +26,7 @@ def named(document: Document | ChunkedDocument) -> Named:
 
 
 def refused_gap(stage: str, subject: str, kind: str) -> Gap:
-    """The gap of what the negative list keeps out."""
+    """Return the gap of a document that the negative list keeps out."""
     return Gap(
         stage=stage,
         subject=subject,
@@ -37,7 +37,7 @@ def refused_gap(stage: str, subject: str, kind: str) -> Gap:
 
 
 def forgotten_page(url: str, event: Event, forgotten: Forgotten) -> Gap | None:
-    """The gap of a page that the negative list keeps out; None for any other."""
+    """Return the gap of a page that the negative list keeps out; None for any other."""
     told = Named(url=url, document_id=document_id_for(url), run_id=event.run_id)
     kind = forgotten.about(event.corpus, [told]).names(told)
     return refused_gap("crawl", url, kind) if kind else None
@@ -46,7 +46,7 @@ def forgotten_page(url: str, event: Event, forgotten: Forgotten) -> Gap | None:
 def without_forgotten(
     documents: Sequence[Document], corpus: str, stage: str, forgotten: Forgotten
 ) -> tuple[list[Document], list[Gap]]:
-    """The documents that may come in, and a gap for each other one."""
+    """Return the documents that are not forgotten, and a gap for each other one."""
     names = [named(document) for document in documents]
     refusals = forgotten.about(corpus, names)
     kept: list[Document] = []
@@ -63,8 +63,8 @@ def without_forgotten(
 def batch_without_forgotten(
     batch: ChunkBatch, stage: str, refusals: Mapping[str, str]
 ) -> tuple[ChunkBatch, tuple[Gap, ...]]:
-    """The batch without the documents that the negative list names (`refusals`), and a gap for each of them."""
-    from sluice.ingest.chunk.token_ids import select_chunks  # numpy: costly for a command that only lists
+    """Return the batch without the documents that the negative list names (`refusals`), and a gap for each of them."""
+    from sluice.ingest.chunk.token_ids import select_chunks  # numpy: slow to import for a command that only lists
 
     if not refusals:
         return batch, ()
@@ -77,7 +77,7 @@ def batch_without_forgotten(
 
 
 def refused_documents(batch: ChunkBatch, corpus: str, forgotten: Forgotten) -> dict[str, str]:
-    """The ids of those of the documents that the negative list names, each with the kind of entry that does."""
+    """Return the ids of the documents that the negative list names, each with the kind of entry that does."""
     names = [named(document) for document in batch.documents]
     refusals = forgotten.about(corpus, names)
     found = (

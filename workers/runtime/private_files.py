@@ -1,7 +1,7 @@
-"""Keeps what an instance stores readable for its own user alone: folders 0700, files 0600.
+"""Keeps an instance's files readable for its own user alone: folders 0700, files 0600.
 
-The command line's file mask makes it so for all that its processes write; `make_private` mends a data directory that
-an older Sluice, or a wider file mask, has left readable for others.
+The command line's file mask does so for everything that its processes write; `make_private` repairs a data directory
+that an older Sluice, or a wider file mask, has left readable for others.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ FOR_OTHERS = 0o077
 
 
 def make_private(folder: Path) -> None:
-    """Make the data directory where it is missing, and take from others what they may do in it.
+    """Make a missing data directory, and remove the permissions of others in an existing one.
 
-    Costs a look at the folder and its direct entries when there is nothing to mend. What belongs to another user stays
-    as it is and is logged. A folder that is not Sluice's alone (see `is_shared`) is left as it is.
+    With nothing to repair it reads only the folder and its direct entries. Another user's files stay
+    as they are, which is logged. A folder that Sluice shares (see `is_shared`) is left as it is.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if is_shared(folder):
         return
     if _is_open(folder.stat().st_mode):
-        _close(folder)  # first: then nobody else reaches what is still open below
+        _close(folder)  # first: then nobody else reaches open files below
     entries = [Path(entry.path) for entry in os.scandir(folder) if not entry.is_symlink()]
     open_entries = [entry for entry in entries if _is_open(_mode_of(entry))]
     if not open_entries:
         return
     mended = sum(_close(path) for entry in entries for path in _open_below(entry))
-    mended += sum(map(_close, open_entries))  # last: an interrupted mending is taken up again
+    mended += sum(map(_close, open_entries))  # last: an interrupted repair starts again
     log.info("data_directory_mended", folder=str(folder), mended=mended)
 
 
 def open_to_others(folder: Path) -> Iterator[Path]:
-    """The folder itself and what is in it, as far as other users may read or write it by its own permissions."""
+    """Yield the folder and its contents that other users may read or write by their own permissions."""
     if _is_open(_mode_of(folder)):
         yield folder
     yield from _open_below(folder)
 
 
 def is_shared(folder: Path) -> bool:
-    """Whether the folder holds more than an instance's data: a home, the working directory, the root, `/tmp`."""
+    """Return whether the folder holds more than an instance's data: a home, the working directory, the root, `/tmp`."""
     resolved = folder.resolve()
     own = [Path("/"), Path.cwd()]
     with suppress(RuntimeError):  # a user without a home
@@ -57,7 +57,7 @@ def is_shared(folder: Path) -> bool:
 
 
 def _open_below(folder: Path) -> Iterator[Path]:
-    """What is open in the folder, the innermost first. Links are not followed; what vanishes meanwhile is left out."""
+    """Yield the open entries below the folder, the innermost first. Does not follow links; skips vanished entries."""
     for parent, folders, files in os.walk(folder, topdown=False):
         for name in (*files, *folders):
             path = Path(parent, name)

@@ -1,8 +1,8 @@
-"""Reads which steps back of the gate stand, and the configuration that decides under them.
+"""Reads the gate's active defences (steps back), and the configuration that decides under them.
 
-What stands is read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id and
-limited for each UTC day, ignores the steps back: the trickle, by which they heal. A step back for cost has no trickle:
-what it saves is what the trickle would spend.
+The active ones are read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id and
+limited for each UTC day, ignores the defences: the trickle, by which they heal. A defence for cost has no trickle:
+the trickle would spend what it saves.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from sluice.workers.runtime.blob_store import BlobStore
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
-"""How long what was read is taken for what stands."""
+"""Seconds for which a reading of the ledger is reused."""
 SALT = "defence trickle:"
-"""Of this draw alone: a run that is in the trickle is no likelier to be in a canary or a sample."""
+"""Salt of this draw alone: a run in the trickle is no likelier to be in a canary or a sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepsBack:
-    """What stands for one decision. `profile` decides; `fallback_from` is the configuration that would have decided."""
+    """The active defences for one decision. `profile` decides, instead of the configuration `fallback_from` if set."""
 
     profile: Profile
     defences: tuple[Defence, ...] = ()
@@ -44,7 +44,7 @@ class StepsBack:
 
 
 class StandingDefences:
-    """The steps back as one process knows them. Safe across threads."""
+    """The active defences as one process knows them. Thread-safe."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class StandingDefences:
         self._profiles: dict[str, Profile] = {}
 
     def of(self, run_id: str, profile: Profile) -> StepsBack:
-        """What stands for a run that `profile` would decide."""
+        """Return the active defences for a run that `profile` would decide."""
         if not self._settings.enabled:
             return StepsBack(profile)
         states = [state for name, state in self._standing() if _concerns(name, state, profile)]
@@ -94,7 +94,7 @@ class StandingDefences:
         return self._ledger.defences.take_trickle(profile, day, self._settings.trickle_runs_per_day)
 
     def _profile(self, configuration: str) -> Profile | None:
-        """The profile of a configuration; None where its bytes are not there any more."""
+        """Return the profile of a configuration; None where its bytes no longer exist."""
         config_hash = configuration.partition("+")[0]
         if config_hash not in self._profiles:
             try:
@@ -108,19 +108,19 @@ class StandingDefences:
 
 
 def draw(run_id: str) -> float:
-    """A number in [0, 1) that is the run's own: the first 8 bytes of SHA-256 through 2 to the 64th."""
+    """Return a number in [0, 1) for the run: the first 8 bytes of SHA-256 divided by 2 to the 64th."""
     return int.from_bytes(hashlib.sha256(f"{SALT}{run_id}".encode()).digest()[:8], "big") / 2**64
 
 
 def _concerns(name: str, state: DefenceState, profile: Profile) -> bool:
-    """Whether a step back of the profile `name` is of this very configuration: a new one begins without."""
+    """Return whether a defence of the profile `name` applies to this very configuration: a new one begins without."""
     if name == WHOLE_INSTANCE:
         return True
     return name == profile.name and (state.configuration or "").partition("+")[0] == profile.config_hash
 
 
 def _alone(defence: Defence) -> Defence:
-    """The step back where there is no configuration to fall back to: to the local corpus alone."""
+    """Return the defence, limited to the local corpus if it needs an earlier configuration, as none is left."""
     if defence.step != "previous_configuration":
         return defence
     why = f"{defence.why}; the configuration before is not kept any more"

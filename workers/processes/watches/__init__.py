@@ -1,4 +1,4 @@
-"""Chores that one process of an instance does every so often.
+"""Chores that one process of an instance does at intervals.
 
-Where the ledger, the index or the broker does not answer a look raises `Unavailable`, and the next one tries again.
+When the ledger, the index or the broker does not answer, a look raises `Unavailable`, and the next one tries again.
 """

@@ -1,21 +1,21 @@
-"""Watches over what corpora and memories hold.
+"""Watches over the content of corpora and memories.
 
-`CorpusWatch`: the content of a corpus changes only as its journal grows. What it holds has a hash, which each
-generation's manifest names (`index.generations.manifest.IdSet`: of every document and its chunks, whose ids follow from
-their content). Runs write to the journal first. So another hash without a longer journal is no run's work: files were
-replaced, a pointer was moved, an old backup was laid over. A rollback is known by its own mark. What was seen last is
-kept in the data directory, so that a restart hides nothing.
+`CorpusWatch`: the content of a corpus changes only as its journal grows. Each generation's manifest names a hash of
+its content (`index.generations.manifest.IdSet`: of every document and its chunks, whose ids follow from
+their content). Runs write to the journal first. So a new hash without a longer journal comes from no run: files were
+replaced, a pointer was moved, or an old backup was restored over it. A rollback has its own mark. The last state seen
+is stored in the data directory, so that a restart hides nothing.
 
-`MemoryWatch`: what the index lacks of agents' memories is sent, whatever became of the runs that were to bring it. A
-run is missing where a process was killed between the journal and the ledger, or the queues had no room; what it was to
-bring stands in the journal. Of all processes of an instance one looks: the one that gets a lease in the ledger. A
-journal that has not grown since the index held all of it is not read again, a feature with a run under way is left out,
-and the same lag is sent once an hour: what cannot be indexed is not tried without end.
+`MemoryWatch`: sends the parts of agents' memories that the index lacks, whatever became of their runs. A
+run is missing where a process was killed between the journal and the ledger, or the queues had no room; the journal
+still has its content. One process of an instance does so: the one that holds a lease in the ledger. A
+journal that has not grown since the index held all of it is not read again, a feature with a run under way is skipped,
+and the same lag is sent once an hour, so that content that cannot be indexed is not retried without end.
 
-`FreshnessSchedule`: the pages that are due are asked for again every `freshness.every_hours`, as `sluice freshness
---recheck` does. Of all processes one does so, by a lease that lasts until the next time: it outlives restarts, and
-nothing is asked twice because two machines share a ledger. A corpus whose last recheck is still under way is left out,
-and so is what the policy, the day's budget or a full queue forbids: it stays due.
+`FreshnessSchedule`: requests the due pages again every `freshness.every_hours`, as `sluice freshness
+--recheck` does. One process does so, by a lease that lasts until the next time: it outlives restarts, and
+machines that share a ledger request nothing twice. A corpus whose last recheck is still under way is skipped,
+and so are pages that the policy, the day's budget or a full queue forbids: they stay due.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CORPUS_LOOK_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A generation that was current, and what it holds."""
+    """A generation that was current, with the hash of its content."""
 
     generation: str
     journal_offset: int
@@ -63,7 +63,7 @@ class Seen:
 
 
 class CorpusWatch:
-    """Looks at the current generation of each corpus; where the pointer has not moved that is one system call."""
+    """Checks the current generation of each corpus; where the pointer has not moved that is one system call."""
 
     def __init__(self, index_root: Path, data_dir: Path) -> None:
         self._index_root = index_root
@@ -71,7 +71,7 @@ class CorpusWatch:
         self._seen: dict[str, Seen] = {}
 
     def look(self) -> tuple[str, ...]:
-        """The corpora that changed since the last look although nothing was written; each is logged and counted."""
+        """Return the corpora that changed since the last look without a longer journal; logs and counts each."""
         return tuple(corpus for corpus in list_corpora(self._index_root) if self._is_changed(corpus))
 
     def _is_changed(self, corpus: str) -> bool:
@@ -81,11 +81,11 @@ class CorpusWatch:
             return False
         try:
             manifest = load_manifest(layout.generations / name)
-        except NotFound:  # collected meanwhile: the pointer has moved on
+        except NotFound:  # removed meanwhile: the pointer has moved on
             return False
         except Corrupted as error:
             log.error("corpus_damaged", corpus=corpus, generation=name, error=str(error))
-            return False  # who serves it falls back, counts that and mends it
+            return False  # the process that serves it falls back, counts that and repairs it
         now = Seen(name, manifest.journal_offset, manifest.id_set_hash)
         self._keep(corpus, now)
         if before is None or _is_explained(before, now, layout):
@@ -97,7 +97,7 @@ class CorpusWatch:
     def _kept(self, corpus: str) -> Seen | None:
         try:
             return Seen(**json.loads(self._path(corpus).read_text()))
-        except (OSError, ValueError, TypeError):  # never looked at, or written by another version
+        except (OSError, ValueError, TypeError):  # never seen, or written by another version
             return None
 
     def _keep(self, corpus: str, seen: Seen) -> None:
@@ -111,7 +111,7 @@ class CorpusWatch:
 
 
 def _is_explained(before: Seen, now: Seen, layout: CorpusLayout) -> bool:
-    """Whether the same is held, the journal has grown, or an operator went back on purpose."""
+    """Return whether the content is the same, the journal has grown, or an operator rolled back on purpose."""
     is_same, has_grown = now.id_set_hash == before.id_set_hash, now.journal_offset > before.journal_offset
     return is_same or has_grown or read_rollback_offset(layout) is not None
 
@@ -121,23 +121,23 @@ MEMORY_LEASE_SECONDS = 2 * MEMORY_LOOK_SECONDS
 
 
 class MemoryWatch:
-    """The look of one process after the memories of its instance."""
+    """One process's watch over the memories of its instance."""
 
     def __init__(self, context: Context, now: Callable[[], datetime] = utc_now) -> None:
         self._context = context
         self._now = now
         self._holder = secrets.token_hex(8)
         self._covered: dict[tuple[str, str], int] = {}
-        """The size of each journal of which the index held all."""
+        """Size of each journal when the index held all of it."""
 
     def look(self) -> None:
-        """Send what the index lacks."""
+        """Send the parts that the index lacks."""
         if not (self._context.settings.data_dir / "memory").is_dir():
             metrics.MEMORY_BEHIND.set(0)
             return
         if not self._context.ledger.lease("memory", self._holder, MEMORY_LEASE_SECONDS):
             return
-        # Where nothing is remembered, none of it is loaded.
+        # Imported only where memories exist.
         from sluice.workers.service.memories import MemoryDesk
 
         desk = MemoryDesk(self._context)
@@ -149,7 +149,7 @@ class MemoryWatch:
         metrics.MEMORY_BEHIND.set(behind)
 
     def _follow(self, desk: MemoryDesk, project: str, feature: str, folder: Path) -> int:
-        """Send what the index lacks of one feature; how much that is."""
+        """Send the parts of one feature that the index lacks; return how many."""
         try:
             size = journal_path(folder, feature).stat().st_size
             if self._covered.get((project, feature)) == size or self._is_under_way(project, feature):
@@ -172,7 +172,7 @@ class MemoryWatch:
 
 
 SCHEDULE_LOOK_SECONDS = 60.0
-"""How often it is looked whether the time has come: one small transaction."""
+"""Seconds between two checks whether a recheck is due: one small transaction."""
 
 
 class FreshnessSchedule:
@@ -186,16 +186,16 @@ class FreshnessSchedule:
 
     @property
     def look_seconds(self) -> float:
-        """Between two looks: `SCHEDULE_LOOK_SECONDS`, or less where it is to be asked more often."""
+        """Seconds between two looks: `SCHEDULE_LOOK_SECONDS`, or less where rechecks are more frequent."""
         return min(SCHEDULE_LOOK_SECONDS, self._every_hours * 3_600)
 
     @property
     def is_on(self) -> bool:
-        """Whether the settings want any of this."""
+        """Whether the settings enable rechecks and the crawl."""
         return self._every_hours > 0 and self._context.settings.crawl.enabled
 
     def look(self) -> None:
-        """Ask again for what is due, where the time has come."""
+        """Recheck the due pages of every corpus, once the interval is over."""
         ledger = self._context.ledger
         name, holder = f"freshness:{self._every_hours:g}h", secrets.token_hex(8)
         if not ledger.lease(name, holder, self._every_hours * 3_600):
@@ -208,7 +208,7 @@ class FreshnessSchedule:
             raise
 
     def _recheck(self, corpus: str) -> None:
-        from sluice.workers.service.freshness import recheck  # where the schedule is off, none of it is loaded
+        from sluice.workers.service.freshness import recheck  # imported only where the schedule is on
 
         if self._is_under_way(corpus):
             log.info("recheck_under_way", corpus=corpus, run_id=self._runs[corpus])

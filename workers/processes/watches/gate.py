@@ -1,9 +1,9 @@
-"""Watches over what steers the gate: its budget, its flags, its evaluation and the rollout of a learned model.
+"""Watches over the gate's controls: its budget, its flags, its evaluation and the rollout of a learned model.
 
-`RolloutWatch` moves the canary of a learned model on or stops it, by the verdict on its stage. Of all processes of an
-instance one does so: whoever gets a lease in the ledger. A step is one transaction, which takes place only from the
-state that was looked at; a process that is killed has taken it whole or not at all, and the next look finds the rollout
-as it stands. The other watches only set metrics; each process's evaluator is built anew from the ledger when it starts.
+`RolloutWatch` advances or stops the canary of a learned model, by the verdict on its stage. One process of an
+instance does so: the one that holds a lease in the ledger. A step is one transaction, which applies only to the
+state that was read; a process that is killed has taken it whole or not at all, and the next look finds the current
+rollout. The other watches only set metrics; each process's evaluator is built anew from the ledger when it starts.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 BUDGET_LOOK_SECONDS = 5.0
-"""Between two looks: one row of the ledger."""
+"""Seconds between two looks, which read one row of the ledger."""
 
 
 def measure_budget(budget: BudgetSettings, used: Spend) -> None:
-    """Set the gauges by the settings and by what this UTC day has spent or reserved."""
+    """Set the gauges from the settings and from the amounts that this UTC day has spent or reserved."""
     for scope, limit in (("run", budget.run_usd), ("day", budget.day_usd)):
         metrics.BUDGET_LIMIT_USD.labels(scope).set(math.inf if limit is None else limit)
     metrics.BUDGET_USED_USD.labels("day").set(used.usd)
@@ -56,18 +56,18 @@ def measure_budget(budget: BudgetSettings, used: Spend) -> None:
 
 
 def _share(amount: float, most: float | None) -> float:
-    """`amount` through `most`; 0 without a ceiling, 1 where the ceiling is 0."""
+    """Return `amount` divided by `most`; 0 without a ceiling, 1 where the ceiling is 0."""
     if most is None:
         return 0.0
     return amount / most if most else 1.0
 
 
 FLAGS_LOOK_SECONDS = 5.0
-"""How often: one read of a small table."""
+"""Seconds between two looks, which read a small table."""
 
 
 class FlagWatch:
-    """The flags as one process saw them last."""
+    """The flags as one process last saw them."""
 
     def __init__(self, flags: FlagReader) -> None:
         self._flags = flags
@@ -87,17 +87,17 @@ class FlagWatch:
 
 
 EVALUATION_LOOK_SECONDS = 2.0
-"""How often it is looked whether a refresh is due; while the past is still being read, one always is."""
+"""Seconds between two checks whether a refresh is due; while the past is still being read, one always is."""
 REFRESH_SECONDS = 30.0
 LATEST = 2
-"""Windows that the metrics tell of: the one that is open, and the one before."""
+"""Windows that the metrics cover: the open one, and the one before."""
 
 
 class EvaluationWatch:
-    """Refreshes one evaluator, and sets the metrics by it."""
+    """Refreshes one evaluator, and sets the metrics from it."""
 
     def __init__(self, ledger: Ledger, profiles: Iterable[str], windowing: Windowing | None = None) -> None:
-        """`profiles` are those of the gate: they have their metrics before a run was decided by them."""
+        """`profiles` are the gate's: they have metrics before any run was decided by them."""
         self._feed = EvaluationFeed(ledger.outcomes, windowing or Windowing(), ledger.clock)
         self._profiles = tuple(profiles)
         self._clock = ledger.clock
@@ -105,7 +105,7 @@ class EvaluationWatch:
         self._show()
 
     def look(self) -> None:
-        """Read what has come of age since the last look, where it is time."""
+        """Read the runs that became old enough since the last look, if a refresh is due."""
         if self._clock() < self._due_at:
             return
         is_up_to_date = self._feed.refresh()
@@ -148,10 +148,10 @@ def _known(value: float | None) -> float:
 
 
 ROLLOUT_LOOK_SECONDS = 60.0
-"""Between two looks of all processes together. The test holds at every look, so it may be looked at any time."""
+"""Seconds between two looks of all processes together. The test is valid at every look, however often."""
 ROLLOUT_LEASE = "rollout_watch"
 ROLLOUT_REST = 20.0
-"""A look that takes long, of a canary with many runs, is followed by a rest of so many times as long."""
+"""After a long look, at a canary with many runs, the watch rests for so many times as long."""
 
 
 class RolloutWatch:
@@ -165,7 +165,7 @@ class RolloutWatch:
         """Labels of the gauge that were set."""
 
     def look(self) -> None:
-        """Judge the canary's stage, where there is a canary, and do what the verdict says."""
+        """Judge the stage of the active canary, if any, and carry out the verdict."""
         ledger = self._context.ledger
         active = ledger.rollouts.active()
         measure_rollout(active, self._shown)
@@ -209,7 +209,7 @@ class RolloutWatch:
 
 
 def measure_rollout(rollout: Rollout | None, shown: set[tuple[str, str]]) -> None:
-    """Set the gauge of the model that is active and of its share; those `shown` before stand at 0 from now on."""
+    """Set the gauge for the active model to its share; labels in `shown` that no longer apply go to 0."""
     now = {(rollout.model_version, rollout.status)} if rollout is not None and rollout.is_active else set()
     for labels in shown - now:
         metrics.GATE_MODEL_VERSION.labels(*labels).set(0)

@@ -1,25 +1,25 @@
-"""Watches over the graphs of corpora: each is kept where the index is, beside the events and never in their way.
+"""Watches over the graphs of corpora: brings each up to date with its index, without holding up the events.
 
-`GraphWatch` sends what the graph of a corpus lacks of its index, whatever became of the events that were to bring it.
-An event is missing where the graph or its pool was off, a run was cancelled, an event was parked, the parser is another
-since an upgrade, or a corpus was rolled back or put in place from a copy. Of all processes of an instance one looks:
-the one that gets a lease in the ledger. A corpus with work of the graph under way is left out, one in which nothing has
-moved since it lacked nothing is not read again, and the same lag is sent once an hour: what cannot be read is not tried
-without end.
+`GraphWatch` sends the documents that a graph lacks of its index, whatever became of their events.
+An event is missing where the graph or its pool was off, a run was cancelled, an event was parked, an upgrade changed
+the parser, or a corpus was rolled back or restored from a copy. One process of an instance does so:
+the one that holds a lease in the ledger. A corpus with graph work under way is skipped, a complete one is not
+read again until something changes, and the same lag is sent once an hour, so that an unreadable document is not
+retried without end.
 
-`GraphServerFeed` keeps a graph server where the ledger's rows of the graph are. Of all workers of the stage one feeds:
-the one that gets a lease in the ledger.
+`GraphServerFeed` copies the ledger's rows of the graph to a graph server. One worker of the stage does so:
+the one that holds a lease in the ledger.
 
-    the rows of a corpus change ──> what differs is sent, seconds later
-    the server is away          ──> nothing waits for it and nothing is lost: it is tried again, and again
-    it comes back, older or empty ──> what it lacks is sent
+    the rows of a corpus change ──> the differences are sent, seconds later
+    the server is away          ──> nothing waits for it and nothing is lost: the feed tries again and again
+    it comes back, older or empty ──> the missing rows are sent
 
-`CypherFiles` writes each published graph for the Cypher engine as well. Of all workers of the stage one writes in a
-corpus at a time: the one that holds a file lock there.
+`CypherFiles` writes each published graph for the Cypher engine as well. One worker of the stage at a time writes in a
+corpus: the one that holds a file lock there.
 
     a generation is published ──> its file is written, in a child process
-    the child fails, or is too slow ──> questions are answered from the file before; the next generation is tried
-    a file does not open ──> who found it threw it away, and it is written again
+    the child fails, or is too slow ──> the previous file answers questions; the next generation is tried
+    a file does not open ──> its reader deletes it, and it is written again
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ log = structlog.get_logger(__name__)
 GRAPH_LOOK_SECONDS = 60.0
 GRAPH_LEASE_SECONDS = 2 * GRAPH_LOOK_SECONDS
 TOMBSTONES_FOR = timedelta(days=1)
-"""How long a document that left is remembered: no handler works on one event for longer."""
+"""Time for which a removed document's tombstone stays: no handler works on one event for longer."""
 
 
 class _Seen(NamedTuple):
-    """What a corpus and its graph were when the graph lacked nothing."""
+    """State of a corpus and its graph when the graph was complete."""
 
     journal_offset: int
     model: str | None
     totals: Totals
     published: str | None
     hour: str
-    """A published file may be damaged without being seen to move: so all is looked at again each hour."""
+    """A published file may be damaged without a visible change: so everything is checked again each hour."""
 
 
 class GraphWatch:
-    """The look of one process after the graphs of its instance."""
+    """One process's watch over the graphs of its instance."""
 
     def __init__(self, context: Context, now: Callable[[], datetime] = utc_now) -> None:
         self._context = context
@@ -80,7 +80,7 @@ class GraphWatch:
         self._covered: dict[str, _Seen] = {}
 
     def look(self) -> None:
-        """Send what graphs lack."""
+        """Send the documents that the graphs lack."""
         context = self._context
         is_on = context.settings.graph.enabled and what_is_missing() is None
         if not is_on or not context.ledger.lease("graph", self._holder, GRAPH_LEASE_SECONDS):
@@ -96,7 +96,7 @@ class GraphWatch:
         metrics.GRAPH_EDGES.set(edges)
 
     def _follow(self, graphs: GraphDesk, corpus: str) -> dict[str, int]:
-        """Send what the graph of a corpus lacks; how much that is."""
+        """Send the documents that the graph of a corpus lacks; return how many."""
         graph = self._context.ledger.graph
         try:
             if self._covered.get(corpus) == self._seen(corpus):
@@ -114,7 +114,7 @@ class GraphWatch:
             else:
                 graph.drop_tombstones(corpus, (self._now() - TOMBSTONES_FOR).timestamp())
                 self._covered[corpus] = self._seen(corpus)
-        except Overloaded:  # its queue is full of what is to be done before
+        except Overloaded:  # its queue is full of earlier work
             return {}
         except Unavailable:
             raise
@@ -137,41 +137,41 @@ class GraphWatch:
 
 SERVER_LOOK_SECONDS = 2.0
 PASS_SECONDS = 30.0
-"""Of one corpus before the next has its turn."""
+"""Seconds spent on one corpus before the next has its turn."""
 LOOK_AGAIN_SECONDS = 300.0
-"""Until a server that had everything is asked whether it still has: it may have been set back."""
+"""Seconds until a complete server is checked again: it may have been restored to an older state."""
 AWAY_SECONDS = 15.0
-"""Until a server that did not answer is tried again."""
+"""Seconds until a server that did not answer is tried again."""
 REFUSED_SECONDS = 120.0
-"""Until one is tried again that refused the password, or that the rules forbid to reach."""
+"""Seconds until a server is tried again that refused the password, or that the rules forbid to reach."""
 SERVER_LEASE_SECONDS = 60.0
 SERVER_REST = 5.0
-"""A corpus rests for so many times as long as its last pass took: while much is indexed, reading it has the machine."""
+"""A corpus rests for so many times as long as its last pass took, so that indexing keeps most of the machine."""
 
 
 class _Standing(NamedTuple):
-    """Where the truth about a corpus is."""
+    """State of a corpus in the ledger and the index."""
 
     totals: Totals
     model: str | None
 
 
 class GraphServerFeed:
-    """The feeding by one process."""
+    """One process's feed."""
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         self._context = context
         self._clock = clock
         self._holder = secrets.token_hex(8)
         self._level: dict[str, tuple[_Standing, float]] = {}
-        """Of each corpus, where it stood when the server had all of it, and when that was."""
+        """For each corpus, its state when the server had all of it, and when that was."""
         self._resting: dict[str, float] = {}
-        """Until when each corpus rests."""
+        """The time until which each corpus rests."""
         self._not_before = 0.0
         self._told = ""
 
     def look(self) -> None:
-        """Send what the server lacks."""
+        """Send the rows that the server lacks."""
         server = self._context.graph_server
         if server is None or self._clock() < self._not_before:
             return
@@ -201,7 +201,7 @@ class GraphServerFeed:
         return _Standing(self._context.ledger.graph.totals(corpus), reader.model_fingerprint)
 
     def _feed(self, corpus: str, server: GraphServer) -> bool:
-        """Whether the server answered."""
+        """Send a corpus's rows; return whether the server answered."""
         began = self._clock()
         reader, before = self._context.readers.reader(corpus), self._standing(corpus)
         reader.reload()
@@ -232,7 +232,7 @@ class GraphServerFeed:
         return True
 
     def _put_off(self, corpus: str, server: GraphServer, error: SluiceError) -> None:
-        """Try again later; the same trouble is told once."""
+        """Delay the next try; logs the same error once."""
         is_refused = isinstance(error, InvalidSetting | PolicyRefused)
         if not is_refused and not isinstance(error, Unavailable):
             raise error
@@ -244,24 +244,24 @@ class GraphServerFeed:
 
 CYPHER_LOOK_SECONDS = 2.0
 WRITE_SECONDS = 600.0
-"""After so long a child is killed: fifty times what 100,000 nodes take."""
+"""Seconds after which a child is killed: fifty times what 100,000 nodes take."""
 REST = 9.0
 """A corpus rests for so many times as long as its last file took: a tenth of the time is spent on writing."""
 FAILED_SECONDS = 300.0
-"""Until a generation is tried again that could not be written."""
+"""Seconds until a generation that could not be written is tried again."""
 
 
 class CypherFiles:
-    """The writing by one process."""
+    """One process's writer of Cypher files."""
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.time) -> None:
         self._context = context
         self._clock = clock
         self._failed: dict[str, tuple[str, float]] = {}
-        """Of each corpus the generation that could not be written, and until when it rests."""
+        """For each corpus, the generation that could not be written, and until when it rests."""
 
     def look(self) -> None:
-        """Write what is missing."""
+        """Write the missing files."""
         behind = 0
         for corpus in filter(is_graphed, self._context.readers.names()):
             folder = self._context.graphs.folder(corpus)
@@ -297,7 +297,7 @@ class CypherFiles:
         return written
 
     def _facts(self, corpus: str) -> dict[str, DocumentFacts]:
-        """What the generation does not hold of documents, as the index and the ledger have it now."""
+        """Return the facts of documents that the generation lacks, as the index and the ledger have them now."""
         reader = self._context.readers.reader(corpus)
         reader.reload()
         model = reader.model_fingerprint

@@ -1,9 +1,9 @@
-"""The gate looks at what became of its runs, and steps back or comes forward again.
+"""Checks the outcomes of the gate's runs; trips the gate's defences (steps back), and heals them again.
 
-Of all processes of an instance one writes what it saw, whoever holds a lease in the ledger. Runs are read in the order
-of their decisions, each once, `evaluation.grace_minutes` after it, so that late feedback is in it; with them the states
-of `evaluation.defence` move on, and are written together with the position and with what tripped or healed. A process
-that dies meanwhile leaves nothing: the next look reads the same runs.
+One process of an instance writes its findings: the one that holds a lease in the ledger. Runs are read in the order
+of their decisions, each once, `evaluation.grace_minutes` after it, so that late feedback is included. They advance the
+states of `evaluation.defence`, which are written together with the position and the trips and heals. A process
+that dies meanwhile writes nothing: the next look reads the same runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 10.0
 RUNS_AT_ONCE = 2_000
-"""Read in one look: after an outage what has gathered is read in some looks, each of a tenth of a second."""
+"""Runs read in one look: after an outage the backlog takes several looks, each of a tenth of a second."""
 _LEASE = "self-defence"
 _BY_RUNS: tuple[DefenceName, ...] = ("satisfaction", "freshness", "latency")
 _UNITS = ("usd", "pages", "bytes", "tokens", "milliseconds")
@@ -45,20 +45,20 @@ Key = tuple[DefenceName, str]
 
 @dataclass
 class _Look:
-    """What one look found: the states by defence and profile, which of them changed, and what is to be recorded."""
+    """Result of one look: the states by defence and profile, the keys of changed states, and the changes to record."""
 
     states: dict[Key, DefenceState]
     changed: set[Key] = field(default_factory=set)
     changes: list[ControlChange] = field(default_factory=list)
 
     def put(self, key: Key, state: DefenceState) -> None:
-        """Keep a state."""
+        """Store a state and note whether it changed."""
         if self.states.get(key) != state:
             self.states[key] = state
             self.changed.add(key)
 
     def rows(self) -> Iterable[DefenceRow]:
-        """The rows of the states that changed."""
+        """Yield the rows of the states that changed."""
         for name, profile in sorted(self.changed):
             state = self.states[name, profile]
             since = state.tripped.since.timestamp() if state.tripped else None
@@ -69,7 +69,7 @@ class SelfDefence:
     """The looks of one process."""
 
     def __init__(self, context: Context, grace_seconds: float = GRACE_SECONDS) -> None:
-        """`grace_seconds` is how long after its decision a run is read."""
+        """`grace_seconds` is the time after its decision at which a run is read."""
         self._context = context
         self._settings = context.settings
         self._ledger = context.ledger
@@ -78,11 +78,11 @@ class SelfDefence:
 
     @property
     def is_on(self) -> bool:
-        """Whether the settings want any of this; a gate that only observes has nothing to step back from."""
+        """Whether the settings enable defences; a gate that only observes has nothing to step back from."""
         return self._settings.defence.enabled and self._settings.gate.mode == "enforce"
 
     def look(self) -> None:
-        """Read what is new, and step back or come forward where that shows it."""
+        """Read the new runs, and trip or heal defences by them."""
         seen, rows = self._ledger.defences.rows()
         now = self._ledger.clock()
         look = _Look(
@@ -95,7 +95,7 @@ class SelfDefence:
         self._watch_cost(look)
         if runs or look.changed:
             if not self._ledger.lease(_LEASE, self._holder, 3 * LOOK_SECONDS):
-                return  # another process does it; at rest there is nothing to do, and no lease is taken
+                return  # another process does it; without changes no lease is taken
             position = Position(place.moment, place.run_id)
             created = self._ledger.defences.write(seen, position, look.rows(), look.changes)
             if created is None:
@@ -123,7 +123,7 @@ class SelfDefence:
             look.put(key, state)
 
     def _trip(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> DefenceState:
-        """The state with the step back that belongs to it, which is to be recorded."""
+        """Return the tripped state with its step back, and add the change to the look."""
         step, falls_back_to, why = self._step(name, profile, state, look)
         command = f"`sluice gate defences {name} --lift --profile {profile}`"
         return self._record_trip(
