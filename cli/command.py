@@ -74,7 +74,7 @@ def opening(
     *,
     has_subject: bool = True,
 ) -> Callable[..., None]:
-    """Add `--json` to a command and run it inside `opened`. With `has_subject`, its first parameter is that value.
+    """Add `--json` to a command and run it inside `opened`, which yields its first parameter if `has_subject`.
 
     The positional parameters of `opened` become options of the command; its keyword-only ones only if the command names
     them. A parameter whose type is a dataclass stands for the dataclass's fields as options.

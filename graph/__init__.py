@@ -1,5 +1,5 @@
-"""The graph of what is indexed: read from each document alone, folded into generations, walked and asked.
+"""The graph of indexed content: read from each document alone, folded into generations, walked and queried.
 
-`extract` reads a document, `generations` publishes what the ledger's rows say as files, `walk` finds what is near,
-`cypher` answers questions of people and agents, `servers` feeds Neo4j or Memgraph. `docs/graph.md` tells the rest.
+`extract` reads a document, `generations` publishes the ledger's rows as files, `walk` finds neighbouring passages,
+`cypher` answers queries of people and agents, `servers` feeds Neo4j or Memgraph. `docs/graph.md` explains the rest.
 """

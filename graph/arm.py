@@ -20,8 +20,8 @@ _State = tuple[int, int, int]
 class Arm(GraphArm):
     """Walks the current generation of the graph of one corpus. Safe for threads.
 
-    At each question the pointer is looked at (one `stat`), and a new generation is opened. One that was opened is read
-    on when its file is deleted; one that is damaged is not tried again until another takes its place.
+    Each question checks the pointer (one `stat`) and opens a new generation if there is one. An open generation stays
+    readable when its file is deleted; a damaged one is not tried again until another takes its place.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,14 +33,14 @@ class Arm(GraphArm):
         self._problem = NO_GRAPH
 
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
-        """Walk from the hits and from what the question names. Raises nothing."""
+        """Walk from the hits and from the names in the question. Raises nothing."""
         view, problem = self.view()
         if view is None:
             return Expansion(abstained=problem)
         return expand(view, question, hits)
 
     def view(self) -> tuple[GraphView | None, str]:
-        """The generation to read, or why there is none."""
+        """Return the generation to read, or the reason that there is none."""
         state = self._look()
         if state is None or state == self._state:
             return self._view, self._problem

@@ -1,7 +1,7 @@
 """Writes the engine's file of the current generation, in a process of its own.
 
-A crash of the engine ends that process and nothing else. One process writes at a time in a corpus, held by a file lock;
-one that takes too long is killed, and what it left is thrown away by the next.
+A crash of the engine ends only that process. One process writes at a time in a corpus, held by a file lock; one that
+takes too long is killed, and the next throws its leftovers away.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice.graph.schema import named
 
 
 class DocumentFacts(NamedTuple):
-    """What a generation does not hold of a document. Each may be None."""
+    """Facts on a document that a generation does not hold. Each may be None."""
 
     language: str | None = None
     content_hash: str | None = None
@@ -40,7 +40,7 @@ class DocumentFacts(NamedTuple):
 
 
 def node_rows(view: GraphView, corpus: str, facts: Mapping[str, DocumentFacts]) -> Iterator[NodeRow]:
-    """Every node of the generation. `facts` are by a document's id; one that is missing leaves its properties null."""
+    """Yield every node of the generation. `facts` are by a document's id; a missing one leaves its properties null."""
     unknown = DocumentFacts()
     for place in range(view.nodes):
         node = view.node(place)
@@ -51,10 +51,10 @@ def node_rows(view: GraphView, corpus: str, facts: Mapping[str, DocumentFacts]) 
 
 
 def edge_rows(view: GraphView) -> Iterator[EdgeRow]:
-    """Every edge of the generation, as its document states it, and those that follow from them all.
+    """Yield every edge of the generation, as its document states it, and those derived from all documents together.
 
-    A name that is defined under another one (imported as `shop.cart`, in `src/shop/cart.py`) leads to where it is
-    defined too: `detail` says by which rule. So a pattern need not know how names are resolved.
+    A name that is defined under another one (imported as `shop.cart`, in `src/shop/cart.py`) also leads to its
+    definition: `detail` names the rule. So a pattern need not know how names are resolved.
     """
     stated: set[tuple[int, int]] = set()
     for number in range(view.edges):
@@ -86,7 +86,7 @@ _TOLD_CHARACTERS = 500
 def build_in_child(
     folder: Path, timeout_seconds: float, *, corpus: str = "default", facts: Mapping[str, DocumentFacts] | None = None
 ) -> CypherFile | None:
-    """Write the engine's file of the current generation, unless it is there; None: nothing is published.
+    """Write the engine's file of the current generation, unless it exists; None: nothing is published.
 
     `folder` holds the generations of the corpus. Raises TimedOut after the time limit, Unavailable where another
     process writes, or the child fails, NotInstalled without the extra `cypher`.
@@ -107,9 +107,9 @@ def build_in_child(
 
 
 def main(folder: str) -> int:
-    """The child: build for the generation that is current, with what standard input says."""
+    """Run the child: build for the current generation, by the request on standard input."""
     told = json.load(sys.stdin)
-    # Who waits for this may be gone by then.
+    # The process that waits for this one may be gone by then.
     resource.setrlimit(resource.RLIMIT_CPU, (told["cpu_seconds"], told["cpu_seconds"]))
     facts = {key: DocumentFacts(*values) for key, values in told["facts"].items()}
     build(Path(folder), told["corpus"], facts)
@@ -117,7 +117,7 @@ def main(folder: str) -> int:
 
 
 def build(folder: Path, corpus: str, facts: Mapping[str, DocumentFacts]) -> CypherFile | None:
-    """Write the file here and now; see `build_in_child`. Raises Corrupted where the generation is damaged."""
+    """Write the file in this process; see `build_in_child`. Raises Corrupted where the generation is damaged."""
     generation = current(folder)
     if generation is None:
         return None

@@ -1,6 +1,6 @@
-"""The program of a process that lives for one question alone. It needs the standard library and the engine only.
+"""The program of a process that lives for one query alone. It needs the standard library and the engine only.
 
-It takes the question as JSON from standard input, loads the engine, locks itself up and opens the file for reading. On
+It takes the query as JSON from standard input, loads the engine, locks itself up and opens the file for reading. On
 standard output it writes a line break when it is locked up, then one JSON object: `columns`, `rows`, `is_cut` (there
 are more rows) and `is_full` (they are too large), or `error` with its kind.
 """
@@ -25,7 +25,7 @@ _BASE_BYTES = 512 << 20
 """Address space of the interpreter and the engine's library."""
 _POOL_BYTES = 128 << 20
 _MEMORY_BYTES = 512 << 20
-"""What a question may take beside the pool and the map of the file."""
+"""Memory for a query beside the pool and the map of the file."""
 _LEAST_MAP_BYTES = 1 << 30
 _DESCRIPTORS = 32
 _OUTPUT = 1
@@ -92,7 +92,7 @@ def _run(ladybug: Any, request: dict[str, Any], mapped: int) -> dict[str, Any]:
 
 
 def _bounded(result: Any, most_rows: int, most_bytes: int) -> tuple[list[Any], bool, bool]:
-    """The rows, whether there were more of them, and whether they were too large."""
+    """Return the rows, whether there were more of them, and whether they were too large."""
     rows: list[Any] = []
     taken = 0
     while result.has_next():
@@ -107,7 +107,7 @@ def _bounded(result: Any, most_rows: int, most_bytes: int) -> tuple[list[Any], b
 
 
 def cell(value: Any) -> Any:
-    """A value of the engine as JSON: nodes and edges are objects of their properties, with `label` or `type`."""
+    """Convert an engine's value to JSON: nodes and edges are objects of their properties, with `label` or `type`."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
@@ -135,13 +135,13 @@ def _pairs(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if "_LABEL" in value:
         yield ("type" if "_SRC" in value else "label"), value["_LABEL"]
     for name, inner in value.items():
-        # A node of one label has the properties of every label that the pattern can mean, as nulls.
+        # A node of one label has the properties of every label that the pattern allows, as nulls.
         if name not in ("_ID", "_LABEL", "_SRC", "_DST") and not (inner is None and "_LABEL" in value):
             yield name, cell(inner)
 
 
 def _write(written: bytes) -> None:
-    # RLIMIT_FSIZE is about files; a pipe takes what it is given.
+    # RLIMIT_FSIZE limits files only; a pipe takes every byte.
     view = memoryview(written)
     with suppress(BrokenPipeError):
         while view:

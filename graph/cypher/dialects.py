@@ -1,6 +1,6 @@
-"""The differences between the engines that answer Cypher, and the words of a question, from `cypher.toml`.
+"""The differences between the engines that answer Cypher, and the words of a query, from `cypher.toml`.
 
-A question is written in the openCypher that Neo4j speaks; a dialect says how an engine calls what is in it.
+A query is written in the openCypher that Neo4j speaks; a dialect has an engine's words for its parts.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sluice.text.pattern_file import PatternFile
 LADYBUG, NEO4J = "ladybug", "neo4j"
 SAID = PatternFile(Path(__file__).with_name("cypher.toml"))
 WRITTEN_OUT = frozenset({"exists", "id", "elementid", "isempty"})
-"""Functions that no engine is asked for: they are written by other means."""
+"""Functions that are never sent to an engine: the query is written by other means."""
 
 
 class Function(NamedTuple):
-    """How many arguments a function takes, and how it is written by their number; the last way counts for more."""
+    """Fewest and most arguments of a function, and its text by their number; the last text serves for more."""
 
     fewest: int
     most: int
@@ -28,37 +28,37 @@ class Function(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """The words of one engine. `{0}`, `{1}` stand for what is filled in."""
+    """The words of one engine. `{0}`, `{1}` are placeholders."""
 
     functions: Mapping[str, Function]
-    """By their names in lower case."""
+    """By lower-case name."""
     variable_length: str
-    """`{0}` is the least and `{1}` the greatest number of edges. No edge is walked twice, whatever the engine."""
+    """`{0}` is the least and `{1}` the greatest number of edges. No engine walks an edge twice."""
     label_test: str
     """`{0}` is a variable, `{1}` a label."""
     either_label: str
-    """Between the labels of which a node has one."""
+    """Separates alternative labels of a node."""
     shortest: Mapping[str, tuple[str, str]]
-    """By the name of the function in lower case: the length, as `variable_length`, and what stands around the path."""
+    """By lower-case function name: the length, as `variable_length`, and the text around the path."""
     matches: str
-    """Whether the regular expression `{1}` describes all of the text `{0}`. Empty: it cannot be asked."""
+    """Tests the whole text `{0}` against the regular expression `{1}`. Empty: not supported."""
     place: str
-    """In the list `{0}` the place `{1}` from 0, which is `{2}` from 1; null beyond its end."""
+    """The item of list `{0}` at position `{1}` from 0, which is `{2}` from 1; null beyond its end."""
     place_from_end: str
-    """The place `{1}` from the end, whose last is 1."""
+    """The item at position `{1}` from the end, whose last is 1."""
     part: str
-    """From the place `{1}` from 0, which is `{3}` from 1, up to the one before `{2}` from 0."""
+    """The slice from position `{1}` from 0, which is `{3}` from 1, up to the one before `{2}` from 0."""
     loop: Mapping[str, str]
-    """To `filter`, to `map`, or `both`: by variable, list, condition and result."""
+    """Loops by name (`filter`, `map` or `both`), filled with variable, list, condition and result."""
     order_alone: str
-    """After the ORDER BY of a WITH that cuts nothing."""
+    """Added after the ORDER BY of a WITH without SKIP and LIMIT."""
     loops_without_parameters: bool
-    """Whether the engine fails where a parameter stands inside of a loop."""
+    """Whether the engine fails on a parameter inside a loop."""
 
 
 @cache
 def dialect_named(name: str) -> Dialect:
-    """The dialect of an engine, `LADYBUG` or `NEO4J`. Memgraph understands Neo4j's as well, but for shortest paths."""
+    """Return the dialect of an engine, `LADYBUG` or `NEO4J`. Memgraph understands Neo4j's but for shortest paths."""
     words = dict(SAID.tables[name])
     shared = SAID.tables["functions"]
     written = {**shared["written"], **words.pop("written")}

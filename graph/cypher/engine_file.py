@@ -1,7 +1,7 @@
 """Writes and finds the engine's file of a generation.
 
-    graph-000000000012/cypher/cypher.lbug   the file, alone in its folder: the folder is the world of who reads it
-    graph-000000000012/cypher.json          what it covers; written last, so that a file without it does not count
+    graph-000000000012/cypher/cypher.lbug   the file, alone in its folder: the reading process sees only this folder
+    graph-000000000012/cypher.json          its manifest; written last, so that a file without it does not count
 
 The file is built whole from rows (tables by the schema, bulk copies, a checkpoint, a rename) and is never changed
 afterwards, so no reader ever meets a writer, a half-made file or a log to be replayed.
@@ -40,17 +40,17 @@ class CypherFile(NamedTuple):
     version: int
     """Changes of the corpus's graph that it covers."""
     folder: Path
-    """Which holds the file and nothing else."""
+    """Holds the file and nothing else."""
     nodes: int
     edges: int
     seconds: float
-    """How long it took to write."""
+    """Seconds that writing took."""
     written_at: float
     """Seconds since 1970."""
 
 
 def file_of(generation: Path) -> CypherFile | None:
-    """The file of one generation; None: it has none, or of another version of the schema."""
+    """Return the file of one generation; None: it has none, or one of another schema version."""
     try:
         manifest = json.loads((generation / MANIFEST).read_bytes())
         if manifest["schema_version"] != SCHEMA_VERSION or not (generation / FOLDER / FILE).is_file():
@@ -69,7 +69,7 @@ def file_of(generation: Path) -> CypherFile | None:
 
 
 def newest_files(folder: Path) -> list[CypherFile]:
-    """The files of a corpus, newest first; `folder` holds its generations."""
+    """Return the files of a corpus, newest first; `folder` holds its generations."""
     try:
         names = sorted((entry for entry in folder.iterdir() if _GENERATION.fullmatch(entry.name)), reverse=True)
     except OSError:
@@ -78,7 +78,7 @@ def newest_files(folder: Path) -> list[CypherFile]:
 
 
 def discard(generation: Path) -> None:
-    """Throw away a generation's file; questions that have it open go on."""
+    """Throw away a generation's file; queries that have it open go on."""
     (generation / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(generation / FOLDER, ignore_errors=True)
     for left in generation.glob(f"{TEMPORARY}*"):
@@ -111,10 +111,10 @@ class EdgeRow(NamedTuple):
 
 
 def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeRow], version: int) -> CypherFile:
-    """Write the file of a generation from its rows; what was there before is replaced.
+    """Write the file of a generation from its rows, replacing an earlier one.
 
-    A node that comes twice is written once; an edge to a node that does not come is left out. Raises OSError where the
-    disk refuses, RuntimeError where the engine does. Be the only one that writes: `build_in_child` sees to that.
+    A repeated node is written once; an edge to a missing node is left out. Raises OSError where the disk refuses,
+    RuntimeError where the engine does. The caller must be the only writer, as in `build_in_child`.
     """
     began = time.monotonic()
     discard(generation)
@@ -149,7 +149,7 @@ def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeR
 
 
 def _give_away(folder: Path) -> None:
-    """Let its owner alone read the file. Root's belongs to `nobody`, whom root becomes before it reads it."""
+    """Let only the owner read the file. Root gives it to `nobody`, the user that root becomes before reading it."""
     (folder / FILE).chmod(0o400)
     if os.geteuid() == 0:
         for path in (folder / FILE, folder):
@@ -167,7 +167,7 @@ class _Tables:
         self._folder = folder
 
     def add(self, nodes: Iterable[NodeRow], edges: Iterable[EdgeRow]) -> None:
-        """Write the rows, each node once and edges only between nodes that are there."""
+        """Write the rows, each node once and edges only between existing nodes."""
         ids: dict[NodeLabel, set[str]] = {label: set() for label in NODE_PROPERTIES}
         with ExitStack() as opened:
             files = {path: opened.enter_context(_opened(path)) for path in self.labels.values()}
@@ -194,7 +194,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _written(value: Value) -> str:
-    """A value in CSV: texts in quotes, on one line; nothing stands for null."""
+    """Return a value in CSV: texts in quotes, on one line; null is empty."""
     if value is None:
         return ""
     if isinstance(value, int):
@@ -226,7 +226,7 @@ def _load(file: Path, tables: _Tables) -> None:
 
 
 def create_tables(found: Iterable[tuple[EdgeType, NodeLabel, NodeLabel]]) -> Iterator[str]:
-    """The statements that make the tables; `found` are the ends of edges that there are."""
+    """Yield the statements that make the tables; `found` are the pairs of labels that edges connect."""
     for label, names in NODE_PROPERTIES.items():
         yield f"CREATE NODE TABLE {label}({', '.join(f'{name} STRING' for name in names)}, PRIMARY KEY(id))"
     ends = {kind: dict.fromkeys(pairs) for kind, pairs in EDGE_ENDS.items()}

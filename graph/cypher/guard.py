@@ -1,8 +1,8 @@
-"""The first door: what a question may say, and the statement that an engine gets for it.
+"""The first stage: checks a query, and writes the statement that an engine gets for it.
 
-`guard` has the text parsed into a tree, lets `Writer` put it down anew from allowed parts, and adds what a caller may
-not leave out: the corpus in every node of every pattern, and a LIMIT. Names are checked against the schema, and values
-travel as parameters, so what is written holds no word of the question but plain names and numbers.
+`guard` has the text parsed into a tree, lets `Writer` put it down anew from allowed parts, and adds two things that a
+caller may not leave out: the corpus in every node of every pattern, and a LIMIT. Names are checked against the
+schema, and values travel as parameters, so the statement holds no word of the query but plain names and numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_UNWINDS = 4
 
 
 class Written(NamedTuple):
-    """One of the questions that UNION joins, without its last SKIP and LIMIT."""
+    """One of the queries that UNION joins, without its last SKIP and LIMIT."""
 
     joined_by: str
     text: str
@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 
 class Writer(Values):
-    """One question in the words of one dialect. Use once: `write(branches)`, then read the other members."""
+    """One query in the words of one dialect. Use once: `write(branches)`, then read the other members."""
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
@@ -47,7 +47,7 @@ class Writer(Values):
         self._unwinds = 0
 
     def write(self, branches: list[Branch]) -> list[Written]:
-        """The statement, in the parts that UNION joins. Raises InvalidInput of `query`."""
+        """Return the statement, in the parts that UNION joins. Raises InvalidInput of `query`."""
         written: list[Written] = []
         for branch in branches:
             text = " ".join(self._rule(tree).strip() for tree in branch.trees)
@@ -62,7 +62,7 @@ class Writer(Values):
 
     def _returnSt(self, node: Any) -> str:  # noqa: N802
         if node.RETURN().getText().upper() == "WITH":
-            return ""  # the clause that follows begins so
+            return ""  # the next clause begins with this WITH
         return self._parts(node)
 
     def _unwindSt(self, node: Any) -> str:  # noqa: N802
@@ -126,9 +126,9 @@ MAX_SKIP = 1_000_000
 
 
 class Statement(NamedTuple):
-    """What an engine runs. `columns` None: all variables are returned, and the engine names them.
+    """Statement for an engine. `columns` is None where all variables are returned; then the engine names them.
 
-    The text asks for one row more than `rows`, so that it can be told whether there were more.
+    The text requests one row more than `rows`, which shows whether there were more.
     """
 
     text: str
@@ -149,7 +149,7 @@ class _Plan(NamedTuple):
 def guard(
     query: str, parameters: Mapping[str, Parameter], corpus: str, limit: int, dialect: str = LADYBUG
 ) -> Statement:
-    """The statement for a question. Raises InvalidInput of `query`, with line and column, or of `parameters`."""
+    """Return the statement for a query. Raises InvalidInput of `query`, with line and column, or of `parameters`."""
     try:
         plan = _plan(query, dialect)
     except RecursionError as error:
@@ -177,10 +177,10 @@ def _plan(query: str, dialect: str) -> _Plan:
 
 
 def _bounded(part: Written, parameters: Mapping[str, Parameter], limit: int, *, is_one: bool) -> tuple[str, int]:
-    """The text of a part with its SKIP and LIMIT, and the most rows that it may give.
+    """Return the text of a part with its SKIP and LIMIT, and the most rows that it may give.
 
-    A statement of one part asks for one row more than that; of several, each has its own LIMIT, and what is cut off
-    shows where they are put together.
+    A statement of one part requests one row more than that; of several parts, each has its own LIMIT, and joining them
+    shows whether rows were cut off.
     """
     skip = _whole(part.skip, parameters)
     if skip > MAX_SKIP:

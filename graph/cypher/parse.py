@@ -1,9 +1,9 @@
-"""From text to trees by the grammar of openCypher, with the position of the first error.
+"""Parses text into trees by the grammar of openCypher, with the position of the first error.
 
-The grammar (`antlr4_cypher`) lacks some of what people write to Neo4j. It is helped here, word by word and before it
-reads any: what it gets never says more than what stands in the question, and all that it makes of it is checked later.
-Its lexer skips what it does not know; here that is an error, as everything is that an engine might read differently.
-The trees are all that is used further on, never the text.
+The grammar (`antlr4_cypher`) lacks some of the syntax that people write for Neo4j. This module adapts the tokens, one
+by one and before the parser reads them: they never say more than the query does, and the resulting trees are checked
+later. Its lexer skips unknown characters; here they are errors, as is everything that an engine might read
+differently. Later stages use only the trees, never the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SHOWN = 40
 
 
 def refuse_at(node: Any, problem: str, remedy: str = "") -> NoReturn:
-    """Raise InvalidInput that names where in the text the node or token begins."""
+    """Raise InvalidInput with the position where the node or token begins."""
     token = node.start if hasattr(node, "parser") else getattr(node, "symbol", node)
     refuse(token.line, token.column, problem, remedy)
 
@@ -31,7 +31,7 @@ def refuse(line: int, column: int, problem: str, remedy: str = "") -> NoReturn:
 
 
 def shown(text: str) -> str:
-    """Some words of the question as they may stand in an error."""
+    """Return a shortened text of the query for an error message."""
     text = " ".join(text.split())
     return repr(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
 
@@ -40,7 +40,7 @@ _one_at_a_time = threading.Lock()
 
 
 class Branch(NamedTuple):
-    """One of the questions that UNION joins: trees that stand one after the other, each but the last up to a WITH."""
+    """One of the queries that UNION joins: trees in sequence, each but the last up to a WITH."""
 
     joined_by: str
     """`UNION`, `UNION ALL`, or nothing before the first."""
@@ -49,12 +49,12 @@ class Branch(NamedTuple):
 
 
 def parse(query: str) -> list[Branch]:
-    """The question as trees. Raises InvalidInput of `query` with line and column, both from 1; NotInstalled."""
+    """Return the query as trees. Raises InvalidInput of `query` with line and column, both from 1; NotInstalled."""
     try:
         import antlr4_cypher  # noqa: F401 - all else that reads a question imports it where it is used
     except ImportError as error:
         raise needed("cypher", error) from error
-    with _one_at_a_time:  # lexers and parsers share what they learn
+    with _one_at_a_time:  # lexers and parsers share a cache
         tokens = read_tokens(query)
         return [Branch(part.joined_by, [_tree(clause, query) for clause in part.clauses]) for part in split(tokens)]
 
@@ -82,7 +82,7 @@ _CLOSING = frozenset({"RPAREN", "RBRACE", "RBRACK"})
 
 
 class Part(NamedTuple):
-    """One question of those that UNION joins, as clauses that end where the next WITH begins."""
+    """One of the queries that UNION joins, as clauses that end where the next WITH begins."""
 
     joined_by: str
     """`UNION`, `UNION ALL`, or nothing before the first."""
@@ -90,7 +90,7 @@ class Part(NamedTuple):
 
 
 def read_tokens(query: str) -> list[Any]:
-    """The tokens of a question, white space among them, the end last. Raises InvalidInput of `query`."""
+    """Return the tokens of a query, white space included, the end last. Raises InvalidInput of `query`."""
     from antlr4 import CommonTokenStream, InputStream
     from antlr4_cypher import CypherLexer
 
@@ -116,10 +116,10 @@ def read_tokens(query: str) -> list[Any]:
 
 
 def split(tokens: list[Any]) -> Iterator[Part]:
-    """Take the question apart at each UNION, and each of its parts before every WITH.
+    """Split the query at each UNION, and each of its parts before every WITH.
 
-    The grammar reads one WITH, and no UNION. A clause that another follows gets a `RETURN *` of its own, whose word is
-    the WITH's: it is left out when the question is written anew.
+    The grammar reads one WITH, and no UNION. A clause with a successor gets a `RETURN *` of its own, which keeps the
+    WITH's text, so that the writer leaves it out.
     """
     from antlr4 import Token
     from antlr4_cypher import CypherLexer
@@ -147,9 +147,9 @@ def split(tokens: list[Any]) -> Iterator[Part]:
 
 
 def first_error(query: str) -> Any:
-    """What listens to the lexer or the parser, and ends at the first error: what is guessed after it helps no reader.
+    """Return a listener for the lexer or the parser that raises at the first error: guesses after it help no reader.
 
-    Its `tildes` are the places of those that follow an equals sign, which the lexer does not know.
+    Its `tildes` are the positions of tildes after an equals sign, which the lexer does not know.
     """
     from antlr4.error.ErrorListener import ErrorListener
 
@@ -183,7 +183,7 @@ def _one_space(tokens: Iterator[Any]) -> Iterator[Any]:
 
 
 def _helped(words: list[Any], tildes: set[tuple[int, int]]) -> Iterator[Any]:
-    """The tokens with those changed that the grammar would misread."""
+    """Yield the tokens, with those replaced that the grammar would misread."""
     from antlr4_cypher import CypherLexer
 
     open_brackets: list[str] = []
@@ -200,11 +200,11 @@ def _helped(words: list[Any], tildes: set[tuple[int, int]]) -> Iterator[Any]:
         elif name in _CLOSING and open_brackets:
             open_brackets.pop()
         if number is not None:
-            # `100.0` and `1.05` are to the lexer a number, a dot and a name.
+            # The lexer reads `100.0` and `1.05` as a number, a dot and a name.
             token = number
             next(places), next(places)
         elif name == "DIGIT" and token.text[0] == "-" and before in SAID.words("operands"):
-            # `size(x)-1` is to the lexer two numbers.
+            # The lexer reads `size(x)-1` as two numbers.
             minus = _as(token, CypherLexer.SUB, "-")
             minus.stop = minus.start
             yield minus
@@ -220,11 +220,11 @@ def _helped(words: list[Any], tildes: set[tuple[int, int]]) -> Iterator[Any]:
         elif name == "EXISTS" and following == "LPAREN":
             token = _as(token, CypherLexer.ID)  # the function
         elif name == "COUNT" and following == "LBRACE":
-            token = _as(token, CypherLexer.EXISTS)  # told apart by its text
+            token = _as(token, CypherLexer.EXISTS)  # its text tells it from EXISTS
         elif name == "MATCH" and before == "LBRACE":
-            continue  # EXISTS { MATCH … } is the same without
+            continue  # EXISTS { MATCH … } means the same without it
         elif name == "STICK" and open_brackets[-1:] == ["LPAREN"]:
-            token = _as(token, CypherLexer.COLON)  # one label or another, told apart by its text
+            token = _as(token, CypherLexer.COLON)  # one label or another; its text tells it from a colon
         elif name == "ASSIGN" and (token.line, token.column + 1) in tildes:
             token.text = "=~"
         yield token
@@ -232,7 +232,7 @@ def _helped(words: list[Any], tildes: set[tuple[int, int]]) -> Iterator[Any]:
 
 
 def _real_number(tokens: list[Any]) -> Any:
-    """One token of three that touch: digits, a dot, and what begins with a digit. None: they are no number."""
+    """Return one token for three that touch: digits, a dot, digits first. None: they are no number."""
     from antlr4_cypher import CypherLexer
 
     if len(tokens) < 3 or _name(tokens[1]) != "DOT":
@@ -256,7 +256,7 @@ def _look_at_depth(tokens: list[Any]) -> None:
 
 
 def _step(token: Any) -> int:
-    """By how much a token goes deeper into brackets and CASE."""
+    """Return the change of depth in brackets and CASE by a token."""
     name = _name(token)
     return (name in _OPENING or name == "CASE") - (name in _CLOSING or name == "END")
 

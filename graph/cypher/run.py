@@ -1,7 +1,7 @@
-"""Answers a question in Cypher about a corpus: checked, on the newest file there is, in a locked process.
+"""Answers a Cypher query on a corpus: checked, on its newest file, in a locked process.
 
-Each question has a process of its own, in a bare interpreter without environment: it has no secret, no thread and no
-file of the instance. It is killed where it takes too long or says too much, and nothing of it is left.
+Each query has a process of its own, in a bare interpreter without environment: it has no secret, thread or file of
+the instance. It is killed where it takes too long or writes too much, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sluice.graph.schema import NODE_PROPERTIES
 
 MAX_RESULT_BYTES = 8 << 20
 MAX_AT_ONCE = 4
-"""Questions that run at a time in one process of ours; each may take a processor and some hundred megabytes."""
+"""Queries that run at a time in one of our processes; each may take a processor and some hundred megabytes."""
 _START_SECONDS = 20.0
-"""Until a process is locked up and begins: a tenth of a second where the machine is idle."""
+"""Limit until a process is locked up and begins: a tenth of a second where the machine is idle."""
 _GRACE_SECONDS = 0.5
-"""Given beyond the time limit for the answer of an engine that stopped at it."""
+"""Added to the time limit, for the answer of an engine that stopped at it."""
 _MEMORY_WORDS = ("buffer pool is full", "bad_alloc", "cannot allocate", "mmap")
 _NO_PROPERTY = re.compile(r"Cannot find property (\w+) for (\w+)")
 _SHOWN_CHARACTERS = 300
@@ -43,9 +43,9 @@ class Unreadable(Unavailable):
 
 
 def run_cypher(request: CypherRequest, folder: Path, version: int | None = None) -> CypherResult:
-    """The rows for a question. `folder` holds the generations of the request's corpus.
+    """Return the rows for a query. `folder` holds the generations of the request's corpus.
 
-    `version` counts the changes of the corpus's graph in the ledger, to tell how far the answer is behind. Raises
+    `version` counts the changes of the corpus's graph in the ledger, for the answer's lag behind them. Raises
     InvalidInput of `query` (with line and column) or `parameters`; NotFound where no generation has a file of the
     engine; TimedOut and Overloaded; Unavailable where the system cannot lock up a process; NotInstalled.
     """
@@ -64,7 +64,7 @@ def run_cypher(request: CypherRequest, folder: Path, version: int | None = None)
 
 
 def _run_on_newest(statement: Statement, folder: Path, timeout_seconds: float) -> tuple[CypherFile, dict[str, Any]]:
-    """A file that does not open is thrown away, and the one before it is asked."""
+    """Run a statement on the newest file that opens. A file that does not open is thrown away."""
     for found in newest_files(folder):
         try:
             told = run_text(
@@ -89,9 +89,9 @@ def run_text(
 ) -> dict[str, Any]:  # fmt: skip
     """Run any text in the locked process, as it is, on the file in `folder`: `columns`, `rows`, `is_cut`, `is_full`.
 
-    `without` leaves layers of the lock out, for tests. Raises InvalidInput of `query` where the engine does not take
-    it, TimedOut after the time limit, Overloaded when too many run, Unavailable where no process can be had or one ends
-    without an answer, NotInstalled, and FileNotFoundError where the file is gone.
+    `without` leaves layers of the lock out, for tests. Raises InvalidInput of `query` where the engine rejects it,
+    TimedOut after the time limit, Overloaded when too many run, Unavailable where no process starts or one ends without
+    an answer, NotInstalled, and FileNotFoundError where the file is gone.
     """
     request = {
         "folder": str(folder.resolve()),
@@ -108,13 +108,13 @@ def run_text(
 
 
 def find_layers(folder: Path, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Which layers of the lock hold here (`layers`), and why others do not (`missing`). Raises as `run_text` does."""
+    """Find the layers of the lock that hold here (`layers`), and why others fail (`missing`). Raises as `run_text`."""
     request = {"folder": str(folder.resolve()), "file": FILE, "probe": True, "timeout_seconds": 5.0, "without": without}
     return _judged(_in_child(request, 5.0), 5.0)
 
 
 def _in_child(request: Mapping[str, Any], timeout_seconds: float) -> dict[str, Any]:
-    """What a process answers that lives for this request; see `graph.cypher.child`."""
+    """Return the answer of a process that lives for this request; see `graph.cypher.child`."""
     if not _at_once.acquire(timeout=timeout_seconds):
         raise Overloaded("too many Cypher queries run at this time")
     try:
@@ -142,7 +142,7 @@ def _in_child(request: Mapping[str, Any], timeout_seconds: float) -> dict[str, A
 
 
 def _asked(process: subprocess.Popen[bytes], request: bytes, timeout_seconds: float) -> bytes:
-    """Hand the request over, and read the answer; what comes first is white space that says that it begins."""
+    """Send the request and read the answer; it begins with white space once the process has started."""
     assert process.stdin is not None  # noqa: S101
     assert process.stdout is not None  # noqa: S101
     with suppress(BrokenPipeError):  # it ended: there will be no answer
@@ -170,9 +170,9 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, timeout_seconds: fl
 
 
 def _judged(told: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
-    """`told` where it is a result.
+    """Return `told` where it is a result.
 
-    Raises InvalidInput of `query` where the engine does not take the question, TimedOut, Unavailable, Unreadable,
+    Raises InvalidInput of `query` where the engine rejects the query, TimedOut, Unavailable, Unreadable,
     NotInstalled, and FileNotFoundError where the file is gone.
     """
     kind = told.get("error")
@@ -200,7 +200,7 @@ def _judged(told: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
 
 
 def _refusal(message: str) -> tuple[str, str]:
-    """Problem and remedy for what the engine says of a question that passed the guard."""
+    """Return problem and remedy for an engine's error on a query that passed the guard."""
     missing = _NO_PROPERTY.search(message)
     if missing:
         has = "; ".join(f"{label}: {', '.join(names)}" for label, names in NODE_PROPERTIES.items())
@@ -214,7 +214,7 @@ def _refusal(message: str) -> tuple[str, str]:
 
 
 def _plain(message: str) -> str:
-    """The engine's words without places of this machine, names of parameters and its drawing of the position."""
+    """Return the engine's message without local paths, names of parameters and its drawing of the position."""
     first = message.split('\n"', 1)[0].split(" Supported inputs are", 1)[0]
     words = [word for word in first.replace("`", "").split() if "/" not in word]
     return " ".join(words).removeprefix("RuntimeError: ").removeprefix("Binder exception: ")[:_SHOWN_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Writes the expressions of a question anew: comparisons, functions, lists, maps, properties."""
+"""Writes the expressions of a query anew: comparisons, functions, lists, maps, properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.graph.schema import PROPERTIES
 
 MAX_RANGE = 10_000
 MAX_REPEATED_CHARACTERS = 1_000
-"""Of a value that is written twice, so that nesting does not double it over and over."""
+"""Limit of a value that is written twice, so that nesting does not double it over and over."""
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_./:@ -]*\Z")
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 
@@ -24,10 +24,10 @@ class Values(Patterns):
         super().__init__(dialect)
         self._is_in_loop = False
         self._keys: set[str] = set()
-        """Of maps that the question makes."""
+        """Keys of maps that the query makes."""
 
     def _comparisonExpression(self, node: Any) -> str:  # noqa: N802
-        """`1 < x < 9` is two comparisons, and `=~` a function."""
+        """Write `1 < x < 9` as two comparisons, and `=~` as a function."""
         values = [self._rule(value) for value in node.addSubExpression()]
         signs = [sign.getText() for sign in node.comparisonSigns()]
         if len(signs) > 1:
@@ -93,7 +93,7 @@ class Values(Patterns):
         return f"{self._rule(value)}.id"
 
     def _arguments(self, node: Any) -> list[Any]:
-        """The expressions in the brackets; the grammar takes a function of a function for a pattern."""
+        """Return the expressions in the brackets. The grammar takes a nested function call for a pattern."""
         if node.patternElem() is not None:
             return [node.patternElem().functionInvocation()]
         chain = node.expressionChain()
@@ -123,7 +123,7 @@ class Values(Patterns):
         return self._parts(node)  # x IN list
 
     def _place(self, node: Any, value: str) -> str:
-        """`list[2]`, `list[-1]`, or a part of it: `list[0..3]`, `list[1..]`."""
+        """Write `list[2]`, `list[-1]`, or a slice: `list[0..3]`, `list[1..]`."""
         signs = [child.getText() for child in node.getChildren() if child.getText().strip()][1:-1]
         before, dots, after = "".join(signs).partition("..")
         if not dots:
@@ -171,7 +171,7 @@ class Values(Patterns):
     _charLit = _stringLit  # noqa: N815
 
     def _looped(self, node: Any) -> tuple[str, str, str]:
-        """The variable, the list and the condition, which may be empty."""
+        """Return the variable, the list and the condition, which may be empty."""
         if self._is_in_loop:
             refuse_at(node, "a loop inside of a loop", "UNWIND one of the lists")
         values = self._rule(node.expression())
@@ -220,5 +220,5 @@ class Values(Patterns):
 
 
 def _filled(written: str, arguments: list[str], everything: str = "") -> str:
-    # The arguments may hold braces; the parts of a dialect hold none but the places.
+    # The arguments may hold braces; the parts of a dialect hold only placeholders.
     return re.sub(r"\{(\*|\d)\}", lambda at: everything if at[1] == "*" else arguments[int(at[1])], written)

@@ -1,8 +1,8 @@
-"""Walks the tree of a question: what each rule of the grammar becomes, and the refusal of those without a place here.
+"""Walks the tree of a query: writes each known rule of the grammar, and refuses the others.
 
-Each rule that may occur has a method in `Walk` or a class derived from it, or a place in a table here; any other is
-refused where it stands. So a part of the language that nobody thought of is refused, not let through. Texts and numbers
-of a question are values: they go to the engine as parameters, or are written anew.
+Each allowed rule has a method in `Walk` or a class derived from it, or an entry in a table here; any other is refused
+with its position. So an unforeseen part of the language is refused, not let through. Texts and numbers of a query are
+values: they go to the engine as parameters, or are written anew.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _LARGEST = 2**63 - 1
 
 
 def decode_text(literal: str) -> str:
-    """The text that a quoted literal stands for. Raises ValueError for an escape that no engine agrees on."""
+    """Decode a quoted literal. Raises ValueError for an escape that engines read differently."""
     decoded = _ESCAPE.sub(_decode_escape, literal[1:-1])
     return decoded.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def decode_number(written: str) -> int | float:
-    """The number that is written. Raises ValueError where it is none, or larger than 64 bits."""
+    """Decode a number. Raises ValueError where it is none, or larger than 64 bits."""
     if _WHOLE.match(written):
         number = int(written)
     elif _HEXADECIMAL.match(written):
@@ -68,13 +68,13 @@ _MAX_NAME_CHARACTERS = 100
 
 
 class Walk:
-    """One question in the words of one dialect: names, texts and numbers, and what passes as it is."""
+    """One query in the words of one dialect: names, texts and numbers, and rules that pass unchanged."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.literals: dict[str, str] = {}
-        """Texts of the question, by the name of the parameter that carries them."""
+        """Texts of the query, by the name of the parameter that carries them."""
         self.parameters: set[str] = set()
-        """The caller's parameters that are used, by their own names."""
+        """The caller's parameters that the query uses, by their own names."""
         self._dialect = dialect
 
     def _rule(self, node: Any) -> str:
@@ -115,7 +115,7 @@ class Walk:
         return f"$p_{name}"
 
     def _symbol(self, node: Any) -> str:
-        """A variable. What is no plain name gets one that no plain name equals."""
+        """Write a variable. A name that is not plain is replaced by one that no plain name equals."""
         text = node.getText()
         if text[:1].isdigit():
             return self._number(node, text)
@@ -155,19 +155,19 @@ class Walk:
 
 
 def rule_of(node: Any) -> str:
-    """The name of the grammar's rule that a node of the tree is of; empty for a word or sign."""
+    """Return the name of a node's rule in the grammar; empty for a word or sign."""
     return str(node.parser.ruleNames[node.getRuleIndex()]) if hasattr(node, "getRuleIndex") else ""
 
 
 def only_child(node: Any) -> Any:
-    """What an expression consists of, where it is a single thing; else the first node that has several parts."""
+    """Return the only descendant of an expression, or its first node that has several parts."""
     while node.getChildCount() == 1 and hasattr(node.getChild(0), "getRuleIndex"):
         node = node.getChild(0)
     return node
 
 
 def one_of(node: Any, kind: str, allowed: frozenset[Any]) -> str:
-    """The name that a node holds. Raises InvalidInput where it is not among those allowed."""
+    """Return the name that a node holds. Raises InvalidInput where it is not among those allowed."""
     text = node.getText()
     name = text[1:-1] if text[:1] == "`" else text
     if name not in {str(one) for one in allowed}:
@@ -176,20 +176,20 @@ def one_of(node: Any, kind: str, allowed: frozenset[Any]) -> str:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """The names for people, in the order of the alphabet."""
+    """Return the names for people, in alphabetical order."""
     return ", ".join(sorted(str(name) for name in names))
 
 
 MAX_HOPS = 5
 MAX_HOPS_OF_SHORTEST = 10
-"""Of a shortest path, which is looked for from both ends and visits a node once."""
+"""Limit of a shortest path, which is searched from both ends and visits a node once."""
 MAX_NODES = 16
-"""Node patterns in one question."""
+"""Node patterns in one query."""
 _NO_PATTERN = "a pattern is like (d:Document)-[:LINKS_TO]->(u)"
 
 
 class Patterns(Walk):
-    """The corpus stands in every node of every pattern, and every path has a greatest length."""
+    """Writes patterns: the corpus stands in every node, and every path has a greatest length."""
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
@@ -208,7 +208,7 @@ class Patterns(Walk):
         return f"({variable}{label} {{{', '.join(['corpus: $corpus', *pairs])}}})"
 
     def _labels(self, node: Any) -> list[str]:
-        """The labels of which a node has one."""
+        """Return the labels of which a node has one."""
         names = node.name()
         signs = [child.getText() for child in node.getChildren() if child.getText() in (":", "|")]
         if ":" in signs[1:]:
@@ -240,7 +240,7 @@ class Patterns(Walk):
 
     def _relationshipPattern(self, node: Any) -> str:  # noqa: N802
         written = "".join(map(self._rule, node.getChildren()))
-        # Both arrows mean either direction, as none does; an engine knows none alone.
+        # Both arrows mean either direction, as no arrow does; no engine accepts both.
         return written[1:-1] if written[0] == "<" and written[-1] == ">" else written
 
     def _relationDetail(self, node: Any) -> str:  # noqa: N802
@@ -288,7 +288,7 @@ class Patterns(Walk):
             pairs.append(f"{name}: {self._rule(pair.expression())}")
         return pairs
 
-    # Patterns that are asked for, or counted.
+    # Patterns in EXISTS and COUNT.
 
     def _subqueryExist(self, node: Any) -> str:  # noqa: N802
         kind = node.EXISTS().getText().upper()
