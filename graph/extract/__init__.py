@@ -1,1 +1,1 @@
-"""Reads one document: what it defines, refers to, links to and names."""
+"""Reads one document: its definitions, references, links and mentions."""

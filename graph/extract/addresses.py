@@ -1,4 +1,4 @@
-"""Finds the addresses that a document answers to, and those that it links to."""
+"""Finds a document's own addresses, and the addresses that it links to."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from sluice.graph.extract.prose import Kind, Piece, bare_urls
 PATH = "path:"
 UNKNOWN_FOLDER = "path:?/"
 MOST_PARTS = 24
-"""Ends of one path that are answered to."""
+"""Most path endings by which one path can be found."""
 _FOLDER_NAMES = frozenset({"readme", "index", "__init__"})
 _PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".html", ".htm", ".xhtml", ".adoc"})
 _WEB = frozenset({"http", "https"})
 
 
 def own_addresses(document: GraphDocument) -> Iterator[Edge]:
-    """RESOLVES_TO edges from each address of the document to it. `detail` tells what kind of address each is."""
+    """Yield RESOLVES_TO edges from each address of the document to it. `detail` is the kind of address."""
     target = document_node(document.document_id)
     for address, kind in _addresses(document):
         yield Edge(EdgeType.RESOLVES_TO, address, target, Origin.DEFINITION, (), kind)
 
 
 def path_address(path: str) -> Node:
-    """The node of a path, `.` and `..` resolved."""
+    """Return the node of a path, with `.` and `..` resolved."""
     return Node(NodeLabel.URL, PATH + _normal(path))
 
 
 def name_address(name: str) -> Node:
-    """The node of a file in an unknown folder."""
+    """Return the node of a file in an unknown folder."""
     return Node(NodeLabel.URL, UNKNOWN_FOLDER + name)
 
 
 def web_address(url: str, base: str | None = None) -> Node | None:
-    """The node of a web address without its fragment, resolved against `base`; None for what is no such address."""
+    """Return the node of a web address without its fragment, resolved against `base`; None for any other address."""
     try:
         parsed = ada_url.URL(url.strip(), base=base) if base else ada_url.URL(url.strip())
         if parsed.protocol.rstrip(":") not in _WEB or parsed.username or parsed.password:
@@ -50,9 +50,9 @@ def web_address(url: str, base: str | None = None) -> Node | None:
 
 
 def link_target(document: GraphDocument, address: str) -> Node | None:
-    """What a link of the document leads to: a web address, or a path beside the document's own.
+    """Return the target of a document's link: a web address, or a path relative to the document's own.
 
-    None for a link within the document, and for what is no page and no file (`mailto:`, `javascript:`).
+    None for a link within the document, and for an address of no page or file (`mailto:`, `javascript:`).
     """
     address = address.strip()
     if not address or address.startswith("#"):
@@ -71,11 +71,11 @@ def link_target(document: GraphDocument, address: str) -> Node | None:
 
 
 def path_beside(own_path: str, path: str) -> Node | None:
-    """The node of a path that is written relative to the folder of `own_path`.
+    """Return the node of a path that is written relative to the folder of `own_path`.
 
-    One that begins with a slash counts from a root that is not known: of two parts or more it is an end of a path, a
-    single name is looked for in the first folder of `own_path`. None where it leads out of what was read, or to the
-    document itself.
+    A path with a leading slash counts from an unknown root: with two parts or more it is the end of a path; a single
+    name is looked up in the first folder of `own_path`. None where it leads out of the read files, or to the document
+    itself.
     """
     own = _normal(own_path)
     if path.startswith("/"):
@@ -121,9 +121,9 @@ _LABEL = "label:"
 
 
 def link_edges(document: GraphDocument, pieces: Iterable[Piece]) -> Iterator[Edge]:
-    """LINKS_TO edges of the document's links and of those among `pieces`, with their words.
+    """Yield LINKS_TO edges of the document's links and of those among `pieces`, with their words.
 
-    RESOLVES_TO edges from the labels that it has itself.
+    Also yields RESOLVES_TO edges from the document's own labels.
 
     A relative address is resolved against the document's path, or else its URL. Fragments are dropped, queries kept.
     """

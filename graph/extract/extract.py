@@ -1,4 +1,4 @@
-"""Reads one document into edges. What it says depends on the document alone, never on what else is indexed."""
+"""Reads one document into edges. The result depends on the document alone, never on the rest of the index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tree_sitter import Tree
 
 _RULES = 5
-"""Raised with every change of what is read from the same text, so that the graph is read anew."""
+"""Raised with every change of the edges read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",
     "markdown-it-py",
@@ -41,7 +41,7 @@ _RESTRUCTURED = frozenset({".rst", ".txt", ".text", ""})
 
 
 def extract_edges(document: GraphDocument) -> tuple[Edge, ...]:
-    """All that the document states: its addresses, definitions, references, links, mentions, tools and failing tests.
+    """Return all edges of the document: addresses, definitions, references, links, mentions, tools and failing tests.
 
     Each edge once, in ascending order. Raises nothing for any text, and takes time linear in it.
     """
@@ -49,14 +49,14 @@ def extract_edges(document: GraphDocument) -> tuple[Edge, ...]:
 
 
 def what_is_missing() -> NotInstalled | None:
-    """The error that says what is to be installed before documents can be read into the graph; None where all is."""
+    """Return the error that names a package missing for reading documents into the graph; None where all exist."""
     lacking = next((name for name in _MODULES if find_spec(name) is None), None)
     return needed("graph", ImportError(name=lacking)) if lacking else None
 
 
 @cache
 def parser_version() -> str:
-    """Stands for all that decides what is read from a text: our rules and the versions of the parsers.
+    """Return a version of everything that decides the edges of a text: our rules and the versions of the parsers.
 
     Raises NotInstalled without the extra `graph`.
     """
@@ -67,7 +67,7 @@ def parser_version() -> str:
 
 
 def is_source_code(language: str | None) -> bool:
-    """Whether a document's language is one of programs: natural ones have codes of two letters."""
+    """Return whether a document's language is one of programs: natural ones have codes of two letters."""
     return language is not None and (len(language) > 2 or language in ("c", "go", "r"))
 
 
@@ -88,7 +88,7 @@ def _statements(document: GraphDocument) -> Iterator[Edge]:
 
 
 def _named_in(language: str | None, pieces: list[Piece]) -> tuple[str, ...]:
-    """The languages in which names of a text are looked for."""
+    """Return the languages in which a text's names are looked up."""
     if language in RULES:
         return (RULES[language].language,)
     return languages_of(pieces)
@@ -114,13 +114,13 @@ _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.) ?", re.MULTILINE)
 _IMPORTS = re.compile(r"^[ \t]*(?:>>> ?)?(?:from [\w.]+ import|import \w)", re.MULTILINE)
 _PYTHON = frozenset({"", "python", "py", "python3", "pycon", "ipython", "doctest"})
 MOST_SAMPLES = 500
-"""Of one text."""
+"""Most samples of one text."""
 MOST_CHARACTERS = 50_000
-"""Of one sample: longer ones are no examples."""
+"""Limit of one sample: longer ones are no examples."""
 
 
 def sample_edges(document: GraphDocument, pieces: Iterable[Piece]) -> Iterator[Edge]:
-    """REFERS_TO edges of the names that code blocks import and use, as mentions."""
+    """Yield REFERS_TO edges of the names that code blocks import and use, as mentions."""
     samples = [piece for piece in pieces if piece.kind is Kind.BLOCK and _is_python(piece)]
     for sample in samples[:MOST_SAMPLES]:
         text = _PROMPT.sub("", sample.text) if ">>>" in sample.text else _dedented(sample.text)
@@ -137,7 +137,7 @@ def _is_python(sample: Piece) -> bool:
 
 
 def _dedented(text: str) -> str:
-    """Without the indentation of its first line that is not blank."""
+    """Return the text without the indentation of its first line that is not blank."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip())]
     return "\n".join(line.removeprefix(indent) for line in text.split("\n"))

@@ -26,7 +26,7 @@ _COMMENTS = {
 
 
 def read_comments(tree: Tree | None, language: str) -> Iterator[Piece]:
-    """The pieces of all comments of a source in a language with a grammar, in its order."""
+    """Yield the pieces of all comments of a source in a language with a grammar, in source order."""
     if tree is None:
         return
     from tree_sitter import QueryCursor
@@ -60,10 +60,10 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", r
 
 
 def read_markdown(text: str) -> Iterator[Piece]:
-    """The pieces of a text, in its order."""
+    """Yield the pieces of a text, in its order."""
     text = text[:MOST_CHARACTERS]
     front = _FRONT_MATTER.match(text)
-    if front is not None:  # its rules would make a heading of it
+    if front is not None:  # the parser would read its rules as a heading
         text = "\n" * front[0].count("\n") + text[front.end() :]
     for token in _parser().parse(text):
         line = token.map[0] + 1 if token.map else 1
@@ -82,7 +82,7 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     class Parser(MarkdownIt):
-        """Takes every address as it is written: which of them lead somewhere is decided later."""
+        """Accepts every address as it is written; later steps decide which of them lead somewhere."""
 
         def validateLink(self, url: str) -> bool:  # noqa: N802
             return bool(url)

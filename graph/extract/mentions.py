@@ -1,7 +1,7 @@
 """Finds the names in prose: symbols in backquotes and roles, tests by their ids, files by their paths.
 
-A word in backquotes is a name of a symbol where it looks like one: it has an underscore, a dot, parentheses or a
-capital. English words do not, so `run` and `default` in backquotes say nothing. What no document defines leads nowhere.
+A word in backquotes counts as a symbol's name where it looks like one: it has an underscore, a dot, parentheses or a
+capital. English words do not, so `run` and `default` in backquotes count for nothing. Undefined names lead nowhere.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LANGUAGES = {
 def mention_edges(
     document: GraphDocument, pieces: Iterable[Piece], languages: tuple[str, ...] = ("python",)
 ) -> Iterator[Edge]:
-    """REFERS_TO and LINKS_TO edges of what `pieces` name. Names of no told language are looked for in `languages`."""
+    """Yield REFERS_TO and LINKS_TO edges of names in `pieces`. `languages` apply to names without a stated language."""
     mentions = _Mentions(document, languages)
     for piece in pieces:
         if piece.kind is Kind.CODE:
@@ -56,7 +56,7 @@ def mention_edges(
 
 
 def languages_of(pieces: Iterable[Piece]) -> tuple[str, ...]:
-    """The languages that the code blocks of a text declare, the most frequent first; Python where none does."""
+    """Return the languages that a text's code blocks declare, the most frequent first; Python where none does."""
     counts = Counter(
         _LANGUAGES[piece.address] for piece in pieces if piece.address in _LANGUAGES and piece.kind is Kind.BLOCK
     )
@@ -87,7 +87,7 @@ class _Mentions:
                 yield from self._named(language, named["name"], line, is_call=named["call"] is not None)
 
     def _named(self, language: str, name: str, line: int, *, is_call: bool) -> Iterator[Edge]:
-        """A name as it is written, and where what holds it may be no module, the part that says most."""
+        """Yield a name as it is written, and where its holder may be no module, its most specific part."""
         yield self.symbol(language, name, line)
         first, *_, last = re.split(r"\.|::|#", name) * 2
         if first == last or first in _OWN:

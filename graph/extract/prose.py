@@ -10,14 +10,14 @@ from typing import NamedTuple
 from sluice.graph.extract.known_names import known
 
 MOST_CHARACTERS = 1_000_000
-"""Of one text, the first: the longest takes some three seconds. A book has half of that."""
+"""Characters of one text that are read: the longest takes some three seconds. A book has half of that."""
 
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`\[\]{}|\\^]{3,2000}")
 _TRAILING = ".,:;!?'\"*_~"
 
 
 class Kind(Enum):
-    """What a piece is."""
+    """Kinds of pieces."""
 
     WORDS = auto()
     CODE = auto()
@@ -25,17 +25,17 @@ class Kind(Enum):
     BLOCK = auto()
     """A block of code; `address` is the language that it declares, or empty."""
     LINK = auto()
-    """Words that lead to `address`, as it is written."""
+    """Words that link to `address`, as it is written."""
     LABEL = auto()
     """A reference to the label `address`, which some document has."""
     OWN_LABEL = auto()
-    """The document has the label `address` here."""
+    """A label of the document itself, `address`."""
     SYMBOL = auto()
-    """The name of a symbol, by a role that says so; `address` is its language."""
+    """The name of a symbol, marked by a role; `address` is its language."""
 
 
 class Piece(NamedTuple):
-    """`line` is where it begins, from 1."""
+    """A piece of prose. `line` is its first line, from 1."""
 
     kind: Kind
     text: str
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
 
 def bare_urls(words: str) -> list[str]:
-    """Addresses that stand in words as they are, without what belongs to the sentence around them."""
+    """Return the bare addresses in words, without the punctuation of the sentence around them."""
     if "://" not in words:
         return []
     return [_without_sentence(found) for found in _BARE_URL.findall(words)]
@@ -58,7 +58,7 @@ def _without_sentence(url: str) -> str:
 
 
 def read_lines(text: str) -> Iterator[Piece]:
-    """A piece for each line that holds something."""
+    """Yield a piece for each line that is not blank."""
     for number, line in enumerate(text[:MOST_CHARACTERS].split("\n"), 1):
         if line.strip():
             yield Piece(Kind.WORDS, line, number)
@@ -85,18 +85,18 @@ _LANGUAGES = {"": "python", "py": "python", "js": "javascript", "c": "c", "cpp":
 
 
 def read_restructured(text: str) -> Iterator[Piece]:
-    """The pieces of a text, in its order."""
+    """Yield the pieces of a text, in its order."""
     lines = text[:MOST_CHARACTERS].split("\n")
     yield from _Reading(lines).pieces()
 
 
 def read_inline(line: str, number: int) -> Iterator[Piece]:
-    """The pieces of one line, in which no label is known."""
+    """Yield the pieces of one line, without known labels."""
     return _Reading([]).inline(line, number)
 
 
 def is_restructured(text: str) -> bool:
-    """Whether a text without a telling suffix has the marks of reStructuredText in it."""
+    """Return whether a text without a telling suffix has marks of reStructuredText in it."""
     head = text[:MOST_CHARACTERS]
     return any(_DIRECTIVE.match(line) or _TARGET.match(line) for line in head.split("\n", 400)[:400] if ".. " in line)
 
@@ -141,7 +141,7 @@ class _Reading:
                 number = end
 
     def _end_of_block(self, number: int, indent: int) -> int:
-        """The line, from 0, after the lines that are blank or indented deeper than `indent`."""
+        """Return the line, from 0, after the lines that are blank or indented deeper than `indent`."""
         end = number
         while end < len(self._lines) and (not self._lines[end].strip() or _indent(self._lines[end]) > indent):
             end += 1
@@ -239,7 +239,7 @@ def _targets(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _label(name: str) -> str:
-    """Labels are compared without case, runs of white space as one space (docutils, reference names)."""
+    """Normalise a label: without case, runs of white space as one space (docutils, reference names)."""
     return " ".join(name.strip("`").casefold().split())
 
 

@@ -1,4 +1,4 @@
-"""Puts the statements of one document together: each edge once, with all its lines, in one order.
+"""Puts the edges of one document together: each edge once, with all its lines, in one order.
 
 The order and the bounds depend on the document alone, so a document always gives the same edges.
 """
@@ -10,22 +10,22 @@ from collections.abc import Iterable
 from sluice.contracts.graph.model import Edge, EdgeType, Node, Origin
 
 MOST_EDGES = 20_000
-"""Of one document, the first that are stated. A source file of 10,000 lines states about 6,000; what states more is
-generated, and would weigh more than the rest of the corpus."""
+"""Edges of one document that are kept, the first ones. A source file of 10,000 lines has about 6,000; a file with more
+is generated, and would weigh more than the rest of the corpus."""
 MOST_LINES = 200
-"""Of one edge, the first: a name that is used more often says nothing more by it."""
+"""Lines of one edge that are kept, the first ones: more uses of a name say nothing more."""
 MOST_KEY_CHARACTERS = 1_000
-"""Of a node's key. No name and no address that means something is longer."""
+"""Most characters of a node's key. No meaningful name or address is longer."""
 MOST_DETAIL_CHARACTERS = 100
 
 _Key = tuple[EdgeType, Node, Node, Origin]
 
 
 def put_together(edges: Iterable[Edge]) -> tuple[Edge, ...]:
-    """Edges of equal type, ends and origin as one, with the lines of all and the first detail that is not empty.
+    """Merge edges of equal type, ends and origin, with the lines of all and the first detail that is not empty.
 
-    At most `MOST_EDGES`, in ascending order. Those with a key that is too long, or with half of a surrogate pair in it,
-    are left out.
+    Returns at most `MOST_EDGES`, in ascending order, without those whose key is too long or holds half of a surrogate
+    pair.
     """
     lines: dict[_Key, set[int]] = {}
     details: dict[_Key, str] = {}

@@ -1,4 +1,4 @@
-"""Tools that servers and configurations of clients list, and the failing tests that a report names."""
+"""Tools in the lists of servers and in clients' configurations, and the failing tests in a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAST_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])")
 
 
 def read_json(text: str) -> Any:
-    """The value that a text holds. Raises ValueError, or RecursionError, where it is no JSON even so."""
+    """Parse JSON, also with comments and trailing commas. Raises ValueError, or RecursionError, for other text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -29,7 +29,7 @@ def _kept(found: re.Match[str]) -> str:
 
 
 FACTS_KEY, TESTS = "repository_facts", "tests"
-"""As ingest marks such a document (`ingest.repository.facts`)."""
+"""Metadata by which ingest marks such a document (`ingest.repository.facts`)."""
 _FAILED = re.compile(r"FAILED (?P<path>[^\s:]+)(?P<names>(?:::\S*)?)")
 _PARAMETERS = re.compile(r"\[.*\Z", re.DOTALL)
 _DETAIL = "failing test"
@@ -43,12 +43,12 @@ _LANGUAGES = {
 
 
 def is_test_report(document: GraphDocument) -> bool:
-    """Whether the document is one of failing tests."""
+    """Return whether the document is a report of failing tests."""
     return document.metadata.get(FACTS_KEY) == TESTS
 
 
 def failing_test_edges(document: GraphDocument) -> Iterator[Edge]:
-    """Of each failing test REFERS_TO the symbol of the test, and LINKS_TO its file."""
+    """Yield for each failing test REFERS_TO its symbol, and LINKS_TO its file."""
     source = document_node(document.document_id)
     for number, line in enumerate(document.text.split("\n"), 1):
         found = _FAILED.match(line)
@@ -64,7 +64,7 @@ def failing_test_edges(document: GraphDocument) -> Iterator[Edge]:
 
 
 def _file(path: str, suffix: str) -> str:
-    """The file of a test; a report that tells no files has the dotted name of a module, and maybe of a class in it."""
+    """Return the file of a test. A report without files names a module by dots, maybe with a class in it."""
     if suffix:
         return path
     parts = path.split("/")
@@ -74,21 +74,21 @@ def _file(path: str, suffix: str) -> str:
 
 
 MOST_CHARACTERS = 2_000_000
-"""Of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""
+"""Limit of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""
 ALL_TOOLS = "*"
 _SERVER_FILES = re.compile(r"(?:^|/)mcp/(?P<server>[^/]+)\.json\Z")
 _CONFIG_KEYS = ("mcpServers", "servers")
 
 
 def may_list_tools(document: GraphDocument) -> bool:
-    """Whether it is worth parsing a text as JSON: cheap."""
+    """Return whether a text is worth parsing as JSON: cheap."""
     head = document.text[:1_000].lstrip()
     text = document.text[:MOST_CHARACTERS]
     return head[:1] in ("{", "[", "/") and ('"tools"' in text or '"mcpServers"' in text or '"servers"' in text)
 
 
 def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
-    """DEFINED_IN edges of the tools that a document lists or the servers that it configures; none for other JSON."""
+    """Yield DEFINED_IN edges of the tools that a document lists or the servers that it configures."""
     if len(document.text) > MOST_CHARACTERS:
         return
     try:
@@ -104,7 +104,7 @@ def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
 
 
 def _named(content: Any, document: GraphDocument) -> Iterator[tuple[str, str, str]]:
-    """The server, the tool and what it is, of each that a text names."""
+    """Yield server, tool and kind for each tool or server that a text names."""
     if isinstance(content, dict):
         for key in _CONFIG_KEYS:
             for server, entry in _items(content.get(key)):
@@ -128,7 +128,7 @@ def _listed(tools: object, server: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _server_of(outer: Mapping[str, Any], inner: Mapping[str, Any], document: GraphDocument) -> str:
-    """The name of the server that lists: as the text says, or as `sluice graph tools` names a document."""
+    """Return the listing server's name: from the text, or from the path that `sluice graph tools` sets."""
     for holder in (inner, outer):
         info = holder.get("serverInfo")
         for named in (info.get("name") if isinstance(info, dict) else None, holder.get("server")):
@@ -143,7 +143,7 @@ def _items(servers: object) -> list[tuple[str, object]]:
 
 
 class _Lines:
-    """On which lines names stand, each searched for after the one before: tools are listed in the order of the text."""
+    """Finds the lines of names, each searched for after the one before: tools are listed in the order of the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text

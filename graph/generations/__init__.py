@@ -1,1 +1,1 @@
-"""Folds the rows of the ledger into generations: files that are walked and asked, swapped by a pointer."""
+"""Folds the rows of the ledger into generations: files for walks and queries, swapped by a pointer."""

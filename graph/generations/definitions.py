@@ -1,4 +1,4 @@
-"""Indexes definitions by name, by rule, and by the names that stand for others."""
+"""Indexes definitions by name, with the rules that resolve names, and the order of inheritance."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Definition(NamedTuple):
 
 
 def definitions_of(document: int, edges: Iterable[Edge]) -> tuple[list[Definition], list[tuple[str, Definition]]]:
-    """What one document defines, and by which further keys: `?.save` for each function named `save`.
+    """Return the definitions of one document, and those with further keys: `?.save` for each function named `save`.
 
-    A name that is defined twice owns an edge with two pairs of lines, and gives two definitions.
+    A name that is defined twice has an edge with two pairs of lines, and gives two definitions.
     """
     defining = [edge for edge in edges if edge.type is EdgeType.DEFINED_IN]
     qualified = [edge for edge in defining if not is_unknown(edge.source.key)]
@@ -61,22 +61,22 @@ def definitions_of(document: int, edges: Iterable[Edge]) -> tuple[list[Definitio
 
 
 def is_unknown(key: str) -> bool:
-    """Whether the key is a name whose holder is not known, like `python:?.save`."""
+    """Return whether the key is a name whose holder is not known, like `python:?.save`."""
     return f":{UNKNOWN}." in key
 
 
 def is_made(key: str) -> bool:
-    """Whether the key is no name that a file writes, but what a call gives: `f.<result>`."""
+    """Return whether the key is not written in a file but stands for the result of a call: `f.<result>`."""
     return RESULT in key
 
 
 def last_segment(name: str) -> str:
-    """`save` of `shop.cart.Cart.save`."""
+    """Return the last segment: `save` of `shop.cart.Cart.save`."""
     return name.rpartition(".")[2]
 
 
 def name_of(label: NodeLabel, key: str) -> str:
-    """What people call a symbol or a tool: the last part of its key."""
+    """Return the short name of a symbol or a tool: the last part of its key."""
     return key.rpartition("/")[2] if label is NodeLabel.TOOL else last_segment(key.partition(":")[2])
 
 
@@ -89,19 +89,19 @@ def _spans(lines: Sequence[int], kind: str) -> list[tuple[int, int]]:
 
 
 class How(IntEnum):
-    """By which rule a name was resolved, the surest first."""
+    """The rule that resolved a name, the surest first."""
 
     EXACT = 0
     SUFFIX = 1
     ALIAS = 2
     INHERITED = 3
     OVERRIDE = 4
-    """By what runs in its place: a method of a subclass (of which class an instance is, only the run knows), or what a
-    decorator puts there."""
+    """By a method that may run in its place: one of a subclass (the instance's class is known only at run time), or the
+    wrapper of a decorator."""
     NAME = 5
     """By the name alone."""
     OUTSIDE = 6
-    """By none: what it means is not in the corpus."""
+    """By none: its definition is not in the corpus."""
 
 
 class Found(NamedTuple):
@@ -112,7 +112,7 @@ class Found(NamedTuple):
 
 
 class Bond(NamedTuple):
-    """A name that another name stands for, as `document` (its place in the order of ids) states it."""
+    """A name that stands for another, as `document` (its place in the order of ids) states it."""
 
     source: str
     target: str
@@ -120,7 +120,7 @@ class Bond(NamedTuple):
 
 
 def by_source(bonds: Iterable[Bond]) -> dict[str, list[Bond]]:
-    """The bonds of each source, in their order."""
+    """Return the bonds of each source, in their order."""
     sources: dict[str, list[Bond]] = {}
     for bond in bonds:
         sources.setdefault(bond.source, []).append(bond)
@@ -128,9 +128,9 @@ def by_source(bonds: Iterable[Bond]) -> dict[str, list[Bond]]:
 
 
 def linearise(name: str, bases: Callable[[str], Sequence[str]]) -> tuple[str, ...]:
-    """The class and all that it inherits from, nearest first: C3 (Barrett et al., 1996), as Python does it.
+    """Return the class and all its ancestors, nearest first: C3 (Barrett et al., 1996), as Python does it.
 
-    Where C3 finds no order, or a class inherits from itself, it is breadth first, each class once.
+    Where C3 finds no order, or a class inherits from itself, the order is breadth first, each class once.
     """
     order = _merge_c3(name, bases, (), {})
     return tuple(order) if order is not None else _breadth_first(name, bases)
@@ -174,11 +174,11 @@ def _breadth_first(name: str, bases: Callable[[str], Sequence[str]]) -> tuple[st
 
 
 _DEEPEST = 100
-"""Classes above each other; more are taken breadth first."""
+"""Most levels of inheritance; deeper ones are ordered breadth first."""
 
 
 def nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[Found, ...]:
-    """Of modules found by the end of their path, those that share most of the referring file's path."""
+    """Return those of the modules found by path ending that share most of the referring file's path."""
     if not found or not found[0][1]:
         return tuple(entry for entry, _ in found)
     top = key.partition(":")[2].partition(".")[0]
@@ -194,10 +194,10 @@ def _holds(root: str, folder: str) -> bool:
 
 
 def shared_parts(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many parts two paths share from the beginning."""
+    """Count the parts that two paths share from the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def folder_of(path: str | None) -> str:
-    """The folder that a file lies in; empty for none."""
+    """Return the folder of a file; empty for None."""
     return path.rpartition("/")[0] if path else ""

@@ -1,11 +1,11 @@
 """Folds the rows of the ledger into the arrays of one generation of the graph.
 
-The same rows in any order give the same bytes. What a name means is found here and not before: a row says what its
-document says, whatever else is indexed.
+The same rows in any order give the same bytes. Names are resolved here and not before: a row holds the statements of
+its document, whatever else is indexed.
 
-Steps lead from the place of a reference to what it means, and back. A vertex is a node, or a definition (numbered
-after the nodes). A reference that stands in a definition begins there, so a walk goes from function to function; one
-that stands in none begins at its document. What is not defined in the corpus is reached as a node: two places that use
+Steps lead from the place of a reference to its meaning, and back. A vertex is a node, or a definition (numbered
+after the nodes). A reference inside a definition begins there, so a walk goes from function to function; any other
+reference begins at its document. A name without a definition in the corpus is reached as a node: two places that use
 it are two steps apart.
 """
 
@@ -23,7 +23,7 @@ from sluice.graph.generations.resolution import Resolver
 from sluice.graph.generations.stated import LABEL_CODES, ORIGINS, TYPE_CODES, Arrays, Stated, state
 
 _MOST_LINES = 2_000_000
-"""Of one document. No text that is indexed has more."""
+"""Most lines of one document. No indexed text has more."""
 
 
 class Places:
@@ -51,7 +51,7 @@ class Places:
         self._lines = np.concatenate(painted) if painted else np.zeros(0, np.int32)
 
     def around(self, documents: NDArray[np.int32], lines: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The vertex in which each line stands; line 0 stands in the document itself."""
+        """Return the vertex of each line; line 0 stands in the document itself."""
         lengths = self._first[documents + 1] - self._first[documents]
         inside = (lines > 0) & (lines < lengths)
         found = documents.astype(np.int32).copy()
@@ -60,23 +60,23 @@ class Places:
 
 
 STEPS_OF_VERTEX = 256
-"""Steps that are kept of one vertex, the likeliest: more would only make a walk through a hub long."""
+"""Steps kept of one vertex, the likeliest: more would only make a walk through a hub long."""
 MOST_USERS = 64
-"""Places that name what the corpus does not define; what has more (`numpy`) connects nothing."""
+"""Most places that name an undefined symbol; one with more (`numpy`) connects nothing."""
 _LEAST_SHARE = 1 / 16
-"""Of a reference that can mean more definitions than this allows, none is walked to."""
+"""Meanings with a smaller share give no steps: a reference to over 16 equally likely definitions has none."""
 _INNER_WEIGHT = 0.1
-"""Of the step from a definition to the document that it stands in."""
+"""Weight of the step from a definition to its document."""
 _LEAST_TOTAL = 0.2
-"""What a vertex gives on is divided by the sum of its weights, or by this: a single doubtful step stays doubtful."""
+"""A vertex's weights are divided by their sum, or by this if larger: a single doubtful step stays doubtful."""
 _WEIGHTS = {Origin.NAME: 0.5, Origin.MENTION: 0.7, Origin.RUN: 0.3}
-"""Of a step by the origin of its edge; 1 for all others."""
+"""Weight of a step by the origin of its edge; 1 for all others."""
 
 Numbers = NDArray[np.int32]
 
 
 def walk_steps(stated: Stated, resolver: Resolver, documents: int) -> Arrays:
-    """Arrays of steps, the likeliest of each vertex first, and how many definitions each stated edge can mean."""
+    """Return arrays of steps, each vertex's likeliest first, and the number of definitions that each edge can mean."""
     nodes = len(stated.nodes)
     places = Places(resolver.definitions, documents, nodes)
     edge, first, last, place = _references(stated, places)
@@ -103,7 +103,7 @@ def walk_steps(stated: Stated, resolver: Resolver, documents: int) -> Arrays:
 
 
 def _references(stated: Stated, places: Places) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Each edge that refers to something, by the places where it does: edge, first and last line there, place."""
+    """Return each referring edge by the places of its references: edge, first and last line there, place."""
     arrays = stated.arrays
     referring = (EdgeType.REFERS_TO, EdgeType.LINKS_TO, EdgeType.CITED_BY, EdgeType.INHERITS, EdgeType.HAS_TYPE)
     edges = np.flatnonzero(np.isin(arrays["edge_type"], [TYPE_CODES[kind] for kind in referring])).astype(np.int32)
@@ -128,7 +128,7 @@ def _references(stated: Stated, places: Places) -> tuple[Numbers, Numbers, Numbe
 def _meanings(
     stated: Stated, resolver: Resolver, referring: Numbers
 ) -> tuple[Numbers, NDArray[np.int64], Numbers, NDArray[np.uint8], NDArray[np.float32]]:
-    """What each stated edge means: how many definitions, and of these rows of (vertex, how, share) at its offset."""
+    """Return the meanings of each stated edge: their number, and rows of (vertex, how, share) at the edge's offset."""
     nodes = len(stated.nodes)
     owners = stated.arrays["edge_owner"].tolist()
     targets = stated.arrays["edge_target"].tolist()
@@ -168,7 +168,7 @@ def _meanings(
 
 
 def _expanded(offsets: NDArray[np.int64], edge: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each reference beside each of its meanings: places in the references, places in the meanings."""
+    """Pair each reference with each of its meanings: places in the references, places in the meanings."""
     counts = (offsets[1:] - offsets[:-1])[edge]
     group = np.repeat(np.arange(len(edge)), counts)
     within = np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -181,7 +181,7 @@ def _origin_weights(origins: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _inner_steps(stated: Stated, resolver: Resolver) -> Arrays:
-    """From each definition to the document that it stands in, by the edge that defines it."""
+    """Return steps from each definition to its document, by the edge that defines it."""
     nodes = len(stated.nodes)
     defining = {
         (edge.source.key, owner): number
@@ -201,7 +201,7 @@ def _inner_steps(stated: Stated, resolver: Resolver) -> Arrays:
 
 
 def _ordered(parts: list[tuple[Arrays, bool]], vertices: int) -> Arrays:
-    """One table of all steps by their source, hubs damped, weights as the share of what the source gives on."""
+    """Return one table of all steps by source, hubs damped, weights as shares of the source's sum."""
     table = {name: np.concatenate([part[name] for part, _ in parts]) for name in parts[0][0]}
     table["is_reverse"] = np.concatenate([np.full(len(part["source"]), back, bool) for part, back in parts])
     degrees = np.bincount(table["target"].astype(np.int64), minlength=vertices)
@@ -225,11 +225,11 @@ def _ordered(parts: list[tuple[Arrays, bool]], vertices: int) -> Arrays:
 
 
 REVERSE = 0x80
-"""In `step_how`: the step goes from what is meant to where it is named."""
+"""Flag in `step_how`: the step goes from the definition to a reference."""
 
 
 def fold(documents: Iterable[DocumentRow], citations: Iterable[CitationRow]) -> Arrays:
-    """The arrays of a generation, by name; `graph.generations.view` says what each holds."""
+    """Return the arrays of a generation, by name; `graph.generations.view` describes them."""
     rows = sorted(documents, key=lambda row: row.document_id)
     stated = state(rows, citations)
     resolver = Resolver(rows)
@@ -255,7 +255,7 @@ def _definition_arrays(stated: Stated, resolver: Resolver) -> Arrays:
 
 
 def _by_name(nodes: dict[Node, int]) -> NDArray[np.int32]:
-    """Symbols and tools in the order of what people call them."""
+    """Return symbols and tools in the order of their short names."""
     named = [
         (name_of(node.label, node.key).encode(errors="replace"), place)
         for node, place in nodes.items()

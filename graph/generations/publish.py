@@ -1,12 +1,12 @@
-"""Publishes generations of the graph of one corpus in its folder, and says which is current.
+"""Publishes generations of the graph of one corpus in its folder, and reads the current one.
 
     graph-000000000012/graph.bin      the arrays
-    graph-000000000012/manifest.json  what they are and their hash
+    graph-000000000012/manifest.json  their description and hash
     CURRENT                           a symbolic link to the folder
 
 A generation is written to a temporary folder, flushed, renamed, and the pointer is swapped last: killed at any point,
-either the old one or the new one is current, and both are whole. Two are kept, and the newest that Cypher can be asked
-of; who has an older one open goes on with it. All of it may be deleted at any time: it is folded again from the ledger.
+either the old one or the new one is current, and both are whole. Two are kept, and the newest with a Cypher file; a
+reader of an older one can go on. All of it may be deleted at any time: it is folded again from the ledger.
 
 The arrays lie in the file one after the other, to be mapped into memory. It begins with `SLUICEGRAPH`, the version of
 the format and the length of the header in bytes (both 32 bits, little endian), then the header as JSON: of each array
@@ -46,13 +46,13 @@ FILE = "graph.bin"
 MANIFEST = "manifest.json"
 KEPT = 2
 BESIDE = "cypher"
-"""What `graph.cypher` writes into a generation later. The newest that has it is kept besides, until another has it."""
+"""Folder that `graph.cypher` adds to a generation later. The newest generation with one is kept besides."""
 _NAME = re.compile(r"graph-(\d{12})")
 _TEMPORARY = ".writing-"
 
 
 class Generation(Value):
-    """What the manifest of a published generation says."""
+    """The manifest of a published generation."""
 
     name: str
     format: int
@@ -64,10 +64,10 @@ class Generation(Value):
     definitions: int
     steps: int
     sha256: Sha256
-    """Of `graph.bin`: the same rows give the same."""
+    """Hash of `graph.bin`: the same rows give the same."""
     published_at: Moment
     seconds: float
-    """How long it took to fold and write."""
+    """Seconds that folding and writing took."""
 
 
 def publish(
@@ -81,8 +81,8 @@ def publish(
 ) -> Generation:
     """Fold the rows and make them the current generation of the corpus whose graph lies in `folder`.
 
-    `seconds` is a clock that only goes forward. The caller holds `lock_folder`. Where the disk refuses it
-    raises `OSError`, and what was current stays so.
+    `seconds` is a clock that only goes forward. The caller holds `lock_folder`. Raises `OSError` where the disk
+    refuses; the current generation then stays.
     """
     began = seconds()
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def publish(
 
 
 def current(folder: Path) -> Generation | None:
-    """The current generation; None: nothing is published. Raises `Corrupted` where it cannot be read."""
+    """Return the current generation; None: nothing is published. Raises `Corrupted` where it cannot be read."""
     try:
         name = os.readlink(folder / POINTER)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def current(folder: Path) -> Generation | None:
 
 
 def open_generation(folder: Path, generation: Generation) -> GraphView:
-    """Map a generation into memory. Raises `Corrupted` where its file is missing or not what was written."""
+    """Map a generation into memory. Raises `Corrupted` where its file is missing or differs from its hash."""
     opened = open_arrays(folder / generation.name / FILE, generation.sha256)
     try:
         return GraphView(opened.arrays, generation.name, generation.version)
@@ -146,9 +146,9 @@ def open_generation(folder: Path, generation: Generation) -> GraphView:
 
 
 def verified(folder: Path) -> Generation | None:
-    """The current generation after its file was read whole; None: there is none, or it was damaged and is thrown away.
+    """Return the current generation after reading its whole file; None: there is none, or a damaged one is thrown away.
 
-    For who publishes: None means that the rows have to be folded.
+    For publishers: None means that the rows have to be folded.
     """
     try:
         generation = current(folder)
@@ -161,7 +161,7 @@ def verified(folder: Path) -> Generation | None:
 
 
 def discard(folder: Path) -> None:
-    """Throw away all generations of a corpus. The caller holds `lock_folder`; who has one open goes on with it."""
+    """Throw away all generations of a corpus. The caller holds `lock_folder`; readers of an open one can go on."""
     (folder / POINTER).unlink(missing_ok=True)
     _sweep(folder)
     for name in _names(folder):
@@ -170,7 +170,7 @@ def discard(folder: Path) -> None:
 
 @contextmanager
 def lock_folder(folder: Path, timeout_seconds: float = 0.0) -> Iterator[None]:
-    """Be the only one that publishes in a folder. Raises `Unavailable` where another process is."""
+    """Hold the exclusive right to publish in a folder. Raises `Unavailable` where another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     refusal = Unavailable(f"another process publishes the graph in {folder}")
     with lock_file(folder / ".lock", refusal, timeout_seconds=timeout_seconds):
@@ -188,7 +188,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a killed process left half-written."""
+    """Remove the half-written files of a killed process."""
     for entry in folder.glob(f"{_TEMPORARY}*"):
         shutil.rmtree(entry, ignore_errors=True)
 
@@ -210,14 +210,14 @@ _BLOCK_BYTES = 1 << 20
 
 
 class OpenedFile(NamedTuple):
-    """The arrays of a file, and its bytes on the disk. The file may be deleted meanwhile."""
+    """The arrays of a file, and its size on the disk. The file may be deleted meanwhile."""
 
     arrays: Arrays
     size_bytes: int
 
 
 def write_arrays(path: Path, arrays: Arrays) -> str:
-    """Write the arrays in the order of their names, flush them to the disk, and give the SHA-256 of the file."""
+    """Write the arrays in the order of their names, flush them to the disk, and return the SHA-256 of the file."""
     described: dict[str, list[str | int]] = {}
     position = 0
     for name, array in sorted(arrays.items()):
@@ -237,7 +237,7 @@ def write_arrays(path: Path, arrays: Arrays) -> str:
 
 
 def open_arrays(path: Path, sha256: str) -> OpenedFile:
-    """Map a file into memory and compare its hash. Raises `Corrupted` where it is not what was written."""
+    """Map a file into memory and compare its hash. Raises `Corrupted` where it differs."""
     try:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

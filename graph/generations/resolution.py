@@ -1,9 +1,9 @@
 """Resolves the references of a corpus to the definitions that they can mean, each with its likelihood.
 
-A name is looked up by, in this order: exactly as it is written; what it is an alias of (`from x import y` makes `m.y`
-mean `x.y`); what its class inherits; the end of a module's path (`workers.handlers` for `main/workers/handlers.py`,
-where `main` is no package), of which those that share most of the referring file's path are taken; what subclasses
-define; and, for a member of a known class, all that bears its name.
+A name is looked up in this order: exactly as it is written; as an alias (`from x import y` makes `m.y` mean `x.y`);
+among the members that its class inherits; by the end of a module's path (`workers.handlers` for
+`main/workers/handlers.py`, where `main` is no package), where those count that share most of the referring file's
+path; in subclasses; and, for a member of a known class, by its bare name.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from sluice.graph.generations.definitions import (
 )
 
 _NEAR_SHARE = 0.8
-"""Of a name with an unknown receiver: the share of those candidates that stand in the same document or in one that it
-imports from. It is a guess: what is called is more often near than far."""
+"""For a name with an unknown receiver: the share of candidates in the same document or in one that it imports from. It
+is a guess: the callee is more often near than far."""
 _OVERRIDE_SHARE = 0.2
-"""Of a method that subclasses replace: the share of the replacements together. A guess too."""
+"""For a method that subclasses replace: the share of the replacements together. A guess too."""
 _SURE = frozenset({Origin.SCOPE, Origin.IMPORT, Origin.SELF})
 
 
@@ -46,7 +46,7 @@ class Meaning(NamedTuple):
 
 
 class Resolver:
-    """Resolves the references of a corpus. Equal rows in equal order give equal answers. Not safe for threads."""
+    """Resolves the references of a corpus. Equal rows in equal order give equal results. Not safe for threads."""
 
     def __init__(self, documents: Sequence[DocumentRow]) -> None:
         self._documents = documents
@@ -69,7 +69,7 @@ class Resolver:
             bases=self._bonds(EdgeType.INHERITS, EdgeType.HAS_TYPE),
         )
         self._at: dict[str, dict[int, None]] = {}
-        """Documents by the addresses that they answer to."""
+        """Documents by their addresses."""
         for place, row in enumerate(documents):
             for edge in row.edges:
                 if edge.type is EdgeType.RESOLVES_TO:
@@ -77,11 +77,11 @@ class Resolver:
         self._near: dict[int, frozenset[int]] = {}
 
     def found(self, key: str, document: int) -> tuple[Found, ...]:
-        """What the name of a symbol or a tool can mean in a document (its place); none: it is not in the corpus."""
+        """Return a symbol's or tool's possible meanings in a document (its place); empty: not in the corpus."""
         return self._names.resolve(key, document)
 
     def meanings(self, found: Sequence[Found], document: int, least_share: float = 0.0) -> list[Meaning]:
-        """How likely a reference of the document means each that was found; those less likely are left out."""
+        """Return the likelihood of each found definition for a reference in the document, from `least_share` up."""
         if not found or found[0].how is not How.NAME or len(found) == 1:
             return [one for one in _shared_out(found) if one.share >= least_share]
         near = self._near_documents(document)
@@ -96,7 +96,7 @@ class Resolver:
         return weighed
 
     def addressed(self, key: str, document: int) -> tuple[int, ...]:
-        """The documents (their places) that an address can mean where `document` links to it.
+        """Return the documents (their places) that an address can mean where `document` links to it.
 
         Of several paths those count that share most folders with the document's own.
         """
@@ -108,7 +108,7 @@ class Resolver:
         return tuple(place for place, share in zip(found, shared, strict=True) if share == max(shared))
 
     def candidates_of(self, document_id: str, key: str) -> list[tuple[str, Definition, How, float]]:
-        """What a name can mean, by ids: the defining document's id, the definition, by which rule, and its share."""
+        """Return a name's possible meanings by ids: defining document's id, definition, rule, and share."""
         document = self._places[document_id]
         told = [
             (self.definitions[place], how, share)
@@ -117,7 +117,7 @@ class Resolver:
         return [(self._documents[entry.document].document_id, entry, how, share) for entry, how, share in told]
 
     def _near_documents(self, document: int) -> frozenset[int]:
-        """The document itself, and those that define what it imports."""
+        """Return the document itself, and those that define its imports."""
         known = self._near.get(document)
         if known is None:
             imported = {
@@ -140,7 +140,7 @@ class Resolver:
 
 
 def _shared_out(found: Sequence[Found]) -> list[Meaning]:
-    """Equal shares for all that a name can mean; the methods of subclasses have a smaller one among them."""
+    """Share equally among all possible meanings; the methods of subclasses get a smaller share among them."""
     overrides = sum(entry.how is How.OVERRIDE for entry in found)
     others = len(found) - overrides
     each = (1 - _OVERRIDE_SHARE if overrides else 1.0) / max(1, others)
@@ -157,7 +157,7 @@ def _is_named(edge: Edge) -> bool:
 
 
 class Names:
-    """All names of a corpus. It only depends on what is given, in the order of ids; it is not safe for threads."""
+    """All names of a corpus. Results depend only on the arguments, in the order of ids; not safe for threads."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Names:
         self._bases = by_source(bases)
         self._spent = 0
         self._asked: set[str] = set()
-        """What is looked up at the moment: where aliases lead in a circle, they lead to nothing."""
+        """Keys in progress: aliases that form a cycle lead to nothing."""
         self._found: dict[str, tuple[tuple[Found, str], ...]] = {}
         self._resolved: dict[tuple[str, str], tuple[Found, ...]] = {}
         self._ancestors: dict[str, tuple[str, ...]] = {}
@@ -194,7 +194,7 @@ class Names:
         self._subclasses: dict[str, list[str]] | None = None
 
     def resolve(self, key: str, document: int) -> tuple[Found, ...]:
-        """The definitions that `key` can mean where `document` names it, in order; none: it is not in the corpus."""
+        """Return the definitions that `key` can mean where `document` names it, in order; empty: not in the corpus."""
         return self._resolve(key, self._folders[document])
 
     def _resolve(self, key: str, folder: str) -> tuple[Found, ...]:
@@ -213,7 +213,7 @@ class Names:
         return resolved
 
     def _look_up(self, key: str) -> tuple[tuple[Found, str], ...]:
-        """All that the key can mean, each with the folder that its module is looked up from ('' unless by suffix)."""
+        """Return all meanings of the key, each with the folder that its module counts from ('' unless by suffix)."""
         exact = self._defined.get(key)
         if exact:
             how = How.NAME if is_unknown(key) else How.EXACT
@@ -229,12 +229,12 @@ class Names:
         if stated:
             return tuple((found, "") for found in stated)
         ends = self._by_suffix(language, segments)
-        if not ends and segments[-1] == "__call__":  # of what a function gives
+        if not ends and segments[-1] == "__call__":  # a call of a function's result
             ends = tuple((found, "") for found in self._given(key.removesuffix(".__call__")))
         return ends or tuple((found, "") for found in self._by_class(language, segments))
 
     def _by_bonds(self, language: str, segments: list[str]) -> tuple[Found, ...]:
-        """By aliases and bases, those of the longest part of the name first."""
+        """Find definitions by aliases and bases, those of the longest part of the name first."""
         for end in range(len(segments), 0, -1):
             head = f"{language}:{'.'.join(segments[:end])}"
             rest = "".join(f".{segment}" for segment in segments[end:])
@@ -253,7 +253,7 @@ class Names:
         return ()
 
     def _in_place_of(self, key: str) -> list[Found]:
-        """What a variable is another name of, as in `native_str = to_unicode`, and what decorators put in its place."""
+        """Return the originals of an alias, as in `native_str = to_unicode`, and the wrappers of decorators."""
         return [
             Found(place, How.ALIAS if source is key else How.OVERRIDE)
             for source in (key, f"{key}.{DECORATED}")
@@ -263,7 +263,7 @@ class Names:
         ]
 
     def _given(self, called: str) -> Iterator[Found]:
-        """What a call of what the name means gives, to be called itself; so of a decorator its wrapper."""
+        """Yield the callables that a call of `called` returns. For a decorator this is its wrapper."""
         for place, how in self._resolve(called, ""):
             own = self._definitions[place].key
             if how is How.NAME:
@@ -275,7 +275,7 @@ class Names:
                     yield from self._resolve(f"{base}.{RESULT}", "")
 
     def _starred(self, module: str, name: str) -> list[Bond]:
-        """Modules of which `module` imports all (`from x import *`) and that have the name, as aliases of `module`."""
+        """Return the modules with the name that `module` star-imports (`from x import *`), as aliases of `module`."""
         if f"{module}.*" not in self._aliases or f"{module}.{name}" in self._defined:
             return []
         queue, seen, found = [module], {module}, []
@@ -306,7 +306,7 @@ class Names:
         return []
 
     def _overriding(self, key: str) -> list[Found]:
-        """The methods by which subclasses replace that of a class, those of the nearest subclasses first."""
+        """Return the methods by which subclasses replace that of a class, those of the nearest subclasses first."""
         holder, _, member = key.rpartition(".")
         found: list[Found] = []
         if member in _CONSTRUCTORS:
@@ -321,7 +321,7 @@ class Names:
     def _lines_of(self, holder: str) -> tuple[str, ...]:
         known = self._ancestors.get(holder)
         if known is None:
-            self._ancestors[holder] = (holder,)  # what is asked for meanwhile, where classes name each other as bases
+            self._ancestors[holder] = (holder,)  # for classes that name each other as bases
             known = self._ancestors[holder] = linearise(holder, self._bases_of)
         return known
 
@@ -355,9 +355,9 @@ class Names:
         return ()
 
     def _by_class(self, language: str, segments: list[str]) -> list[Found]:
-        """A member that a known class neither has nor inherits: of its subclasses, or of anything with its name.
+        """Find a member that a known class neither has nor inherits: in its subclasses, or else by its bare name.
 
-        So too of a known function or variable, which stands for what it gives: its type is not stated.
+        Applies also to a known function or variable, as the type of its result is not stated.
         """
         if len(segments) < 2:
             return []
@@ -372,7 +372,7 @@ class Names:
         return below or [Found(place, How.NAME) for place in self._defined.get(f"{language}:{UNKNOWN}.{member}", ())]
 
     def _is_value(self, holder: str) -> bool:
-        """Whether the name means something of the corpus that can have members by other names than its own."""
+        """Return whether the name means something of the corpus that may have members by other names than its own."""
         return any(self._definitions[place].kind != MODULE for place, _ in self._resolve(holder, ""))
 
     def _below(self, holder: str) -> list[str]:
@@ -380,7 +380,7 @@ class Names:
             self._subclasses = {}
             asked, spent = self._asked, self._spent
             for name in sorted(self._bases):
-                self._asked, self._spent = set(), 0  # each base is a question of its own, whatever asks for them
+                self._asked, self._spent = set(), 0  # each base is resolved afresh, whatever is in progress
                 for base in self._bases_of(name):
                     self._subclasses.setdefault(base, []).append(name)
             self._asked, self._spent = asked, spent
@@ -403,7 +403,7 @@ class Names:
             self._modules.setdefault(f"{language}:{'.'.join(segments[start:])}", []).append(name)
 
     def _drop_inner_modules(self) -> None:
-        """Forget ends of module paths that begin inside a package: nothing imports `package.json` as `json`."""
+        """Drop ends of module paths that begin inside a package: nothing imports `package.json` as `json`."""
         for end, modules in list(self._modules.items()):
             name = end.partition(":")[2]
             outer = [module for module in modules if module.removesuffix(name).removesuffix(".") not in self._packages]
@@ -416,12 +416,12 @@ class Names:
 _DEEPEST = 12
 """Aliases of aliases: the longest chain in the standard library has 4."""
 _MOST_NAMES = 500
-"""Names that are looked up for one. Aliases that hold each other (`a` for `a.b`) would go on without end."""
+"""Names looked up for one. Aliases that hold each other (`a` for `a.b`) would go on without end."""
 _MOST_MODULES = 64
-"""Modules whose path ends alike that are looked at."""
+"""Most modules examined whose paths end alike."""
 _CONSTRUCTORS = frozenset({"__init__", "__new__"})
-"""Who names one of a class means that one: `super().__init__()` reaches no subclass."""
+"""A reference to one of them means that class's own: `super().__init__()` reaches no subclass."""
 _MOST_OVERRIDES = 64
-"""Of one method: the nearest ones."""
+"""Most replacements of one method: the nearest ones."""
 _MOST_SUBCLASSES = 256
-"""Of a base class that a corpus is full of."""
+"""Most subclasses of one base: a corpus may be full of them."""

@@ -1,4 +1,4 @@
-"""C and C++. There are no modules: what is not `static` has one name in all files, with its namespaces and classes."""
+"""C and C++. There are no modules: a non-`static` definition has one name in all files, with namespaces and classes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _is_outermost(whole: Node) -> bool:
 
 
 def included(root: Node, path: str | None) -> Iterator[tuple[str, bool, int]]:
-    """The files that a source includes by `#include "x.h"` or `<x.h>`: as written, whether in quotes, the line."""
+    """Yield the files that `#include "x.h"` or `<x.h>` names: the name as written, whether in quotes, the line."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

@@ -1,8 +1,8 @@
 """Reads source code in languages other than Python into edges.
 
-Which nodes of a grammar define and refer is told by the queries that come with the grammars (`queries/tags.scm`), and
-by the rules of each language. The scoping is ours: a reference is bound to a definition of the same file or to an
-import of it. What is bound to neither is a name.
+The queries that come with the grammars (`queries/tags.scm`) and the rules of each language find the nodes that define
+and refer. The scoping is ours: a reference is bound to a definition of the same file or to an import of it. An unbound
+reference is a name.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tree_sitter import Tree
 
 _ONLY_QUALIFIED = frozenset({"variable", "constant", "constructor"})
-"""Definitions that do not answer to their bare name: no unknown receiver leads to them."""
+"""Definitions that a bare name does not reach: no unknown receiver leads to them."""
 
 
 def tagged_edges(document: GraphDocument, tree: Tree) -> list[Edge]:
-    """DEFINED_IN, REFERS_TO, INHERITS and ALIAS_OF edges of a source in one of `RULES`."""
+    """Return DEFINED_IN, REFERS_TO, INHERITS and ALIAS_OF edges of a source in one of `RULES`."""
     return list(_Source(document, tree.root_node).edges())
 
 
@@ -105,7 +105,7 @@ class _Source:
                 yield Edge(EdgeType.INHERITS, child, target, origin, (one.line,))
 
     def _bound(self, one: Reference) -> tuple[Node, Origin] | None:
-        """What a reference means, and how that is known; None where it says nothing."""
+        """Return the symbol that a reference means, and the origin of that; None where the reference says nothing."""
         rules, (head, *rest) = self._rules, one.chain
         last, is_value = one.chain[-1], one.kind == "value"
         if not head or head in rules.own:
@@ -124,7 +124,7 @@ class _Source:
         if (qualified := rules.qualify(one.chain, one.is_path, self._module, self._path)) is not None:
             return symbol(rules.language, qualified[0]), qualified[1]
         if rest:
-            is_type = one.is_path and head[:1].isupper()  # `Cart::new`: the type says more than what it makes
+            is_type = one.is_path and head[:1].isupper()  # `Cart::new`: the type says more than `new`
             return unknown(rules.language, head if is_type else last), Origin.NAME
         if rules.sees_members and one.kind == "call" and one.class_path:
             return self._symbol(joined(one.class_path, head)), Origin.SELF
@@ -133,7 +133,7 @@ class _Source:
         return (symbol if rules.is_global else unknown)(rules.language, head), Origin.NAME
 
     def _in_scope(self, head: str, inside: str) -> str | None:
-        """The path of the definition that a name means, looked for from the inside out."""
+        """Return the path of the definition that a name means, searched from the inside out."""
         read = self._reading
         while True:
             path = joined(inside, head)

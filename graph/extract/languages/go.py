@@ -1,7 +1,7 @@
-"""Go. A package is its folder: what `main/shop/cart/add.go` defines is in `main.shop.cart`.
+"""Go. A package is its folder: the definitions of `main/shop/cart/add.go` are in `main.shop.cart`.
 
-An import is known by what of its path lies within a repository: `github.com/acme/shop/cart` is `cart` in a folder that
-may have any name, so it is written `shop.cart`, and the end of a longer name answers to it.
+An import keeps the part of its path that lies within a repository: `github.com/acme/shop/cart` is `cart` in a folder
+of any name, so it is written `shop.cart`, and a longer name that ends so matches it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _import(spec: Node) -> Iterator[Imported]:
 
 
 def _within(parts: list[str]) -> list[str]:
-    """The parts of an import path that a checkout of it has in its own paths, the repository's folder first."""
+    """Return the parts of an import path that a checkout has in its own paths, the repository's folder first."""
     if parts[0] in _HOSTS_WITH_OWNERS and len(parts) > 2:
         parts = parts[2:]
     elif "." in parts[0] and len(parts) > 1:

@@ -1,4 +1,4 @@
-"""Java. A class is known by its package: `com.acme.shop.Cart`."""
+"""Java. A class is named with its package: `com.acme.shop.Cart`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _imports(root: Node, module: str, path: str | None) -> Iterator[Imported]:
 
 
 def _qualify(chain: tuple[str, ...], is_path: bool, module: str, path: str | None) -> tuple[str, Origin] | None:
-    """A class of the same package, or one with its package written out."""
+    """Qualify a class of the same package, or one with its package written out."""
     if chain[0][:1].isupper():
         return joined(module, *chain), Origin.IMPORT
     is_class = len(chain) > 2 and any(part[:1].isupper() for part in chain[1:-1])

@@ -101,7 +101,7 @@ def _name_in(value: Node | None) -> Node | None:
 
 
 def _required(node: Node, path: str | None) -> Iterator[Imported]:
-    """`const x = require("./x")`, `const { a, b: c } = require("./x")`, at the top of a file."""
+    """Yield imports by `const x = require("./x")` and `const { a, b: c } = require("./x")`, at the top of a file."""
     for one in node.named_children if node.type in ("lexical_declaration", "variable_declaration") else ():
         value, name = one.child_by_field_name("value"), one.child_by_field_name("name")
         member = ""
@@ -126,7 +126,7 @@ def _required(node: Node, path: str | None) -> Iterator[Imported]:
 
 
 def _target(source: str, path: str | None) -> str:
-    """The module that an import names: by its path where it is relative, else as it is written."""
+    """Return the module that an import names: by its path where it is relative, else as it is written."""
     source = source.strip("\"'`")
     if not source:
         return ""

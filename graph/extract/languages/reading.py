@@ -1,6 +1,6 @@
-"""Reads a source's definitions and references. A definition is named by its holder, as in `Class.method`.
+"""Reads a source's definitions and references. A definition's name includes its holder, as in `Class.method`.
 
-Definitions and references are found by the queries of a grammar (`queries/tags.scm`, and `queries` of its rules).
+The queries of a grammar find both (`queries/tags.scm`, and `queries` of its rules).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ RULES: dict[str, Rules] = {
 
 
 _DOC_PATTERN = re.compile(r"\(comment\)\* @doc\s*\.\s|\(#(?:strip|select-adjacent|set-adjacent)![^()]*\)")
-"""What tags say of the comment above a definition: we do not need it, and a run of comments takes quadratic time."""
+"""Parts of tags on the comment above a definition: not needed here, and quadratic in a run of comments."""
 
 
 @dataclass(order=True)
 class Capture:
-    """Something at a place of the source; what holds others comes before them."""
+    """A definition or reference at a place in the source. Enclosing ones sort before their contents."""
 
     start: int
     negative_end: int
@@ -52,7 +52,7 @@ class Capture:
 
 
 def captures_in(root: Node, grammar: str) -> list[Capture]:
-    """What the queries find, in the order of the source, each name once as a definition or a reference."""
+    """Return the matches of the queries, in source order, each name once as a definition or a reference."""
     from tree_sitter import QueryCursor
 
     wholes = RULES[grammar].wholes
@@ -85,7 +85,7 @@ def _query(grammar: str) -> Query:
 
 
 def _each_once(found: dict[tuple[int, str], Capture]) -> Iterator[Capture]:
-    """Without references that are a definition's own name, and a function's name as a part of its qualified one."""
+    """Drop references that are a definition's own name, and a function's name as a part of its qualified one."""
     longest: dict[tuple[int, int], Capture] = {}
     for (name, role), entry in found.items():
         if entry.kind in ("definition.function", "definition.method"):
@@ -102,7 +102,7 @@ def _length(node: Node) -> int:
 
 
 def _rank(capture: str) -> int:
-    """Which of two captures of one name counts: the one that says more."""
+    """Return the rank of a capture among several of one name: the more specific one counts."""
     match capture.partition(".")[2]:
         case "inherits":
             return 3
@@ -126,20 +126,20 @@ def _whole(node: Node, wholes: frozenset[str]) -> Node:
 
 
 VALUES = frozenset({"variable", "constant", "field"})
-"""Definitions that hold none, and whose members are those of their type."""
+"""Definitions that contain no others; their members are those of their type."""
 MOST_DEPTH = 64
-"""Of definitions in definitions, and of names in a chain."""
+"""Limit of nested definitions, and of names in a chain."""
 _MOST_CHARACTERS = 300
 """Of a definition's path."""
 _CLASSES = frozenset({"class", "interface", "type", "module", "enum", "implementation"})
 _DECLARATIONS = frozenset({"declaration", "field_declaration"})
-"""In C: a function is said to be, and defined elsewhere."""
+"""In C: a function is declared, and defined elsewhere."""
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _WORDS = frozenset({"this", "self", "super", "crate", "Self"})
 
 
 class Definition(NamedTuple):
-    """A name that is defined, `path` counted from the module, and the lines that define it."""
+    """A defined name, with `path` counted from the module, and the lines that define it."""
 
     path: str
     kind: str
@@ -149,13 +149,13 @@ class Definition(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """`chain` is `a.b.c` as its parts; an empty first part stands for a receiver that is no name."""
+    """A use of a name. `chain` holds the parts of `a.b.c`; an empty first part is a receiver that is no name."""
 
     kind: str
     chain: tuple[str, ...]
     line: int
     inside: str
-    """The path of the definition that it stands in."""
+    """The path of the definition around it."""
     class_path: str
     is_path: bool
     """Written as a path of names, not as a member of a value: `a::b`."""
@@ -175,7 +175,7 @@ class Reading:
         self._sweep(captures_in(root, grammar))
 
     def _sweep(self, captures: list[Capture]) -> None:
-        holders: list[tuple[int, str, str, str]] = []  # where it ends, its path, its class's path, its object's name
+        holders: list[tuple[int, str, str, str]] = []  # its last byte, its path, its class's path, its object's name
         for one in captures:
             while holders and holders[-1][0] <= one.start:
                 holders.pop()
@@ -190,7 +190,7 @@ class Reading:
             kind = one.kind.removeprefix("definition.")
             if one.whole.type in _DECLARATIONS and kind in ("function", "method"):
                 if inside and inside not in self.classes:
-                    continue  # in a function: a variable that is made with arguments
+                    continue  # in a function: a variable whose constructor has arguments
                 kind = "declaration"
             is_class = kind in _CLASSES or kind == "scope"
             if kind != "scope":

@@ -1,4 +1,4 @@
-"""The shape of what is particular to a language."""
+"""The rules that differ from language to language."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Imported(NamedTuple):
-    """A name of the file that means something elsewhere: `local` stands for `meaning`.
+    """An imported name: `local` in the file stands for `meaning` elsewhere.
 
-    `local` is empty where the import brings no name of its own. `is_module`: what is meant is a file or a package.
-    `exported`: by this name the module hands it on.
+    `local` is empty where the import binds no name. `is_module`: the import means a file or a package.
+    `exported`: the name under which the module re-exports it.
     """
 
     local: str
@@ -27,26 +27,26 @@ class Imported(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a definition belongs: its name with what holds it, and whether that counts from the module."""
+    """The name of a definition with that of its holder, and whether it counts from the module."""
 
     name: str
     is_absolute: bool = False
     owner: str = ""
-    """The class that a method written outside of it belongs to."""
+    """The class of a method that is written outside of it."""
     receiver: str = ""
-    """The name that the method gives to the object that it belongs to."""
+    """The method's name for its own object."""
     is_private: bool = False
-    """Not to be seen from other files."""
+    """Invisible from other files."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How one language is read. `wheels` are the grammars whose `queries/tags.scm` hold for it.
+    """The rules for reading one language. `wheels` are the grammars whose `queries/tags.scm` apply to it.
 
     `queries` names the files beside this one that add to them (`go.scm`). Their captures are those of tags (`@name`,
-    `@definition.…`, `@reference.…`), and `@scope` around what holds names without being defined there.
-    `@reference.value` counts only where the name is bound; `@reference.inherits` names a base of the class that it
-    stands in.
+    `@definition.…`, `@reference.…`), and `@scope` around a holder of names that is not defined there.
+    `@reference.value` counts only where the name is bound; `@reference.inherits` names a base of the class around
+    it.
     """
 
     language: str
@@ -60,44 +60,44 @@ class Rules:
     wholes: frozenset[str]
     """Types of nodes that belong to the definition in them: `export`, a declaration around a declarator."""
     own: frozenset[str] = frozenset()
-    """Words for the object that a method belongs to."""
+    """Words for the object of a method."""
     sees_members: bool = False
     """Whether a bare name may be a member of the class around it."""
     sees_package: bool = False
-    """Whether a bare name that the file lacks is one of its package."""
+    """Whether a bare name without a definition in the file is one of its package."""
     paths: frozenset[str] = frozenset()
     """Types of nodes like `a::b`, a path of names and no member of a value."""
     qualify: Callable[[tuple[str, ...], bool, str, str | None], tuple[str, Origin] | None] = (
         lambda chain, is_path, module, path: None
     )
-    """The qualified name that a chain (and whether it is a path) stands for in a module and a file, and how that is
-    known; None where it is not plain."""
+    """Returns the qualified name of a chain (and whether it is a path) in a module and a file, with its origin; None
+    where it is ambiguous."""
     is_global: bool = False
-    """Whether a bare name that the file lacks is one that all files share."""
+    """Whether all files share a bare name that the file does not define."""
 
 
 def text_of(node: Node | None) -> str:
-    """The text of a node; empty for none."""
+    """Return the text of a node; empty for None."""
     return node.text.decode("utf-8", "replace") if node is not None and node.text else ""
 
 
 def line_of(node: Node) -> int:
-    """The line on which a node begins, from 1."""
+    """Return the line on which a node begins, from 1."""
     return node.start_point.row + 1
 
 
 def placed_as_named(name: Node, whole: Node) -> Placed:
-    """A definition whose name says all."""
+    """Place a definition by its name alone."""
     return Placed(text_of(name))
 
 
 def joined(*parts: str) -> str:
-    """Dotted, without those that are empty."""
+    """Join the non-empty parts by dots."""
     return ".".join(part for part in parts if part)
 
 
 def stem_of(path: str | None) -> str:
-    """A path without its suffix, with dots for slashes: `main/shop/cart.test.js` is `main.shop.cart.test`."""
+    """Return a path without its suffix, with dots for slashes: `main/shop/cart.test.js` is `main.shop.cart.test`."""
     if not path:
         return ""
     folder, _, name = path.replace("\\", "/").strip("/").rpartition("/")

@@ -42,7 +42,7 @@ def _imports(root: Node, module: str, path: str | None) -> Iterator[Imported]:
 
 
 def _used(node: Node, before: tuple[str, ...], depth: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each name that a `use` brings, with its path: `use a::{b, c as d}` brings `b` and `d`."""
+    """Yield each name that a `use` binds, with its path: `use a::{b, c as d}` binds `b` and `d`."""
     if depth > 12:
         return
     match node.type:
@@ -85,7 +85,7 @@ def _absolute(parts: tuple[str, ...], module: str, crate: str) -> str:
 
 
 def _qualify(chain: tuple[str, ...], is_path: bool, module: str, path: str | None) -> tuple[str, Origin] | None:
-    """A path from the crate, the module or another crate. One from a type that is not imported says little."""
+    """Qualify a path from the crate, the module or another crate. A path from an unimported type says little."""
     if not is_path or chain[0][:1].isupper():
         return None
     return _absolute(chain, module, _crate_of(path)), Origin.IMPORT

@@ -1,1 +1,1 @@
-"""Reads Python into edges: what a file defines, imports and refers to, by Python's rules of scope."""
+"""Reads Python into edges: definitions, imports and references of a file, by Python's rules of scope."""

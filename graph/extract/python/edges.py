@@ -1,9 +1,9 @@
-"""Reads a Python file into edges: what it defines, inherits, re-exports, imports and refers to, by Python's scopes.
+"""Reads a Python file into edges: definitions, bases, re-exports, imports and references, by Python's scopes.
 
-Calls of a decorated function reach the wrapper before the function itself. A decorator's own file says which of its
-functions it returns, the decorated function's file says by what it is decorated. Both are names, so neither file needs
-the other: `cached.<result>` is what a call of `cached` gives, and `Cart.total.<decorated>` is what stands in the place
-of `Cart.total`.
+Calls of a decorated function reach the wrapper before the function itself. A decorator's own file states which of its
+functions it returns, the decorated function's file states its decorators. Both are names, so neither file needs
+the other: `cached.<result>` is the result of a call of `cached`, and `Cart.total.<decorated>` is the replacement of
+`Cart.total`.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ if TYPE_CHECKING:
 LANGUAGE = "python"
 _OVERLOAD = "overload"
 _MOST_DEFINITIONS = 20
-"""Of one name in one scope, as the branches of an `if`: more are generated."""
+"""Definitions of one name in one scope, as the branches of an `if`; a file with more is generated."""
 _Target = tuple[str, Origin]
-"""A qualified name, or with origin NAME a bare one, and how it was found."""
+"""A qualified name (a bare one with origin NAME), and its origin."""
 
 
 def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge]:
-    """What the file defines, imports, inherits, registers as tools, and refers to; each edge once, in order.
+    """Return the file's definitions, imports, bases, registered tools and references; each edge once, in order.
 
-    Names are bound by Python's rules of scope. A text that is not quite Python is read as far as it is. The file is not
-    executed, and nothing but its own text and path is looked at.
+    Names are bound by Python's rules of scope. A text with errors of syntax is read as far as possible. The file is not
+    executed, and only its own text and path count.
     """
     tree = tree or parse("python", document.text.encode("utf-8", "replace"))
     if tree is None:
@@ -97,9 +97,9 @@ _PACKAGE = "__init__"
 
 
 def module_name(document: GraphDocument) -> str:
-    """`main.workers.handlers` for `main/workers/handlers.py`; a package is named by its folder.
+    """Return the module's name: `main.workers.handlers` for `main/workers/handlers.py`, the folder's for a package.
 
-    A page without a path is named by its address, and else by its id, so that no two modules are one by mistake.
+    A page without a path is named by its address, or else by its id, so that two modules never share a name.
     """
     parts = _parts(document)
     if len(parts) > 1 and parts[-1] == _PACKAGE:
@@ -108,7 +108,7 @@ def module_name(document: GraphDocument) -> str:
 
 
 def package_name(document: GraphDocument) -> str:
-    """The package that relative imports of the file begin at; empty for a file in no folder."""
+    """Return the package from which relative imports of the file count; empty for a file in no folder."""
     return ".".join(_parts(document)[:-1])
 
 
@@ -134,7 +134,7 @@ class _Place(NamedTuple):
 
 
 def definition_edges(document: GraphDocument, reading: Reading, inference: Inference) -> Iterator[Edge]:
-    """DEFINED_IN edges of all that the file defines, and what it inherits and re-exports."""
+    """Yield DEFINED_IN edges of all definitions of the file, and its inheritances and re-exports."""
     target = document_node(document.document_id)
     lines = document.text.count("\n") + 1
     yield _defined(symbol(LANGUAGE, reading.module.name), target, (1, lines), "module")
@@ -164,7 +164,7 @@ def _named(scope: Scope) -> Iterator[tuple[str, list[Binding]]]:
 
 
 def _places(scope: Scope, bindings: list[Binding]) -> list[_Place]:
-    """Where the name is defined. Of functions and classes all places, of a variable the first."""
+    """Return the places that define the name: all places of functions and classes, the first of a variable."""
     defined = [binding for binding in bindings if isinstance(binding, Defined)]
     implemented = [binding for binding in defined if _OVERLOAD not in binding.scope.decorators] or defined
     if implemented:
@@ -185,7 +185,7 @@ def _kind(scope: Scope, binding: Defined) -> str:
 
 
 def _pairs(places: list[_Place]) -> tuple[int, ...]:
-    """First and last lines of each. Where two lie on one line the pairs would not be told apart: then of the first."""
+    """Return the first and last lines of each. Where two share a line, pairs are ambiguous: then of the first only."""
     lines = tuple(line for place in places for line in (place.first, place.last))
     if len(set(lines)) < len(lines) or list(lines) != sorted(lines):
         return tuple(sorted({places[0].first, places[0].last}))
@@ -207,7 +207,7 @@ def _inherited(scope: Scope, inference: Inference) -> Iterator[Edge]:
 
 
 def _typed(qualified: Node, scope: Scope, bindings: list[Binding], inference: Inference) -> Iterator[Edge]:
-    """What a variable is an instance of, and what a function returns: its members are looked for there."""
+    """Yield the types of a variable's values and of a function's results: their members are looked up there."""
     if len(bindings) > _MOST_DEFINITIONS:
         return
     for binding in bindings:
@@ -232,7 +232,7 @@ def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
 
 
 def _stands_for(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
-    """Of a variable by another name, as `native_str = to_unicode`: what it stands for."""
+    """Yield the original of a variable that is another name for it, as in `native_str = to_unicode`."""
     for meaning in found:
         target = symbol(LANGUAGE, meaning.name)
         if meaning.kind is Kind.SYMBOL and target != qualified:
@@ -240,7 +240,7 @@ def _stands_for(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
 
 
 def _aliases(reading: Reading) -> Iterator[Edge]:
-    """What the module's own names stand for that it imports: others import them from here."""
+    """Yield the originals of the module's imported names: others import them from here."""
     module = reading.module
     for name, bindings in module.bindings.items():
         for binding in bindings:
@@ -261,11 +261,11 @@ _KEEPING = KEPT_BY | {"abstractmethod", "overload", "setter", "getter", "deleter
 """Decorators that put nothing of their own in a function's place, or nothing that leads anywhere."""
 _MOST_RETURNED = 8
 _DEEPEST = 1
-"""Functions that are followed: from `return wrapped_by(f)` to what that returns."""
+"""Functions followed: from `return wrapped_by(f)` to the result of `wrapped_by`."""
 
 
 def wrapping_edges(document: GraphDocument, reading: Reading, inference: Inference) -> Iterator[Edge]:
-    """ALIAS_OF edges of what functions return to be called, and of what they are decorated by."""
+    """Yield ALIAS_OF edges of the callables that functions return, and of functions' decorators."""
     source = document_node(document.document_id)
     for scope in reading.scopes:
         if scope.kind is ScopeKind.CLASS and "__call__" in scope.bindings:
@@ -285,7 +285,7 @@ def wrapping_edges(document: GraphDocument, reading: Reading, inference: Inferen
 
 
 def _returned(function: Scope, inference: Inference, depth: int) -> Iterator[str]:
-    """The functions of the file that a function returns, and the methods that call what it returns."""
+    """Yield the functions of the file that a function returns, and the `__call__` of instances that it returns."""
     if function.is_generator or depth > _DEEPEST:
         return
     for node in islice((choice for value in function.returned for choice in choices(value)), _MOST_RETURNED):
@@ -306,7 +306,7 @@ def _returned(function: Scope, inference: Inference, depth: int) -> Iterator[str
 
 
 def _decorators(expression: SyntaxNode, scope: Scope, inference: Inference) -> Iterator[tuple[str, Origin]]:
-    """What a decorator is: of `@retry(3)` what `retry` returns."""
+    """Yield the name of a decorator's wrapper: for `@retry(3)`, of the result of `retry`."""
     is_made = expression.type == "call"
     node = expression.child_by_field_name("function") if is_made else expression
     if node is None or node.type not in ("identifier", "attribute"):
@@ -335,12 +335,12 @@ class References:
         self._targets: dict[tuple[Scope, str, bool], list[_Target]] = {}
 
     def edges(self, document: GraphDocument) -> Iterator[Edge]:
-        """REFERS_TO edges, each with all its lines."""
+        """Yield REFERS_TO edges, each with all its lines."""
         for name, at in self._reading.imports:
             self._add(name, Origin.IMPORT, at)
         for name, at in self._reading.stars:
             self._add(name, Origin.IMPORT, at)
-        for use in reversed(self._reading.uses):  # inner expressions first: what they mean is remembered
+        for use in reversed(self._reading.uses):  # inner expressions first: their meanings are remembered
             self._read(use)
         for store in self._reading.stores:
             if self._inference.receiver(store.scope, store.holder) is None:
@@ -410,7 +410,7 @@ class References:
             self._lines.setdefault(target, set()).add(at)
 
     def _named(self, name: str, scope: Scope, is_called: bool) -> Iterator[_Target]:
-        """What a name refers to where it stands."""
+        """Yield the symbols that a name refers to at its place."""
         holder = scope.holder(name)
         if holder is None:
             if not is_builtin(name):
@@ -433,7 +433,7 @@ class References:
             yield from self._variable(self._inference.of_name(name, scope), is_called)
 
     def _variable(self, meanings: Meanings, is_called: bool) -> Iterator[_Target]:
-        """What a variable stands for, as `join = os.path.join`, and is called by, as `Foo()(x)`."""
+        """Yield what a variable stands for, as `join = os.path.join`, and what its call reaches, as `Foo()(x)`."""
         for meaning in meanings:
             if meaning.kind is Kind.SYMBOL:
                 yield meaning.name, meaning.origin
@@ -441,7 +441,7 @@ class References:
             yield from _calls(meanings)
 
     def _exported(self) -> None:
-        """The names in `__all__`."""
+        """Add the names in `__all__`."""
         module = self._reading.module
         for binding in module.bindings.get("__all__", ()):
             node = binding.node if isinstance(binding, Value) else None
@@ -456,7 +456,7 @@ class References:
 
 
 def _reached(called: Meanings) -> Iterator[_Target]:
-    """What a call of an expression reaches: what it stands for, and the methods that calls of instances reach."""
+    """Yield the symbols that a call of an expression reaches, with the methods that calls of instances reach."""
     for meaning in called:
         if meaning.kind is Kind.SYMBOL:
             yield meaning.name, meaning.origin
@@ -464,14 +464,14 @@ def _reached(called: Meanings) -> Iterator[_Target]:
 
 
 def _calls(called: Meanings) -> Iterator[_Target]:
-    """The methods that calls of instances reach."""
+    """Yield the methods that calls of instances reach."""
     for meaning in called:
         if meaning.kind is Kind.INSTANCE:
             yield f"{meaning.name}.__call__", meaning.origin
 
 
 def _chain(node: SyntaxNode) -> tuple[SyntaxNode, list[SyntaxNode]]:
-    """The first expression of `a.b.c`, and the names of its attributes in order."""
+    """Return the first expression of `a.b.c`, and the names of its attributes in order."""
     attributes: list[SyntaxNode] = []
     if node.type == "dotted_name" and node.named_children:
         return node.named_children[0], node.named_children[1:]

@@ -1,8 +1,8 @@
-"""Finds what an expression of a Python file means: a symbol, or an instance of a class.
+"""Finds the meaning of an expression in a Python file: a symbol, or an instance of a class.
 
 Assignments, annotations, `self`, calls of classes and of functions with a known result are followed within the file.
-The result of a call of something imported is named by what is called: `x = shop.Cart(); x.add` is `shop.Cart.add`,
-which is right for a class, and for a function too, since its file states which type it returns.
+The result of calling an imported name is named by the callee: `x = shop.Cart(); x.add` is `shop.Cart.add`. That is
+right for a class, and for a function too, since its file states the type that it returns.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """What sort of thing an expression means."""
+    """Kinds of meanings of an expression."""
 
     SYMBOL = auto()
-    """What the name stands for itself: a module, a class, a function, a variable."""
+    """The named thing itself: a module, a class, a function, a variable."""
     INSTANCE = auto()
     """An instance of the class, or the result of the function."""
     BUILTIN = auto()
-    """A value of a type that Python has built in; `name` is the type's."""
+    """A value of a builtin type of Python; `name` is the type's."""
     NONE = auto()
 
 
 class Meaning(NamedTuple):
-    """One thing that an expression can mean."""
+    """One possible meaning of an expression."""
 
     kind: Kind
     name: str
@@ -53,17 +53,17 @@ class Meaning(NamedTuple):
 
 
 Meanings = tuple[Meaning, ...]
-"""All that an expression can mean; none: it is not known."""
+"""All possible meanings of an expression; empty where they are not known."""
 
 UNKNOWN: Meanings = ()
 NOTHING: Meanings = (Meaning(Kind.NONE, "None"),)
 PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "hybrid_property", "classproperty"})
 KEPT_BY = PROPERTIES | {"staticmethod", "classmethod", "override", "final", "cache", "lru_cache"}
-"""Decorators under which a call gives what the function returns."""
+"""Decorators under which a call returns the function's own result."""
 _MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 _SCALARS = frozenset({"str", "int", "float", "bool", "bytes"})
 _MADE = _SCALARS | {"list", "dict", "set", "tuple", "frozenset", "bytearray", "object"}
-"""Builtin types whose instances have no member that a file defines; so have those of exceptions."""
+"""Builtin types whose instances have no member that a file defines; likewise those of exceptions."""
 _NAMED = frozenset({"function_definition", "class_definition"})
 _LITERALS = {
     **dict.fromkeys(("string", "concatenated_string"), "str"),
@@ -76,25 +76,25 @@ _LITERALS = {
 }
 _QUOTED = re.compile(r"[A-Za-z_][\w.]*")
 _DEEPEST = 16
-"""Steps from an expression to what it means; longer ways lead nowhere in the standard library."""
+"""Steps from an expression to its meaning; longer ways lead nowhere in the standard library."""
 _MOST_MEANINGS = 4
-"""An expression that can mean more is not known: the types of a union are few."""
+"""An expression with more meanings counts as unknown: the types of a union are few."""
 _MOST_CHOICES = 8
-"""Expressions that one can come to, that are looked at."""
+"""Most results of one expression that are examined."""
 
 
 def builtin(name: str) -> Meanings:
-    """A value of a builtin type, or what is built in itself: what it holds is not followed."""
+    """Return the meaning of a builtin, or of a value of a builtin type. Its members are not followed."""
     return (Meaning(Kind.BUILTIN, name),)
 
 
 def is_builtin(name: str) -> bool:
-    """Whether a name means a builtin where a file binds it nowhere."""
+    """Return whether a name means a builtin where a file binds it nowhere."""
     return name in known("python_names") or name in known("python_exceptions")
 
 
 def one_of(choices: list[Meanings]) -> Meanings:
-    """What can be any of the choices: unknown as soon as one of them is. None is left out beside others."""
+    """Return the union of the choices: unknown as soon as one of them is. None is left out beside others."""
     found: dict[Meaning, None] = {}
     for choice in choices:
         if not choice:
@@ -107,44 +107,44 @@ def one_of(choices: list[Meanings]) -> Meanings:
 
 
 def as_kind(kind: Kind, of: Meanings) -> Meanings:
-    """Instances of classes, or the classes of instances; what is built in stays as it is."""
+    """Return instances of classes, or the classes of instances; builtins stay as they are."""
     other = Kind.SYMBOL if kind is Kind.INSTANCE else Kind.INSTANCE
     return tuple(meaning._replace(kind=kind) if meaning.kind is other else meaning for meaning in of)
 
 
 class Inference:
-    """What the expressions of one file mean. Answers are remembered."""
+    """The meanings of the expressions of one file. Results are remembered."""
 
     def __init__(self, reading: Reading) -> None:
         self._scopes = {scope.name: scope for scope in reading.scopes if scope.node.type in _NAMED}
         self._known: dict[Hashable, Meanings] = {}
         self._asked: set[Hashable] = set()
-        """What is looked for at the moment: what leads back to it tells nothing more about it."""
+        """Keys in progress: an expression that leads back to one of them adds nothing to it."""
         self._is_cut = False
-        """Whether a circle or the bound on depth was met on the way: then an answer holds for this question alone."""
+        """Whether a cycle or the depth limit was met on the way: then the result is not remembered."""
         for store in reading.stores:
             holder = self.receiver(store.scope, store.holder)
             if holder is not None:
                 holder.attributes.setdefault(store.attribute, []).append(store.value)
 
     def receiver(self, scope: Scope, name: str) -> Scope | None:
-        """The class of which `name` is the receiver (`self`, `cls`) in this scope."""
+        """Return the class of which `name` is the receiver (`self`, `cls`) in this scope."""
         holder = scope.holder(name)
         bound = holder.bindings[name][0] if holder is not None else None
         return bound.holder if isinstance(bound, Receiver) else None
 
     def own(self, of: Meaning) -> Scope | None:
-        """The function or class of the file that is meant, or that it is an instance of."""
+        """Return the function or class of the file that a meaning names, or of which it is an instance."""
         return self._scopes.get(of.name)
 
     def of(self, node: Node | None, scope: Scope, depth: int = 0) -> Meanings:
-        """What the expression means; none where that is not known."""
+        """Return the meanings of the expression; empty where they are not known."""
         if node is None:
             return UNKNOWN
         return self._once(node.id, depth, lambda: self._expression(node, scope, depth + 1))
 
     def of_name(self, name: str, scope: Scope, depth: int = 0) -> Meanings:
-        """What the name means where it stands."""
+        """Return the meanings of the name at its place."""
         holder = scope.holder(name)
         if holder is None:
             return builtin(name) if is_builtin(name) else UNKNOWN
@@ -154,7 +154,7 @@ class Inference:
         )
 
     def member(self, of: Meaning, name: str, depth: int = 0) -> Meanings:
-        """What the attribute of a symbol or of an instance means."""
+        """Return the meanings of an attribute of a symbol or of an instance."""
         if of.kind is Kind.BUILTIN:
             return builtin(of.name) if of.name in _SCALARS else UNKNOWN
         if of.kind is Kind.NONE:
@@ -169,7 +169,7 @@ class Inference:
         return self._class_member(own, name, of.origin, depth + 1)
 
     def bases(self, of: Scope, depth: int = 0) -> list[Meanings]:
-        """What each base of a class means, without what is built in."""
+        """Return the meanings of each base of a class, without builtins."""
         written = of.node.child_by_field_name("superclasses")
         found: list[Meanings] = []
         for child in written.named_children if written is not None else ():
@@ -182,15 +182,15 @@ class Inference:
         return found
 
     def result(self, function: Scope, depth: int = 0) -> Meanings:
-        """What a call of a function of the file gives: by its annotation, or else by all its return statements."""
+        """Return the result of a call of the file's function: by its annotation, or else by all return statements."""
         return self._once(function, depth, lambda: self._result(function, depth + 1))
 
     def returned(self, function: Scope) -> Meanings:
-        """What a function's return statements give, whatever its annotation says."""
+        """Return the meanings of a function's returned expressions, whatever its annotation says."""
         return one_of([self.of(node, function) for node in function.returned if node.type != "return_statement"])
 
     def value(self, value: Value, depth: int = 0) -> Meanings:
-        """What a name with this value means."""
+        """Return the meanings of a name with this value."""
         if value.node is None or value.position is not None or value.kind is ValueKind.UNKNOWN:
             return UNKNOWN
         if value.kind is ValueKind.INSTANCE:
@@ -198,7 +198,7 @@ class Inference:
         return self.of(value.node, value.scope, depth)
 
     def _once(self, key: Hashable, depth: int, find: Callable[[], Meanings]) -> Meanings:
-        """What is remembered of the key, or else found and remembered, unless the way to it was cut short."""
+        """Return the remembered meanings of the key, or find and remember them unless the way to them was cut short."""
         found = self._known.get(key)
         if found is not None:
             return found
@@ -225,7 +225,7 @@ class Inference:
         return self.value(binding, depth)
 
     def _class_member(self, of: Scope, name: str, origin: Origin, depth: int) -> Meanings:
-        """What the attribute of a class of the file, or of its instances, means: of the class, or of its bases."""
+        """Return the meanings of an attribute of a class of the file, or of its instances: from it or its bases."""
         return self._once((of, name, origin), depth, lambda: self._found_member(of, name, origin, depth))
 
     def _found_member(self, of: Scope, name: str, origin: Origin, depth: int) -> Meanings:
@@ -301,7 +301,7 @@ class Inference:
         return one_of([self._called(meaning, depth) for meaning in self.of(function, scope, depth)])
 
     def _called(self, of: Meaning, depth: int) -> Meanings:
-        """What a call of it gives: of a class an instance, of a function its result."""
+        """Return the result of a call: an instance for a class, the function's result for a function."""
         if of.kind is Kind.NONE:
             return NOTHING
         if of.kind is Kind.BUILTIN:
@@ -325,7 +325,7 @@ class Inference:
     # Annotations.
 
     def _annotated(self, node: Node, scope: Scope, depth: int) -> Meanings:
-        """What a value with this annotation is; none where the annotation does not tell."""
+        """Return the meanings of a value with this annotation; empty where the annotation does not tell."""
         if depth > _DEEPEST:
             return UNKNOWN
         depth += 1
@@ -349,7 +349,7 @@ class Inference:
         return UNKNOWN
 
     def _annotated_name(self, node: Node | None, written: str, scope: Scope, depth: int) -> Meanings:
-        """An instance of the class of that name, or what another name of a type stands for: `Row = dict[str, Cell]`."""
+        """Return an instance of the named class, or the meaning of a type alias: `Row = dict[str, Cell]`."""
         first, _, rest = written.partition(".")
         last = written.rpartition(".")[2]
         if written == "None":
@@ -364,7 +364,7 @@ class Inference:
         alias = holder.bindings[first][0] if holder is not None and not rest else None
         if isinstance(alias, Value):
             is_type = alias.kind is ValueKind.IS and alias.position is None
-            if not is_type or alias.node is None or alias.node.type == "call":  # a type variable is made by a call
+            if not is_type or alias.node is None or alias.node.type == "call":  # a call makes a type variable
                 return UNKNOWN
             return self._annotated(alias.node, alias.scope, depth)
         if last in known("python_containers"):
@@ -393,7 +393,7 @@ class Inference:
 
 
 def choices(node: Node) -> Iterator[Node]:
-    """The expressions that it can come to, itself where it is no choice; the first few."""
+    """Yield the expressions that it can result in, itself where it is no choice; the first few."""
     work = [node]
     for _ in range(_MOST_CHOICES):
         if not work:

@@ -1,4 +1,4 @@
-"""Reads the tree of a Python file in one pass: the scopes that it opens, what binds names in them, what uses names."""
+"""Reads the tree of a Python file in one pass: its scopes, the bindings in them, and the uses of names."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """One reading of one file. Nodes are read in the order of the text, without recursion: nothing is too deep."""
+    """One reading of one file. Nodes are read in the order of the text, without recursion, at any depth."""
 
     def __init__(self, root: Node, module: str, package: str) -> None:
-        """`package` is what relative imports begin at."""
+        """Relative imports begin at `package`."""
         self.package = package
         top = Scope(ScopeKind.MODULE, module, None, root)
         self.reading = Reading(top, [top], [], [], [], [], [], [])
@@ -40,7 +40,7 @@ class Reader:
         """Nodes that are still to be read, each in its scope; the next is the last."""
 
     def read(self) -> Reading:
-        """The whole file. What has no handler is read child by child."""
+        """Read the whole file. Nodes without a handler are read child by child."""
         self.push(self.reading.module.node.named_children, self.reading.module)
         while self.stack:
             node, scope = self.stack.pop()
@@ -56,12 +56,12 @@ class Reader:
         self.stack.extend([(node, scope) for node in reversed(list(nodes)) if node is not None])
 
     def use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
-        """A name or a chain of attributes is used, or an expression is called."""
+        """Record the use of a name or a chain of attributes, or the call of an expression."""
         if len(self.reading.uses) < MOST_USES:
             self.reading.uses.append(Use(scope, node, is_called))
 
     def attribute(self, node: Node, scope: Scope, is_called: bool = False) -> None:
-        """A chain of attributes is used; what it begins with is read too, unless it is a name."""
+        """Record the use of a chain of attributes, and read its base unless that is a name."""
         self.use(node, scope, is_called)
         base: Node | None = node
         while base is not None and base.type == "attribute":
@@ -70,11 +70,11 @@ class Reader:
             self.stack.append((base, scope))
 
     def bind(self, scope: Scope, node: Node, binding: Binding) -> None:
-        """The name at the node is bound in the scope."""
+        """Bind the name at the node in the scope."""
         scope.bind(text(node), binding)
 
     def store(self, node: Node, scope: Scope, value: Value) -> None:
-        """The attribute at the node is assigned."""
+        """Record an assignment to the attribute at the node."""
         holder, attribute = node.child_by_field_name("object"), node.child_by_field_name("attribute")
         if holder is not None and holder.type == "identifier" and attribute is not None:
             self.reading.stores.append(Store(scope, node, text(holder), text(attribute), value))
@@ -82,7 +82,7 @@ class Reader:
             self.attribute(node, scope)
 
     def inner(self, kind: ScopeKind, name: str, named_in: Scope, parent: Scope, node: Node) -> Scope:
-        """A scope that the node opens within `parent`; `parent` itself where there are too many around it."""
+        """Return a new scope that the node opens within `parent`; `parent` itself at the depth limit."""
         if parent.depth >= DEEPEST:
             return parent
         qualified = f"{named_in.name}.{name}" if name else named_in.name
@@ -92,7 +92,7 @@ class Reader:
 
 
 Handler = Callable[[Reader, "Node", Scope], None]
-"""Reads one node in its scope, and pushes what of it is to be read further."""
+"""Reads one node in its scope, and pushes the parts that are still to be read."""
 
 
 _PATTERNS = frozenset({"pattern_list", "tuple_pattern", "list_pattern", "tuple", "list", "expression_list"})
@@ -103,7 +103,7 @@ def _unknown(node: Node, scope: Scope) -> Value:
 
 
 def bind_target(reader: Reader, node: Node, scope: Scope, value: Value) -> None:
-    """Bind what stands left of `=`, in `for`, in `with`, or as a parameter."""
+    """Bind the targets of an assignment, a `for`, a `with`, or a parameter."""
     targets = [(node, value)]
     while targets:
         node, value = targets.pop()
@@ -124,7 +124,7 @@ def bind_target(reader: Reader, node: Node, scope: Scope, value: Value) -> None:
 
 
 def _unpacked(node: Node, value: Value) -> list[tuple[Node, Value]]:
-    """The targets in a pattern, each with its own value where both sides are written out."""
+    """Return the targets in a pattern, each with its own value where both sides are written out."""
     source = value.node
     children = [child for child in node.named_children if child.type != "comment"]
     values: list[Node] = []
@@ -237,9 +237,9 @@ def _dotted(node: Node) -> str:
 
 
 def imported_name(package: str, written: str) -> str:
-    """The absolute name of `written`, as `..models.User`, in a module of `package`.
+    """Return the absolute name of `written`, as `..models.User`, in a module of `package`.
 
-    What leads out of the outermost folder is named from there: the folders above are not known.
+    A name that leads out of the outermost folder counts from there: the folders above are not known.
     """
     name = written.lstrip(".")
     dots = len(written) - len(name)
@@ -251,7 +251,7 @@ def imported_name(package: str, written: str) -> str:
 
 
 _MOST_TARGETS = 8
-"""In one statement, as `a = b = value`, that are followed to the value."""
+"""Targets in one statement, as `a = b = value`, that are followed to the value."""
 
 
 def _assignment(reader: Reader, node: Node, scope: Scope) -> None:
@@ -467,7 +467,7 @@ def _yield(reader: Reader, node: Node, scope: Scope) -> None:
 
 
 def _last_name(decorator: Node) -> str:
-    """`tool` of `@server.tool(name="x")`."""
+    """Return the decorator's last name: `tool` of `@server.tool(name="x")`."""
     node = next(iter(decorator.named_children), None)
     if node is not None and node.type == "call":
         node = node.child_by_field_name("function")
@@ -484,7 +484,7 @@ _HANDLERS: dict[str, Handler] = {
     "case_pattern": _case_pattern,
     "import_statement": _import,
     "import_from_statement": _import_from,
-    "future_import_statement": lambda reader, node, scope: None,  # what it names is no symbol
+    "future_import_statement": lambda reader, node, scope: None,  # its names are no symbols
     "assignment": _assignment,
     "augmented_assignment": _augmented_assignment,
     "named_expression": _named_expression,

@@ -1,4 +1,4 @@
-"""Reads a Python file in one pass: its scopes, the names that each binds, and the names that it uses.
+"""The scopes of a Python file, the names that each binds, and the names that it uses.
 
 Names are bound by the rules of the language reference, section 4.2.
 """
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 DEEPEST = 100
-"""Scopes in each other; CPython gives up at 100 levels of indentation. What is deeper counts as one scope."""
+"""Most nested scopes; CPython gives up at 100 levels of indentation. Deeper ones count as one scope."""
 
 
 class ScopeKind(Enum):
-    """What opens a scope."""
+    """Kinds of scopes."""
 
     MODULE = auto()
     CLASS = auto()
@@ -27,11 +27,11 @@ class ScopeKind(Enum):
     """A function or a lambda."""
     COMPREHENSION = auto()
     TYPE_PARAMETERS = auto()
-    """`[T]` of a generic function, class or alias; it lies between it and what it stands in (PEP 695)."""
+    """`[T]` of a generic function, class or alias; it lies between that and the scope around it (PEP 695)."""
 
 
 class ValueKind(Enum):
-    """How a name comes to its value."""
+    """The relation of a name's value to an expression."""
 
     IS = auto()
     """It is the value of the expression."""
@@ -42,7 +42,7 @@ class ValueKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """Where names are bound. `name` is qualified, like `shop.cart.Cart.add`; a comprehension has its holder's."""
+    """A scope of names. `name` is qualified, like `shop.cart.Cart.add`; a comprehension has its holder's."""
 
     kind: ScopeKind
     name: str
@@ -53,7 +53,7 @@ class Scope:
     global_names: set[str] = field(default_factory=set)
     nonlocal_names: set[str] = field(default_factory=set)
     attributes: dict[str, list[Value]] = field(default_factory=dict)
-    """Of a class: what its methods assign to `self.x`."""
+    """Of a class: the values that its methods assign to `self.x`."""
     returned: list[Node] = field(default_factory=list)
     """Of a function: the values of its return statements."""
     decorators: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Scope:
 
     @property
     def definer(self) -> Scope:
-        """The scope that an assignment expression here binds in: comprehensions have none of their own."""
+        """The scope in which an assignment expression binds: comprehensions are passed over."""
         scope = self
         while scope.kind is ScopeKind.COMPREHENSION and scope.parent is not None:
             scope = scope.parent
@@ -84,12 +84,12 @@ class Scope:
         return scope
 
     def bind(self, name: str, binding: Binding) -> None:
-        """Bind the name where Python does: here, or where `global` and `nonlocal` say."""
+        """Bind the name where Python does: here, or in the scope of `global` and `nonlocal`."""
         scope = self.target(name)
         scope.bindings.setdefault(name, []).append(binding)
 
     def target(self, name: str) -> Scope:
-        """The scope in which an assignment to the name here binds it."""
+        """Return the scope in which an assignment here binds the name."""
         if name in self.global_names:
             return self.module
         if name in self.nonlocal_names:
@@ -97,7 +97,7 @@ class Scope:
         return self
 
     def holder(self, name: str) -> Scope | None:
-        """The scope that the name means here; None: it is a builtin, or unknown."""
+        """Return the scope whose binding the name means here; None: it is a builtin, or unknown."""
         if name in self.global_names:
             module = self.module
             return module if name in module.bindings else None
@@ -129,7 +129,7 @@ class Defined:
 
 @dataclass(slots=True, eq=False)
 class Imported:
-    """`target` is the absolute name of a module, or of what a module holds."""
+    """An imported name. `target` is the absolute name of a module, or of a module's member."""
 
     target: str
 
@@ -138,7 +138,7 @@ class Imported:
 class Value:
     """A value: of `node`, which stands in `scope`. `is_definition`: an assignment, which makes a variable.
 
-    Of kind UNKNOWN, `node` is what the value can be beside others: the default of a parameter.
+    For kind UNKNOWN, `node` is one possible value among others: the default of a parameter.
     """
 
     kind: ValueKind
@@ -148,7 +148,7 @@ class Value:
     last: int
     is_definition: bool = False
     position: int | None = None
-    """Its place in what is unpacked: 1 for `b` in `a, b = f()`."""
+    """Its position in an unpacked value: 1 for `b` in `a, b = f()`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -163,13 +163,13 @@ Binding = Defined | Imported | Value | Receiver
 
 
 MOST_USES = 200_000
-"""Of one file, the first: what uses more names is generated."""
+"""Uses of names in one file that are read, the first ones: a file with more is generated."""
 
 
 class Use(NamedTuple):
-    """A name or a chain of attributes that is used: `node` is an identifier or the outermost attribute.
+    """A use of a name or a chain of attributes: `node` is an identifier or the outermost attribute.
 
-    Of what is called it can be any expression: `handlers[name]` of `handlers[name](event)`.
+    A callee can be any expression: `handlers[name]` of `handlers[name](event)`.
     """
 
     scope: Scope
@@ -188,7 +188,7 @@ class Store(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A file as it is read."""
+    """The result of reading a file."""
 
     module: Scope
     scopes: list[Scope]
@@ -202,11 +202,11 @@ class Reading(NamedTuple):
     calls: list[tuple[Scope, Node]]
     """Calls by which tools may be registered."""
     decorated: list[tuple[Scope, Node, Scope]]
-    """Decorators of functions: where each stands, and the function."""
+    """Decorators of functions: the scope of each, the decorator, and the function."""
 
 
 def text(node: Node | None) -> str:
-    """The source of a node, a name in the form that Python compares (NFKC); empty for none."""
+    """Return the source of a node, a name in the form that Python compares (NFKC); empty for None."""
     if node is None:
         return ""
     source = str(node.text or b"", "utf-8", "replace")
@@ -216,16 +216,16 @@ def text(node: Node | None) -> str:
 
 
 def string_content(node: Node) -> str:
-    """What stands between the quotes of a string, without what it interpolates."""
+    """Return the text between the quotes of a string, without interpolations."""
     return "".join(text(child) for child in node.named_children if child.type == "string_content")
 
 
 def line(node: Node) -> int:
-    """The line on which a node begins, from 1."""
+    """Return the line on which a node begins, from 1."""
     return node.start_point.row + 1
 
 
 def last_line(node: Node) -> int:
-    """The line on which a node ends, from 1."""
+    """Return the line on which a node ends, from 1."""
     row, column = node.end_point.row, node.end_point.column
     return row + 1 if column or row == node.start_point.row else row

@@ -18,7 +18,7 @@ _SERVERS = frozenset({"FastMCP", "Server", "MCPServer", "MCP"})
 
 
 def tool_edges(document: GraphDocument, reading: Reading) -> Iterator[Edge]:
-    """DEFINED_IN edges of the tools, each from `server/tool`, or from the tool's name where the server has none."""
+    """Yield DEFINED_IN edges of the tools, from `server/tool`, or the tool's name where the server has none."""
     target = document_node(document.document_id)
     for scope, decorator, function in reading.decorated:
         expression = next(iter(decorator.named_children), None)
@@ -48,7 +48,7 @@ def _tool(server: str, name: str, target: Node, first: int, last: int) -> Edge:
 
 
 def _server(node: SyntaxNode | None, scope: Scope) -> str:
-    """The name that the server of a registration was made with: `weather` of `mcp = FastMCP("weather")`."""
+    """Return the name that a registration's server was constructed with: `weather` of `mcp = FastMCP("weather")`."""
     holder = scope.holder(text(node)) if node is not None and node.type == "identifier" else None
     for binding in holder.bindings[text(node)] if holder is not None else ():
         made = binding.node if isinstance(binding, Value) else None
