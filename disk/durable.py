@@ -18,25 +18,25 @@ from typing import BinaryIO
 from sluice.contracts.errors import InvalidInput
 
 StrPath = str | os.PathLike[str]
-"""A path. A generation has dozens of files, and joining text takes a tenth of the time that joining `Path`s does."""
+"""A path. A generation has dozens of files, and joining text takes a tenth of the time of joining `Path`s."""
 
 FLUSHING_THREADS = 4
 """Twelve small files take 5 to 60 ms one after the other (ext4, idle and busy disk), 2 to 9 in four threads, and no
-less in eight: the file system commits what is waiting together."""
+less in eight: the file system commits waiting files together."""
 _BLOCK_BYTES = 1 << 18
-"""Read and hashed at a time."""
+"""Bytes read and hashed at a time."""
 
 
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether the machine was out of memory, file handles or disk: the file itself may be fine."""
+    """Return whether the machine was out of memory, file handles or disk: the file itself may be fine."""
     return isinstance(error, OSError) and error.errno in _SHORT
 
 
 def sha256_file(path: StrPath) -> str:
-    """Hex SHA-256 of the file's bytes."""
+    """Return the hex SHA-256 of the file's bytes."""
     digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
         while block := file.read(_BLOCK_BYTES):
@@ -75,7 +75,7 @@ def fsync_meanwhile(paths: Iterable[StrPath], threads: Executor) -> Iterator[Non
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Make a folder and what is missing above it, and flush each folder that got one."""
+    """Make a folder and its missing parents, and flush each folder that got a new one."""
     if folder.is_dir():
         return
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
@@ -102,7 +102,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
 def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of `path`, atomically and durably, when the block ends without an error.
 
-    Its permissions are `mode` without what the umask forbids. After an error `path` is as it was and nothing is left
+    Its permissions are `mode` without the bits of the umask. After an error `path` is as it was and nothing is left
     behind; a process that is killed leaves a hidden file `.NAME.….tmp`. Any number of threads and processes may
     replace the same path at once: one of them wins, whole.
     """
@@ -145,7 +145,7 @@ _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV})
 
 
 def swap(first: Path, second: Path) -> None:
-    """Give each of the two folders the other's name, atomically and durably (renameat2(2), RENAME_EXCHANGE).
+    """Exchange the names of two folders, atomically and durably (renameat2(2), RENAME_EXCHANGE).
 
     Raises `InvalidInput` where the system or the file system cannot swap, and `OSError` when it refuses; then nothing
     has changed.

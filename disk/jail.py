@@ -1,8 +1,8 @@
-"""Starts a child process in a bare interpreter, and locks it up. The standard library is all it needs.
+"""Starts a child process in a bare interpreter, and locks it up. It needs only the standard library.
 
-`child_command` is the command line of a child that runs a module of ours with nothing else of ours in it. Such a child
-takes of this module what it needs: `limit` for what it may take, the namespaces for what it may see and reach, or
-`close_in` for all of it:
+`child_command` is the command line of a child that runs one of our modules, with none of our other state. Such a
+child calls the functions it needs: `limit` bounds its resources, the namespaces what it can see and reach, and
+`close_in` does all of it:
 
     namespaces      its own users (unless it is root), mounts, network and messages: no packet leaves
     file system     one folder, mounted for reading only, is the root directory (pivot_root, or else chroot)
@@ -11,8 +11,8 @@ takes of this module what it needs: `limit` for what it may take, the namespaces
     limits          address space, processor time, no byte written, few descriptors, no core file
     privileges      none, and no way to new ones; root becomes the folder's owner, or `nobody`
 
-What the system does not give is left out and told. A jail closes *files* and *network*, each by at least one of the
-layers; otherwise `close_in` raises `NoJail` and nothing may run.
+Layers that the system lacks are left out and reported. A jail closes *files* and *network*, each by at least one of
+the layers; otherwise `close_in` raises `NoJail` and nothing may run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; sys.exit(main(*sys.argv[2:]))"
 _SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-"""The folder that `sluice` lies in."""
+"""The folder of `sluice`."""
 
 NETWORK, PROCESSES, MOUNTS, MESSAGES, USERS = 0x40000000, 0x20000000, 0x00020000, 0x08000000, 0x10000000
 """CLONE_NEWNET, _NEWPID, _NEWNS, _NEWIPC and _NEWUSER of <linux/sched.h>, for `unshare`."""
@@ -48,7 +48,7 @@ _MAY_READ = 1 << 2
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_READ_FILE, _LANDLOCK_READ_FOLDER = 1 << 2, 1 << 3
 _LANDLOCK_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""How many rights to files a version of Landlock knows; those after the last know as many."""
+"""Number of file rights in each version of Landlock; later versions have as many as the last."""
 
 
 class _Calls(NamedTuple):
@@ -62,7 +62,7 @@ class _Calls(NamedTuple):
     refused: tuple[int, ...]
 
 
-# fork and vfork where there are such; socket, socketpair, connect, bind, listen; execve, execveat, ptrace;
+# fork and vfork where they exist; socket, socketpair, connect, bind, listen; execve, execveat, ptrace;
 # kill, tkill, tgkill, pidfd_open, pidfd_getfd, pidfd_send_signal; process_vm_readv, process_vm_writev;
 # io_uring_setup, bpf, unshare, setns, mount, keyctl, userfaultfd, perf_event_open.
 _MACHINES = {
@@ -80,13 +80,13 @@ _MACHINES = {
 _THREAD = 0x00010000
 """CLONE_THREAD: a clone without it is a new process, and refused."""
 _OTHER_ABI = 0x40000000
-"""Bit of the x32 calls, which would pass by the numbers above."""
+"""Bit of the x32 calls, which would bypass the numbers above."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Limits(NamedTuple):
-    """What the process may take."""
+    """Limits of the process."""
 
     cpu_seconds: int
     address_space_bytes: int
@@ -94,20 +94,20 @@ class Limits(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Which layers hold. `missing` says of each other one why it does not."""
+    """The active layers. `missing` gives the reason for each other one."""
 
     layers: tuple[str, ...]
     missing: tuple[str, ...]
 
 
 class NoJail(Exception):
-    """Neither files nor network could be closed; `str()` says what was tried."""
+    """Neither files nor network could be closed; `str()` lists the attempts."""
 
 
 def child_command(module: str, *arguments: str, has_packages: bool = True) -> list[str]:
-    """The command line that runs `main` of the module, with the arguments, in an interpreter of its own.
+    """Return the command line that runs `main` of the module, with the arguments, in an interpreter of its own.
 
-    It is isolated: no variable of the environment and no folder of the user's changes what it imports. Without
+    It is isolated: no variable of the environment and no folder of the user's changes its imports. Without
     `has_packages` it has the standard library and our own modules only, and starts in some milliseconds.
     """
     options = ["-I", "-B"] if has_packages else ["-I", "-S", "-B"]
@@ -115,7 +115,7 @@ def child_command(module: str, *arguments: str, has_packages: bool = True) -> li
 
 
 def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozenset[str] = frozenset()) -> Closed:
-    """Lock this process up; `folder` is its working directory then.
+    """Lock this process up; `folder` becomes its working directory.
 
     Call it in a process of a single thread. `kept` are the descriptors that stay open. `without` leaves layers out, for
     tests. Raises NoJail where files or network stay open, OSError where a limit cannot be set.
@@ -155,7 +155,7 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
     stays = is_root and "root" not in layers and not _others_may_enter(folder)
     if is_root and not stays:
         become(user, group)
-    # Root that has to stay root may read whatever mode a file has: Landlock says which.
+    # Root that has to stay root may read files of any mode: Landlock restricts which.
     _drop_capabilities(_MAY_READ if stays else 0)
     die_with_parent()
     attempt("seccomp", _filter_calls)
@@ -165,7 +165,7 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
 
 
 def limit(limits: Limits) -> None:
-    """Have the kernel end what takes too much; a second after SIGXCPU comes SIGKILL. No file is written, no core."""
+    """Have the kernel end this process beyond its limits: SIGXCPU, a second later SIGKILL. No file is written, no core."""
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
         (resource.RLIMIT_AS, limits.address_space_bytes, limits.address_space_bytes),
@@ -178,12 +178,12 @@ def limit(limits: Limits) -> None:
 
 
 def unshare(spaces: int) -> None:
-    """Enter new namespaces (namespaces(7)). This and what follows raises OSError where the system refuses."""
+    """Enter new namespaces (namespaces(7)). Like the functions below, raises OSError where the system refuses."""
     check(_libc.unshare(spaces), "unshare")
 
 
 def own_users() -> None:
-    """Enter a user namespace in which this process is whom it is, and may make the other namespaces."""
+    """Enter a user namespace with this process's own ids, from which it may make the other namespaces."""
     uid, gid = os.geteuid(), os.getegid()
     unshare(USERS)
     for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
@@ -192,30 +192,30 @@ def own_users() -> None:
 
 
 def mount(source: str | None, target: str, flags: int, kind: str | None = None, data: bytes | None = None) -> None:
-    """Mount `source`, or change how `target` is mounted (mount(2))."""
+    """Mount `source`, or change the mount of `target` (mount(2))."""
     written = [one.encode() if one is not None else None for one in (source, target, kind)]
     check(_libc.mount(*written, ctypes.c_ulong(flags), data), f"mount {target}")
 
 
 def become(uid: int, gid: int) -> None:
-    """Be that user for good, without further groups."""
+    """Become that user for good, without further groups."""
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
 
 
 def forbid_new_privileges() -> None:
-    """Let no program that this process runs have more rights than it has."""
+    """Forbid every program that this process runs more rights than it has."""
     check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
 
 
 def die_with_parent() -> None:
-    """Be killed when the parent ends. Becoming another user forgets it: prctl(2)."""
+    """Have the kernel kill this process when its parent ends. Becoming another user undoes it: prctl(2)."""
     check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
 
 
 def check(result: int, call: str) -> None:
-    """Raise the OSError of a call of the C library that failed."""
+    """Raise the OSError of a failed call of the C library."""
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{call}: {os.strerror(code)}")
@@ -233,7 +233,7 @@ def _close_descriptors(kept: tuple[int, ...]) -> None:
 
 
 def _enter_mounted(folder: str) -> None:
-    """Make the folder, for reading only, all that there is."""
+    """Make the folder, for reading only, the whole file system."""
     mount(None, "/", PRIVATE | RECURSIVE)  # or the outer namespace would see it too
     mount(folder, folder, BIND)
     mount(None, folder, BIND | AGAIN | READ_ONLY | NO_SETUID_DEVICES_PROGRAMS)
@@ -253,7 +253,7 @@ def _enter(folder: str) -> None:
 
 
 def _others_may_enter(folder: str) -> bool:
-    """Whether the way to the folder is open to everybody, so that another user than root can go it."""
+    """Return whether everybody may pass the folders above, so that another user than root can reach the folder."""
     above = os.path.dirname(folder)
     while os.stat(above).st_mode & 0o001 and os.path.dirname(above) != above:
         above = os.path.dirname(above)
@@ -287,7 +287,7 @@ def _drop_capabilities(kept: int) -> None:
 
 
 def _filter_calls() -> None:
-    """A program in classic BPF: another machine's calls kill, those listed are refused, the rest may pass."""
+    """Install a program in classic BPF: another machine's calls kill, those listed are refused, the rest may pass."""
     calls = _MACHINES.get(platform.machine())
     if calls is None:
         raise OSError("not known for this machine")

@@ -1,4 +1,4 @@
-"""Files of JSON objects, one a line: reading them, where every error names the line, and adding to their end."""
+"""Files of JSON objects, one a line: reading, with every error naming the line, and appending."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from sluice.contracts.errors import InvalidInput
 
 MAX_LINE_BYTES = 10_000_000
-"""As much as one document may have anywhere else in Sluice."""
+"""Largest line, in bytes: the limit of one document everywhere in Sluice."""
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each line's place (`file:line`, for error messages) and its object; blank lines are passed over.
+    """Yield each line's place (`file:line`, for error messages) and its object; blank lines are passed over.
 
     Raises:
         InvalidInput: the file cannot be read, or a line is too long, not UTF-8, not JSON or not an object.
@@ -33,7 +33,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def append_lines(path: Path, lines: Iterable[dict[str, object]]) -> int:
-    """Add lines of JSON to the end of a file and flush it to the disk. Returns how many.
+    """Append lines of JSON to a file and flush it to the disk. Returns the number of lines.
 
     A last line that a crash left without a line feed is closed first, so that no line is joined to it.
     """

@@ -1,4 +1,4 @@
-"""A lock on a file (flock(2)), among the processes of one machine; the kernel gives it back when its holder dies."""
+"""A lock on a file (flock(2)), among the processes of one machine; the kernel releases it when its holder dies."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 POLL_SECONDS = 0.05
-"""How often a lock that another process holds is tried again."""
+"""Seconds between attempts on a lock that another process holds."""
 
 
 @contextmanager
 def lock_file(
     path: Path, refusal: Exception, *, timeout_seconds: float = 0.0, poll_seconds: float = POLL_SECONDS
 ) -> Iterator[None]:
-    """Hold the lock of the file `path` for the block. The file stays behind; its folder must be there.
+    """Hold the lock of the file `path` for the block. The file stays behind; its folder must exist.
 
-    The file is opened anew for each block, so a process that was forked holds no lock of its parent's. The lock does
-    not hold over NFS.
+    The file is opened anew for each block, so a forked process holds no lock of its parent's. The lock does not hold
+    over NFS.
 
     Raises:
         refusal: another process held it for all of `timeout_seconds`.

@@ -1,7 +1,7 @@
-"""Labels, edges and properties as Cypher sees them: in the file of the engine, and on a server of graphs.
+"""Labels, edges and properties in Cypher: in the engine's file, and on a graph server.
 
 The names are those of the decision record on the graph. Each node has `id` (unique for its label in a corpus) and
-`corpus`. An id is the node's key; see contracts/graph/model.py for how keys are written.
+`corpus`. An id is the node's key; see contracts/graph/model.py for the form of keys.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EDGE_PROPERTIES: dict[str, str] = {
     "candidates": "INT64",
     "detail": "STRING",
 }
-"""Of every edge, with the type in the engine's words. `line` is the first of `lines`, null where there is none;
-`candidates` is between how many definitions a name leaves the choice, 1 where it is plain."""
+"""Properties of every edge, with the type in the engine's words. `line` is the first of `lines`, null where there is
+none; `candidates` counts the definitions that a name can mean, 1 where it is unambiguous."""
 
 EDGE_ENDS: dict[EdgeType, tuple[tuple[NodeLabel, NodeLabel], ...]] = {
     EdgeType.REFERS_TO: ((NodeLabel.DOCUMENT, NodeLabel.SYMBOL),),
@@ -39,16 +39,16 @@ EDGE_ENDS: dict[EdgeType, tuple[tuple[NodeLabel, NodeLabel], ...]] = {
     EdgeType.INHERITS: ((NodeLabel.SYMBOL, NodeLabel.SYMBOL),),
     EdgeType.HAS_TYPE: ((NodeLabel.SYMBOL, NodeLabel.SYMBOL),),
 }
-"""From which label to which. A file that is written adds the pairs that its edges have besides."""
+"""Labels at the ends of each type of edge. An engine's file adds the other pairs that its edges have."""
 
 PROPERTIES = frozenset(EDGE_PROPERTIES).union(*NODE_PROPERTIES.values())
-"""What a question may name after a dot or in a pattern."""
+"""Names that a query may use after a dot or in a pattern."""
 
 
 def named(node: Node) -> dict[str, str]:
-    """What the key of a node that stands for a name says, by property: `python:shop.Cart.add` has the name `add`.
+    """Return the properties in the key of a named node: `python:shop.Cart.add` has the name `add`.
 
-    Of a tool the server is empty where the key does not tell it. A document's key says nothing.
+    A tool's server is empty where the key lacks it. A document's key has no properties.
     """
     match node.label:
         case NodeLabel.SYMBOL:

@@ -11,7 +11,7 @@ from sluice.contracts.base import FIXED, Value
 
 SCHEMES = ("bolt://", "bolt+s://", "bolt+ssc://", "neo4j://", "neo4j+s://", "neo4j+ssc://")
 BOLT_PORT = 7687
-"""Where a graph server listens, unless its address says otherwise."""
+"""The port of a graph server whose address names none."""
 
 
 class GraphSettings(Value):
@@ -42,13 +42,13 @@ class GraphSettings(Value):
 
 
 def address_of(url: str) -> tuple[str, int]:
-    """Host and port of a graph server."""
+    """Return host and port of a graph server."""
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or BOLT_PORT
 
 
 def problem_of_address(url: str) -> str | None:
-    """What is wrong with the address of a graph server, without the address, which may hold a password."""
+    """Return the fault of a graph server's address, without the address, as it may hold a password; None: none."""
     if not url.startswith(SCHEMES):
         return f"is no address of a graph server; one of {', '.join(SCHEMES)}"
     try:

@@ -1,7 +1,7 @@
 """Trace context across hops: from a ledger row into a span, and from a span into the next row.
 
 The only vocabulary between processes is the W3C `traceparent` text. `span` continues one, names the run
-and the event on the span and in every log line written inside it, and records what went wrong. Until
+and the event on the span and in every log line written inside it, and records errors. Until
 `otel.start.start` has been called spans cost nothing and go nowhere, but ids still pass through.
 """
 
@@ -33,7 +33,7 @@ _provider: TracerProvider = NoOpTracerProvider()
 
 
 def use_provider(provider: TracerProvider | None) -> None:
-    """Make `provider` the one that `span` records with; None for none. Called by `otel.start` alone."""
+    """Make `provider` the one with which `span` records; None for none. Only `otel.start` calls it."""
     global _provider
     _provider = provider or NoOpTracerProvider()
 
@@ -49,7 +49,7 @@ def span(
     attributes: Mapping[str, AttributeValue | None] | None = None,
     links: Sequence[str | None] = (),
 ) -> Iterator[Span]:
-    """A span around the block, current inside it.
+    """Yield a span around the block, current inside it.
 
     With a `traceparent` it continues that trace (a malformed one begins a new trace); without one it is
     a child of the current span, or begins a trace. `run_id` is inherited by spans within. `links` are the
@@ -77,12 +77,12 @@ def span(
 
 
 def mark_failed(failed: Span, why: str) -> None:
-    """Say that the span's work failed although no exception left it (a retry, a dead letter)."""
+    """Mark the span's work as failed although no exception left it (a retry, a dead letter)."""
     failed.set_status(Status(StatusCode.ERROR, redact_text(why)))
 
 
 def current_traceparent() -> str | None:
-    """The W3C traceparent of the current span, for a ledger row or a request; None outside any span."""
+    """Return the W3C traceparent of the current span, for a ledger row or a request; None outside any span."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return carrier.get("traceparent")

@@ -1,4 +1,4 @@
-"""Finished spans on their way from the SDK to the local store.
+"""Exports finished spans from the SDK to the local store.
 
 Called in batches from a thread of its own, so that no work waits for it. A batch that cannot be written
 is dropped and counted in `sluice_span_store_failures_total`; nothing else happens.
@@ -19,7 +19,7 @@ from sluice.otel import metrics
 from sluice.otel.spans import RUN_ID, SpanLink, SpanStore, StoredSpan
 
 PRUNE_EVERY_SECONDS = 600.0
-"""How often a process removes old spans: rare beside the hours they are kept."""
+"""Seconds between removals of old spans by a process: rare beside the hours of their retention."""
 
 
 class StoreExporter(SpanExporter):
@@ -32,7 +32,7 @@ class StoreExporter(SpanExporter):
         self._next_prune_at = 0.0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Keep `spans`; on failure count it and say so, never raise."""
+        """Store `spans`; on failure count it and return FAILURE, never raise."""
         try:
             self._store.write([stored(span) for span in spans])
             self._prune_now_and_then()
@@ -56,7 +56,7 @@ class StoreExporter(SpanExporter):
 
 
 def stored(span: ReadableSpan) -> StoredSpan:
-    """The SDK's span as the store keeps it."""
+    """Return the SDK's span as the store keeps it."""
     context, attributes, resource = span.context, dict(span.attributes or {}), span.resource.attributes
     run_id = attributes.get(RUN_ID)
     started_ns = span.start_time or 0

@@ -1,9 +1,9 @@
-"""Logs: one JSON object per line on stderr, with the run and the trace it belongs to.
+"""Logs: one JSON object per line on stderr, with its run and its trace.
 
 Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also
 `run_id`, `event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours)
-and structlog's go through the same chain, so a secret is masked whoever logged it. Warnings and errors that repeat
-are written ten times a minute (`Repeats`).
+and structlog's go through the same chain, so a secret is masked in every logger's lines. Warnings and errors that
+repeat are written ten times a minute (`Repeats`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sluice.otel.redact import redact
 from sluice.otel.settings import TelemetrySettings
 
 _REROUTED = ("celery", "celery.redirected", "kombu", "uvicorn", "uvicorn.access", "uvicorn.error")
-"""Loggers whose libraries like to hang their own handlers on; ours is at the root."""
+"""Loggers to which libraries attach their own handlers; ours is at the root."""
 _QUIET = ("httpx", "httpx2", "httpcore", "urllib3", "celery.worker.strategy", "celery.app.trace")
-"""Loggers that write a line per request or message; our own lines say it with ids."""
+"""Loggers that write a line per request or message; our own lines record the same with ids."""
 
 
 def configure(service: str, settings: TelemetrySettings, stream: TextIO | None = None) -> None:
@@ -83,12 +83,12 @@ def _take_over(handler: logging.Handler, level: int) -> None:
 
 
 def _set_level(logger: logging.Logger, level: int) -> None:
-    if logger.level != level:  # setting it looks through every logger there is
+    if logger.level != level:  # setting it goes through all loggers
         logger.setLevel(level)
 
 
 def redacted(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
-    """Mask what must not be shown. The last step before rendering, so that tracebacks are covered too."""
+    """Mask secrets. The last step before rendering, so that tracebacks are covered too."""
     return {key: redact(value, key) for key, value in event_dict.items()}
 
 
@@ -101,23 +101,23 @@ def _named(service: str) -> Processor:
 
 
 def get_logger(name: str) -> Any:
-    """A structlog logger: `get_logger(__name__).info("page_crawled", url=url, status=200)`."""
+    """Return a structlog logger: `get_logger(__name__).info("page_crawled", url=url, status=200)`."""
     return structlog.stdlib.get_logger(name)
 
 
 MOST_ALIKE = 10
-"""Lines alike that are written within `WINDOW_SECONDS`; enough to see that it is not a single case."""
+"""Similar lines written within `WINDOW_SECONDS`; enough to see that it is not a single case."""
 WINDOW_SECONDS = 60.0
 _REMEMBERED = 256
-"""Kinds of lines that are counted at once: the oldest is forgotten, and written again."""
+"""Kinds of lines counted at once: the oldest is forgotten, and written again."""
 _NUMBERS = re.compile(r"[0-9a-f]{8,}|[0-9]+")
-"""Ids, counts and durations, which tell lines apart that say the same."""
+"""Ids, counts and durations, by which otherwise equal lines differ."""
 
 
 class Repeats(logging.Filter):
     """Drops warnings and errors beyond `MOST_ALIKE` a minute that differ in numbers and ids at most.
 
-    The first line of the next minute says in `left_out` how many were dropped.
+    The first line of the next minute has the number of dropped ones in `left_out`.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -126,7 +126,7 @@ class Repeats(logging.Filter):
         self._seen: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is to be written."""
+        """Return whether the line is to be written."""
         if record.levelno < logging.WARNING:
             return True
         key, now = _alike(record), self._clock()

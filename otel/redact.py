@@ -1,8 +1,8 @@
-"""Masks what must never reach a log line or a span: keys, tokens, passwords, the user part of a URL.
+"""Masks secrets in log lines and spans: keys, tokens, passwords, the user part of a URL.
 
 Promise: `redact` masks every text whose key looks like a secret, and inside any other text the user
 part of a URL, secret query parameters, bearer tokens and tokens of known forms. Numbers and truth values stay:
-they count secrets, they are none.
+they count secrets and are not secret themselves.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TOKEN = re.compile(
     r"\b(gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|sk-|[rs]k_(?:live|test)_|AKIA|ASIA|AIza|hf_|npm_|pypi-|SG\.|"
     r"dop_v1_|shpat_|GOCSPX-|ya29\.|eyJ)[A-Za-z0-9_.-]{16,}"
 )
-"""Tokens that say by their first characters what they are. Texts of documents have rules of their own, in `trust`."""
+"""Tokens that their first characters identify. Texts of documents have rules of their own, in `trust`."""
 
 
 def redact(value: Any, key: str = "") -> Any:
-    """`value` as it may be shown under `key`: a masked copy, of the same shape, in plain types."""
+    """Return `value` as it may be shown under `key`: a masked copy, of the same shape, in plain types."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if _is_secret(key):
@@ -46,7 +46,7 @@ def redact(value: Any, key: str = "") -> Any:
 
 
 def redact_text(text: str) -> str:
-    """`text` without the secrets that texts usually carry."""
+    """Return `text` without the secrets that texts usually carry."""
     text = _TOKEN.sub(rf"\1{MASK}", _BEARER.sub(rf"\1 {MASK}", text))
     if "=" in text:
         text = _QUERY_SECRET.sub(rf"\1{MASK}", text)

@@ -1,8 +1,8 @@
-"""The local span store: what `sluice trace` reads when nothing else is installed.
+"""The local span store, which `sluice trace` reads when nothing else is installed.
 
 One SQLite file that every process of an instance writes to and anyone may read at the same time. It is
-disposable: deleting it loses history and nothing else, so it is never synced to disk and a file that
-turns out damaged is thrown away. Writers hand in batches; a batch is one transaction.
+disposable: deleting it loses history and nothing else, so it is never synced to disk and a damaged
+file is thrown away. Writers hand in batches; a batch is one transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE_NAME = "spans.sqlite"
 RUN_ID = "sluice.run_id"
 EVENT_ID = "sluice.event_id"
 _BUSY_TIMEOUT_SECONDS = 5.0
-"""How long a batch waits for another process's batch; a batch takes about a millisecond."""
+"""Longest wait of a batch for another process's batch; a batch takes about a millisecond."""
 
 _LOOK_AGAIN_SECONDS = 0.01
 
@@ -50,7 +50,7 @@ _INSERT = f"INSERT OR REPLACE INTO spans ({_COLUMNS}) VALUES ({', '.join('?' * 1
 
 @dataclass(frozen=True, slots=True)
 class SpanLink:
-    """Where a span points in another (or the same) trace: hex ids of 32 and 16 digits."""
+    """A link to a span in another (or the same) trace: hex ids of 32 and 16 digits."""
 
     trace_id: str
     span_id: str
@@ -89,11 +89,11 @@ class SpanStore:
 
     @classmethod
     def in_dir(cls, data_dir: Path) -> SpanStore:
-        """The span store of the instance whose data is in `data_dir`. Opens nothing yet."""
+        """Return the span store of the instance whose data is in `data_dir`. Opens nothing yet."""
         return cls(data_dir / FILE_NAME)
 
     def write(self, spans: Sequence[StoredSpan]) -> None:
-        """Keep `spans`, all or none; a span that is already kept is replaced.
+        """Store `spans`, all or none; a span that is already stored is replaced.
 
         Raises:
             sqlite3.Error: the file cannot be written. A damaged one is removed first, so the next write can succeed.
@@ -112,7 +112,7 @@ class SpanStore:
                 raise
 
     def of_trace(self, trace_id: str) -> list[StoredSpan]:
-        """Every span of one trace, and the spans of other traces that link to it; oldest first.
+        """Return every span of one trace, and the spans of other traces that link to it; oldest first.
 
         Raises:
             sqlite3.DatabaseError: the file is damaged.
@@ -120,7 +120,7 @@ class SpanStore:
         return self._with_linked(self._select("trace_id = ?", [trace_id]))
 
     def of_run(self, run_id: str) -> list[StoredSpan]:
-        """Every span of a run, the run-less spans of its traces, and spans that link to any of these.
+        """Return every span of a run, the run-less spans of its traces, and spans that link to any of these.
 
         Spans of *other* runs that share a trace (an agent's session) are left out. Oldest first.
         """
@@ -131,7 +131,7 @@ class SpanStore:
         return self._with_linked([*own, *around])
 
     def prune(self, before_ns: int) -> int:
-        """Forget the spans that ended before `before_ns`; how many there were."""
+        """Remove the spans that ended before `before_ns`; return their number."""
         with self._own_lock(), self._open() as connection:
             pruned = connection.execute("DELETE FROM spans WHERE ended_ns < ?", [before_ns]).rowcount
             if pruned:
@@ -149,7 +149,7 @@ class SpanStore:
                 self._connection = None
 
     def _own_lock(self) -> threading.Lock:
-        """This process's lock. A fork leaves the parent's lock and connection behind, unused but not closed."""
+        """Return this process's lock. After a fork, the parent's lock and connection stay unused but are not closed."""
         if self._process_id != os.getpid():
             if self._connection is not None:
                 self._inherited.append(self._connection)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 STORE_DELAY_MS = 200
-"""How long a finished span may wait for its batch: short, so that `sluice trace` shows a run that just ended."""
+"""Longest wait of a finished span for its batch: short, so that `sluice trace` shows a run that just ended."""
 OTLP_DELAY_MS = 1_000
 OTLP_TIMEOUT_SECONDS = 3.0
 """One attempt to deliver a batch to the collector, its retries included."""
 RETENTION_HOURS = 72.0
-"""How long the local store keeps a span: a long weekend. Who wants months of them sends them to a collector."""
+"""Retention of spans in the local store: a long weekend. For months of them, send them to a collector."""
 FLUSH_TIMEOUT_MS = 3_000
-"""How long `flush` and `shutdown` wait for the last spans."""
+"""Longest wait of `flush` and `shutdown` for the last spans."""
 QUEUE_SPANS = 8_192
 """Spans waiting for export; beyond it the oldest are dropped. About 8 MB."""
 
@@ -48,8 +48,8 @@ _running: _Running | None = None
 def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance: str) -> None:
     """Begin logs and traces of this process as `service`. A second call in the same process does nothing.
 
-    It never fails for what may be mended later: a store that cannot be written is counted, a collector
-    that does not answer is logged, and both are survived.
+    It survives faults that can be repaired later: a store that cannot be written is counted, a collector that does not
+    answer is logged.
     """
     global _running
     if _running and _running.process_id == os.getpid():
@@ -91,7 +91,7 @@ def shutdown() -> None:
 
 @cache
 def detected_resource() -> Resource:
-    """What the environment says of this installation (OTEL_RESOURCE_ATTRIBUTES). It is the same after a fork."""
+    """Return the environment's attributes of this installation (OTEL_RESOURCE_ATTRIBUTES), the same after a fork."""
     from opentelemetry.sdk.resources import Resource
 
     return Resource.create()

@@ -1,4 +1,4 @@
-"""The waterfall of a run: its spans as a tree, with when each began and how long it took.
+"""The waterfall of a run: its spans as a tree, with the start and duration of each.
 
 `waterfall` is pure: spans in, a tree out. `render_waterfall` draws it for a terminal and `waterfall_json`
 gives the same to a program. A span whose parent is not among the spans (still open, lost with a killed
@@ -22,7 +22,7 @@ from sluice.otel.spans import RUN_ID, StoredSpan
 BAR_CELLS = 40
 
 SHOWN_CHARACTERS = 200
-"""Of an error beside its span: a row stays a row; `--json` has the whole."""
+"""Most characters of an error beside its span: a row stays a row; `--json` has the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Waterfall:
 
 
 def waterfall(spans: Iterable[StoredSpan]) -> Waterfall:
-    """The tree of `spans`. Each appears once; a loop of parents, which only a forged trace has, is cut."""
+    """Return the tree of `spans`. Each appears once; a loop of parents, which only a forged trace has, is cut."""
     ordered = sorted(spans, key=lambda span: (span.started_ns, span.span_id))
     if not ordered:
         return Waterfall((), 0, 0.0)
@@ -67,7 +67,7 @@ def waterfall(spans: Iterable[StoredSpan]) -> Waterfall:
 
 
 def render_waterfall(spans: Sequence[StoredSpan]) -> Group:
-    """The waterfall for a terminal: tree, service, start, duration, a bar to scale, and what failed."""
+    """Return the waterfall for a terminal: tree, service, start, duration, a bar to scale, and failures."""
     drawn = waterfall(spans)
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("span", overflow="fold")
@@ -88,7 +88,7 @@ def render_waterfall(spans: Sequence[StoredSpan]) -> Group:
 
 
 def waterfall_json(spans: Iterable[StoredSpan]) -> dict[str, Any]:
-    """The waterfall as plain JSON types; children nested under their parents."""
+    """Return the waterfall as plain JSON types; children nested under their parents."""
     drawn = waterfall(spans)
     return {
         "started_ns": drawn.started_ns,

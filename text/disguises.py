@@ -23,7 +23,7 @@ _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z
 _HEXADECIMAL = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){12,}(?![0-9A-Fa-f])|(?:\\x[0-9A-Fa-f]{2}){12,}")
 _PROSE = re.compile(r"[A-Za-z./~-]{2,} [A-Za-z./~-]+")
 _LONGEST_DECODED = 20_000
-"""Characters of a run that are decoded."""
+"""Most characters of a run that are decoded."""
 _SHORTEST_RUN = 16
 
 _ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[2-7][0-9a-fA-F]|&#x?[0-9a-fA-F]{2,5};")
@@ -37,9 +37,9 @@ _FEW = 3
 
 
 def decoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start, end and meaning of each run of base64 or hexadecimal in `text` that holds words.
+    """Yield start, end and plain text of each run of base64 or hexadecimal in `text` that holds words.
 
-    What decodes to an image, a hash or a key is left out. At most 20,000 characters of a run are decoded.
+    Runs that decode to an image, a hash or a key are left out. At most 20,000 characters of a run are decoded.
     """
     for pattern, decode in ((_BASE64, _from_base64), (_HEXADECIMAL, _from_hexadecimal)):
         for found in pattern.finditer(text):
@@ -49,9 +49,9 @@ def decoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def readings_within(text: str, read: str) -> Iterator[str]:
-    """What else a text says when it is decoded, each in small letters. `read` is the text as its letters are read.
+    """Yield the decoded readings of a text, each in small letters. `read` is the text with look-alike letters replaced.
 
-    Escapes, letters turned by 13, words joined by signs, digits that stand for letters, and `decoded_runs`.
+    They come from escapes, letters turned by 13, words joined by signs, digits for letters, and `decoded_runs`.
     """
     if _ESCAPED.search(text):
         characters = _BACKSLASHED.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
@@ -77,7 +77,7 @@ def _prose(run: str, decode: Callable[[str], bytes]) -> str | None:
 
 
 def _from_base64(run: str) -> bytes:
-    """The bytes of a run in either alphabet; of a last, incomplete group what it holds."""
+    """Decode a run in either alphabet, with the whole bytes of a last, incomplete group."""
     run = run.rstrip("=").replace("-", "+").replace("_", "/")
     whole, rest = run[: len(run) // 4 * 4], run[len(run) // 4 * 4 :]
     return base64.b64decode(whole + (rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""))

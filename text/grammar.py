@@ -1,6 +1,6 @@
-"""Source code as trees: the languages that have a grammar, and their parsers, which keep within bounds.
+"""Parses source code into trees: the languages with a grammar, and their parsers, with bounds on their work.
 
-A grammar is loaded when it is first asked for. They come with the extra `graph`: without it no language has one.
+A grammar is loaded at its first use. Grammars come with the extra `graph`: without it no language has one.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _MODULES = {
     "cpp": ("tree_sitter_cpp", "language"),
 }
 MOST_SOURCE_BYTES = 500_000
-"""Of one source, the first. What people write is seldom longer; of what is generated the beginning tells enough."""
+"""First bytes of a source that are parsed. Handwritten sources are seldom longer; generated ones need no more."""
 _STEPS = {"python": (200, 0.05)}
 _OTHER_STEPS = 60, 0.03
-"""In hundreds: so many steps a parser may take, and so many more for each byte. Sources take .001 to .007 for a byte,
+"""In hundreds: steps that a parser may take, and further ones for each byte. Sources take .001 to .007 for a byte,
 minified ones up to .02, `x = 1` on every line .034. In Python, which has few readings at a time, they do no harm."""
 _READINGS = 20
-"""How often each byte may be read. Sources are read 1 to 2 times, the worst of 1,700 files 6 times."""
+"""Most readings of each byte. Sources are read 1 to 2 times, the worst of 1,700 files 6 times."""
 _FREE_BYTES = 200_000
 _MOST_UNCLOSED = 300
 _PIECE_BYTES = 512
-"""That the parser is given at a time; and so is who asks for the text of a node, which is short."""
+"""Bytes that one call of `piece` returns, to the parser or to a reader of a node's text, which is short."""
 _own = threading.local()
 
 
 def has_grammar(language: str | None) -> TypeGuard[str]:
-    """Whether there is a parser for sources in `language`."""
+    """Return whether there is a parser for sources in `language`."""
     return language in _MODULES and _is_installed(language)
 
 
@@ -54,7 +54,7 @@ def _is_installed(language: str) -> bool:
 
 @cache
 def grammar_of(language: str) -> Language:
-    """The grammar of a language, for queries on what its parser gave. Raises KeyError for one without a grammar."""
+    """Return the grammar of a language, for queries on its parser's trees. Raises KeyError if it has no grammar."""
     from tree_sitter import Language
 
     module, function = _MODULES[language]
@@ -62,12 +62,12 @@ def grammar_of(language: str) -> Language:
 
 
 def parse(language: str, source: bytes) -> Tree | None:
-    """The tree of the first `MOST_SOURCE_BYTES` of a source; None where the grammar cannot make out what it is.
+    """Return the tree of the first `MOST_SOURCE_BYTES` of a source; None where the parser exceeds its bounds.
 
-    Every text parses: what is no code of the language becomes an ERROR node of the tree. But a grammar follows every
-    reading that is possible so far, and of some texts there are ever more: 40 kB of `a<` in Java take gigabytes. Such a
-    text is given up by what it holds and by what it takes of the parser, never by the time: the same text has always
-    the same tree. Raises KeyError for a language without a grammar.
+    Every text parses: text that is no code of the language becomes an ERROR node of the tree. But a grammar follows
+    every reading that is possible so far, and some texts have ever more: 40 kB of `a<` in Java take gigabytes. Such a
+    text is given up by its content and by the parser's work, never by the time: the same text always has the same tree.
+    Raises KeyError for a language without a grammar.
     """
     parser, source = _parser_for(language), source[:MOST_SOURCE_BYTES]
     if language == "java" and _unclosed(source) > _MOST_UNCLOSED:
@@ -88,17 +88,17 @@ def parse(language: str, source: bytes) -> Tree | None:
 
     try:
         tree = parser.parse(piece, progress_callback=is_too_much)
-    except ValueError:  # "Parsing failed": it was told to stop
+    except ValueError:  # "Parsing failed": `is_too_much` stopped it
         parser.reset()
         return None
     if read > most_read:
         return None
-    most_read = math.inf  # the text of a node is read by `piece` too
+    most_read = math.inf  # reading the text of a node calls `piece` too
     return tree
 
 
 def _parser_for(language: str) -> Parser:
-    """One for each thread."""
+    """Return this thread's parser for the language."""
     from tree_sitter import Parser
 
     parsers: dict[str, Parser] | None = getattr(_own, "parsers", None)
@@ -110,5 +110,5 @@ def _parser_for(language: str) -> Parser:
 
 
 def _unclosed(source: bytes) -> int:
-    """By how many a text has more `<` than can be comparisons beside its `>`."""
+    """Return the surplus of `<` over `>` in a text, allowing for comparisons and shifts."""
     return source.count(b"<") - 2 * source.count(b"<<") - 10 * source.count(b">")

@@ -1,6 +1,6 @@
-"""Characters that a person does not see and a model reads: the one list of them, by what they do, and their removal.
+"""Characters that a person does not see and a model reads: the one list of them, by their effect, and their removal.
 
-The names are bodies of character classes for `re`. Whoever needs another selection joins the groups that he means.
+The names are bodies of character classes for `re`. Code that needs another selection joins the groups it needs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ NO_WIDTH = (
 )
 """Soft hyphens, spaces of no width, fillers, operators and annotations that show nothing."""
 EMBEDDINGS = "\u202a-\u202e\u2066-\u2069"
-"""Direction of what follows; the overrides U+202D and U+202E turn letters around."""
+"""Set the direction of the text after them; the overrides U+202D and U+202E reverse letters."""
 DIRECTION = "\u061c\u200e\u200f" + EMBEDDINGS
 JOINERS = "\u200c\u200d"
 """Part of the spelling between Arabic and Indic letters, and of emoji; of no use in a Latin word."""
 SEPARATORS = "\u2028\u2029"
 TAGS = "\U000e0000-\U000e007f"
-"""Twins of ASCII that are not shown. They are meant only in the flags of regions, behind a black flag (`FLAG`)."""
+"""Invisible twins of ASCII. They are legitimate only in the flags of regions, after a black flag (`BLACK_FLAG`)."""
 SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 """Variation selectors. A character takes one; several in a row can hold bytes (`SELECTORS_IN_A_ROW`)."""
 SURROGATES = "\ud800-\udfff"
@@ -34,27 +34,27 @@ LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
 _JOINED_SCRIPTS = "\u0600-\u08ff\u0900-\u0dff"
 _ALWAYS = f"{CONTROL}{NO_WIDTH}{DIRECTION}{SEPARATORS}{SURROGATES}\ufe00-\ufe0f\U000e0000-\U000e0fff"
 _SUSPECT = re.compile(f"[{_ALWAYS}\r{JOINERS}]")
-"""One class, which is searched for a tenth of what the alternatives below cost."""
+"""One class, whose search costs a tenth of the alternatives below."""
 _INVISIBLE = re.compile(f"[{_ALWAYS}]|(?<![{_JOINED_SCRIPTS}])[{JOINERS}]|[{JOINERS}](?![{_JOINED_SCRIPTS}])")
 _SMUGGLED = re.compile(f"[{EMBEDDINGS}\U000e0000-\U000e0fff]")
 _WITHIN_A_LINE = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 
 
 def characters_of(ranges: str) -> frozenset[str]:
-    """The characters of the body of a class, such as `NO_WIDTH`."""
+    """Return the characters of the body of a class, such as `NO_WIDTH`."""
     found = re.findall("(.)(?:-(.))?", ranges, re.DOTALL)
     return frozenset(chr(code) for first, last in found for code in range(ord(first), ord(last or first) + 1))
 
 
 def visible(text: str) -> str:
-    """`text` without invisible characters, its line ends all `\\n`. Joiners stay between Arabic and Indic letters."""
+    """Return `text` without invisible characters, its line ends `\\n`. Joiners stay in Arabic and Indic words."""
     if not _SUSPECT.search(text):
         return text
     return _INVISIBLE.sub("", LINE_ENDS.sub("\n", text))
 
 
 def visible_in_its_lines(text: str) -> str:
-    """As `visible`, of a text whose lines end with line feeds: what else parts lines is a space within one.
+    """Return the visible text of a text whose lines end with line feeds: other line breaks become spaces.
 
     So its lines have the numbers that editors and version control give them.
     """
@@ -62,8 +62,8 @@ def visible_in_its_lines(text: str) -> str:
 
 
 def without_smuggled(code: str) -> str:
-    """Source code without tag characters and bidirectional controls, which show one program and give another to read.
+    """Return source code without tag characters and bidirectional controls, which show another program than runs.
 
-    Nothing else is touched, so that every line is that of the file (Boucher and Anderson, "Trojan Source", 2021).
+    Nothing else is changed, so that every line is that of the file (Boucher and Anderson, "Trojan Source", 2021).
     """
     return code if code.isascii() else _SMUGGLED.sub("", code)

@@ -1,4 +1,4 @@
-"""Words and regular expressions that are data: TOML files with patterns in readable pieces, built from named parts."""
+"""Words and regular expressions as data: TOML files with patterns in readable pieces, built from named parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PatternFile:
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
-        """All that the file says."""
+        """The content of the file."""
         return tomllib.loads(self._path.read_text("utf-8"))
 
     @cached_property
@@ -37,25 +37,25 @@ class PatternFile:
         return parts
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
-        """The expression of that name in the table `patterns`, compiled once."""
+        """Return the expression of that name in the table `patterns`, compiled once."""
         if name not in self._compiled:
             self._compiled[name] = self.compiled(self.tables["patterns"][name])
         return self._compiled[name]
 
     def text(self, pieces: str | Sequence[str]) -> str:
-        """The whole expression."""
+        """Return the whole expression."""
         return _filled_in(pieces, self._parts)
 
     def compiled(self, pieces: str | Sequence[str], flags: int = 0) -> re.Pattern[str]:
-        """The expression, compiled."""
+        """Return the expression, compiled."""
         return re.compile(self.text(pieces), flags)
 
     def table(self, name: str, flags: int = 0) -> Mapping[str, re.Pattern[str]]:
-        """Every pattern of a table, compiled, in the order of the file."""
+        """Return every pattern of a table, compiled, in the order of the file."""
         return {key: self.compiled(pieces, flags) for key, pieces in self.tables[name].items()}
 
     def words(self, name: str) -> frozenset[str]:
-        """The words of a text of the file, which blanks part."""
+        """Return the blank-separated words of a text of the file."""
         if name not in self._words:
             self._words[name] = frozenset(self.tables[name].split())
         return self._words[name]

@@ -31,7 +31,7 @@ _DOUBLED = frozenset("bdgklmnprtvz")
 
 
 def stem(word: str) -> str:
-    """`word` (lower case) without its inflection: `running`, `runs` and `run` meet in `run`.
+    """Return `word` (lower case) without its inflection: `running`, `runs` and `run` become `run`.
 
     One suffix is cut where at least three letters remain, then a doubled last consonant is halved.
     Words with a digit or a character outside a-z stay as they are.
@@ -62,7 +62,7 @@ _END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
 
 
 def cut_sentences(text: str) -> list[str]:
-    """The sentences of `text` in order, without the blanks around them; a stop before a lower-case letter ends none."""
+    """Return the sentences in order, without the blanks around them; a stop before a lower-case letter ends none."""
     return [sentence for piece in _END.split(text) if (sentence := piece.strip())]
 
 
@@ -75,10 +75,10 @@ to the inverse document frequency, so that it is never negative. Tantivy has the
 
 
 def inverse_document_frequency(population: int, frequency: int) -> float:
-    """ln(1 + (N - n + 0.5) / (n + 0.5)), for a term that `frequency` of `population` texts have."""
+    """Return ln(1 + (N - n + 0.5) / (n + 0.5)), for a term that `frequency` of `population` texts have."""
     return math.log(1 + max(0.0, population - frequency + 0.5) / (frequency + 0.5))
 
 
 def saturation(count: float, relative_length: float) -> float:
-    """What `count` occurrences are worth in a text of that length, in average lengths: from 0 to k1 + 1."""
+    """Return the weight of `count` occurrences in a text of that length, in average lengths: from 0 to k1 + 1."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))

@@ -50,7 +50,7 @@ ORIGIN_CODES = {origin: code for code, origin in enumerate(ORIGINS)}
 
 
 def packed(texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each text begins (one more than there are texts), and the UTF-8 bytes of all."""
+    """Return the offset of each text (and one past the last), and the UTF-8 bytes of all."""
     encoded = [text.encode(errors="replace") for text in texts]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
@@ -58,7 +58,7 @@ def packed(texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 
 
 class Texts(Sequence[str]):
-    """Texts that lie in two arrays. An entry is decoded when it is asked for."""
+    """Texts that lie in two arrays. An entry is decoded on access."""
 
     def __init__(self, offsets: NDArray[np.int64], content: NDArray[np.uint8]) -> None:
         self._offsets = offsets
@@ -71,15 +71,15 @@ class Texts(Sequence[str]):
         return self.raw(place).decode()
 
     def raw(self, place: int) -> bytes:
-        """The UTF-8 bytes of an entry."""
+        """Return the UTF-8 bytes of an entry."""
         return self._content[int(self._offsets[place]) : int(self._offsets[place + 1])].tobytes()
 
     def place(self, wanted: bytes, first: int, end: int) -> int:
-        """Where bytes stand or would stand between two places, where entries ascend by their bytes."""
+        """Return the position of the bytes, or where they belong, between two places; entries ascend by their bytes."""
         return first + bisect_left(range(first, end), wanted, key=self.raw)
 
     def find(self, text: str, first: int, end: int) -> int | None:
-        """The place of a text between two places, where entries ascend; None: it is not there."""
+        """Return the place of a text between two places, where entries ascend; None: it is missing."""
         wanted = text.encode(errors="replace")
         found = self.place(wanted, first, end)
         return found if found < end and self.raw(found) == wanted else None
@@ -89,7 +89,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Stated(NamedTuple):
-    """Edges in ascending order of (source, target, type, origin, owner); `nodes` gives the place of each node.
+    """Edges in ascending order of (source, target, type, origin, owner); `nodes` maps each node to its place.
 
     Documents come first among the nodes, so a document's place is also its node's.
     """
@@ -173,7 +173,7 @@ def _cited(documents: Sequence[DocumentRow], citations: Iterable[CitationRow]) -
 
 
 def _offsets(nodes: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Where the rows of each node begin, of edges counted by node."""
+    """Return the offset of each node's rows among edges sorted by node."""
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(nodes, minlength=count), out=offsets[1:])
     return offsets

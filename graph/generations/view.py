@@ -1,4 +1,4 @@
-"""A generation as it is read: its nodes, documents, edges, definitions and steps, from the arrays of its file."""
+"""Reads a generation: its nodes, documents, edges, definitions and steps, from the arrays of its file."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class StatedEdge(NamedTuple):
     lines: tuple[int, ...]
     detail: str
     candidates: int
-    """Definitions that its name can mean; 1 where it is plain, or not in the corpus."""
+    """Definitions that its name can mean; 1 where it is unambiguous, or not in the corpus."""
 
 
 class DefinedSpan(NamedTuple):
-    """A definition: the symbol's node, and the lines that it stands in; 0 and 0: its document as a whole."""
+    """A definition: the symbol's node, and its lines; 0 and 0: its document as a whole."""
 
     document: int
     node: int
@@ -43,7 +43,7 @@ class DefinedSpan(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of the walk: by which edge, whether against it, by which rule, and the lines of the reference."""
+    """A step of the walk: its edge, whether it goes against it, its rule, and the lines of the reference."""
 
     target: int
     edge: int
@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """What a name means that its definition does not bear as its own: by a re-export, a base, the end of a path."""
+    """A meaning of a name that differs from the definition's own: by a re-export, a base, or the end of a path."""
 
     name: int
     """The node of the name."""
@@ -98,39 +98,39 @@ class GraphView:
 
     @property
     def vertices(self) -> int:
-        """Nodes and definitions."""
+        """Count of nodes and definitions."""
         return self.nodes + self.definitions
 
     def node(self, place: int) -> Node:
-        """Label and key of a node."""
+        """Return label and key of a node."""
         return Node(LABELS[int(self._arrays["node_label"][place])], self._keys[place])
 
     def find(self, label: NodeLabel, key: str) -> int | None:
-        """The place of a node; None: the graph has no such node."""
+        """Return the place of a node; None: the graph has no such node."""
         code = LABEL_CODES[label]
         return self._keys.find(key, self._label_starts[code], self._label_starts[code + 1])
 
     def beginning(self, label: NodeLabel, start: str) -> range:
-        """Places of the nodes of a label whose keys begin with a text."""
+        """Return the places of a label's nodes whose keys begin with a text."""
         code = LABEL_CODES[label]
         first, end = self._label_starts[code], self._label_starts[code + 1]
         low = self._keys.place(start.encode(errors="replace"), first, end)
         return range(low, self._keys.place(start.encode(errors="replace") + b"\xff", low, end))
 
     def path(self, document: int) -> str | None:
-        """The path of a document."""
+        """Return the path of a document."""
         return self._paths[document] or None
 
     def url(self, document: int) -> str | None:
-        """The address of a document."""
+        """Return the address of a document."""
         return self._urls[document] or None
 
     def title(self, document: int) -> str | None:
-        """The title of a document."""
+        """Return the title of a document."""
         return self._titles[document] or None
 
     def edge(self, number: int) -> StatedEdge:
-        """An edge by its number."""
+        """Return an edge by its number."""
         arrays = self._arrays
         start, end = arrays["line_offsets"][number : number + 2]
         return StatedEdge(
@@ -146,18 +146,18 @@ class GraphView:
         )
 
     def edges_from(self, node: int) -> range:
-        """Numbers of the edges that begin at a node."""
+        """Return the numbers of the edges that begin at a node."""
         start, end = self._arrays["out_offsets"][node : node + 2]
         return range(int(start), int(end))
 
     def edges_to(self, node: int) -> list[int]:
-        """Numbers of the edges that end at a node."""
+        """Return the numbers of the edges that end at a node."""
         start, end = self._arrays["in_offsets"][node : node + 2]
         found: list[int] = self._arrays["in_edges"][start:end].tolist()
         return found
 
     def definition(self, vertex: int) -> DefinedSpan:
-        """The definition that a vertex is, which has to be one."""
+        """Return the definition of a vertex, which must be one."""
         place = vertex - self.nodes
         return DefinedSpan(
             int(self._arrays["definition_document"][place]),
@@ -167,12 +167,12 @@ class GraphView:
         )
 
     def definitions_in(self, document: int) -> range:
-        """Vertices of the definitions in a document, in the order of their lines."""
+        """Return the vertices of the definitions in a document, in the order of their lines."""
         start, end = self._arrays["definition_offsets"][document : document + 2]
         return range(self.nodes + int(start), self.nodes + int(end))
 
     def definitions_of(self, node: int) -> list[int]:
-        """Vertices of the definitions that bear the key of a node; a module is the node of its document."""
+        """Return the vertices of the definitions with the key of a node; for a module the node of its document."""
         start, end = np.searchsorted(self._definition_nodes, (node, node + 1))
         places = self._arrays["definitions_by_node"][start:end]
         return [
@@ -186,19 +186,19 @@ class GraphView:
         ]
 
     def named(self, name: str, most: int) -> list[int]:
-        """Nodes of symbols and tools whose last segment is `name`, at most `most`."""
+        """Return the nodes of symbols and tools whose last segment is `name`, at most `most`."""
         order: Numbers = self._arrays["nodes_by_name"]
         wanted = name.encode(errors="replace")
         first = bisect_left(order, wanted, key=self._called)
         return [int(node) for node in takewhile(lambda node: self._called(node) == wanted, order[first : first + most])]
 
     def steps(self, vertex: int) -> Iterator[Step]:
-        """The steps from a vertex, the likeliest first."""
+        """Yield the steps from a vertex, the likeliest first."""
         for number in range(int(self.step_offsets[vertex]), int(self.step_offsets[vertex + 1])):
             yield self.step(number)
 
     def step(self, number: int) -> Step:
-        """A step by its number."""
+        """Return a step by its number."""
         how = int(self.step_hows[number])
         return Step(
             int(self.step_targets[number]),
@@ -210,9 +210,9 @@ class GraphView:
         )
 
     def meant(self) -> Iterator[Meant]:
-        """Names that are defined under another one, and where; each pair of name and definition once.
+        """Yield names that are defined under another one, and their definitions; each pair once.
 
-        What has nothing but its last segment in common with the name is left out.
+        Leaves out definitions that share only the last segment with the name.
         """
         arrays = self._arrays
         hows = arrays["step_how"]
@@ -232,11 +232,11 @@ class GraphView:
             yield Meant(name, document, step.how, start, end, self.edge(step.edge).candidates)
 
     def step_type(self, number: int) -> EdgeType:
-        """The type of the edge that a step goes by."""
+        """Return the type of a step's edge."""
         return TYPES[int(self._arrays["edge_type"][int(self._arrays["step_edge"][number])])]
 
     def source_of(self, number: int) -> int:
-        """The vertex that a step begins at."""
+        """Return the vertex at which a step begins."""
         return int(np.searchsorted(self.step_offsets, number, side="right")) - 1
 
     def _called(self, node: int) -> bytes:
@@ -245,7 +245,7 @@ class GraphView:
 
 
 def short_name(node: Node) -> str:
-    """A node's name for people: a symbol without its language, a path without its mark."""
+    """Return a node's name for people: a symbol without its language, a path without its mark."""
     if node.label is NodeLabel.SYMBOL:
         return node.key.partition(":")[2].removeprefix(f"{UNKNOWN}.")
     return node.key.removeprefix("path:").removeprefix(f"{UNKNOWN}/")

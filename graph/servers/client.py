@@ -1,11 +1,11 @@
 """The connection to a graph server: a thin wrapper around the official driver, with time limits and plain errors.
 
-    bolt, neo4j              in clear text: said in a warning, unless the server is on this machine
+    bolt, neo4j              in clear text: logs a warning, unless the server is on this machine
     bolt+s, neo4j+s          TLS, the certificate is checked
     bolt+ssc, neo4j+ssc      TLS with any certificate: no protection from somebody in between
 
-With `neo4j` the server tells which members of its cluster to ask. Every address is put to the owner's rules before it
-is dialled, also those that a server tells.
+With `neo4j` the server names the members of its cluster to connect to. Every address is checked against the owner's
+rules before it is dialled, also those that a server names.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 CheckAddress = Callable[[str, int], None]
-"""Raises `PolicyRefused` where the owner's rules forbid to connect to a host and port."""
+"""Raises `PolicyRefused` where the owner's rules forbid a connection to a host and port."""
 Row = Mapping[str, Any]
 Given = TypeVar("Given")
 Arguments = ParamSpec("Arguments")
 
 MOST_CONNECTIONS = 50
-"""Of one process to one server; the decision record names it."""
+"""Limit of one process to one server; the decision record names it."""
 FETCH_ROWS = 1_000
-"""Rows that a server sends before it waits to be asked for more."""
+"""Rows that a server sends before it waits for the next request."""
 ROWS_AT_ONCE = 1_000
-"""Rows that one statement hands to a server."""
+"""Rows of one statement."""
 LIVENESS_SECONDS = 30.0
-"""A connection that was idle for longer is tried before it is used: firewalls drop such ones silently."""
+"""A connection that was idle for longer is tested before use: firewalls drop such ones silently."""
 GRACE_SECONDS = 1.0
-"""How much longer than a server is given a caller waits for its word that the time is over."""
+"""Seconds that a caller waits beyond the server's time limit for its error message."""
 CLOSE_SECONDS = 5.0
 _TOLD_CHARACTERS = 300
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -55,18 +55,18 @@ _TIMED_OUT = "TransactionTimedOut"
 
 
 class Rows(NamedTuple):
-    """What a statement gave: the columns, and at most as many rows as were asked for."""
+    """Result of a statement: the columns, and at most as many rows as its limit."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     is_cut: bool
-    """Whether there were more."""
+    """Whether there were more rows."""
 
 
 def _in_its_thread(
     work: Callable[Concatenate[BoltClient, Arguments], Coroutine[Any, Any, Given]],
 ) -> Callable[Concatenate[BoltClient, Arguments], Given]:
-    """Have callers wait, in any thread, for what the connection's own thread does."""
+    """Run a coroutine in the connection's own thread; callers in any thread wait for its result."""
 
     @wraps(work)
     def wait(self: BoltClient, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Given:
@@ -76,10 +76,10 @@ def _in_its_thread(
 
 
 class BoltClient:
-    """The connection to one server, for callers that wait. Safe for threads; connects at its first use."""
+    """The connection to one server, for callers that block. Safe for threads; connects at its first use."""
 
     def __init__(self, settings: GraphSettings, check_address: CheckAddress) -> None:
-        """Raises `InvalidSetting` where no server is named."""
+        """Raises `InvalidSetting` where the settings name no server."""
         if settings.url is None:
             raise InvalidSetting("graph.url", "not set", "give the address of a graph server, or set NEO4J_URI")
         self._settings = settings
@@ -100,7 +100,7 @@ class BoltClient:
 
     @_in_its_thread
     async def dialect(self) -> Dialect:
-        """The server's dialect; it is asked once."""
+        """Return the server's dialect; the server is queried once."""
         if self._dialect is None:
             async with self._failures():
                 info = await self._opened().get_server_info()
@@ -109,7 +109,7 @@ class BoltClient:
 
     @_in_its_thread
     async def ping(self) -> None:
-        """Have the server answer a question.
+        """Query the server once.
 
         Raises:
             TimedOut, Unavailable: it does not answer.
@@ -130,8 +130,8 @@ class BoltClient:
     async def write(self, work: Callable[[AsyncManagedTransaction], Awaitable[Given]]) -> Given:
         """Do the work in one transaction: all of it or nothing.
 
-        What failed in passing is tried again for as long as the time limit; so `work` may run more than once, each time
-        from the state before. Raises as `ping`.
+        Transient failures are retried within the time limit; so `work` may run more than once, each time from the state
+        before. Raises as `ping`.
         """
         from neo4j import unit_of_work
 
@@ -150,11 +150,11 @@ class BoltClient:
         *,
         whose: str = "",
     ) -> Rows:
-        """At most `limit` rows of a statement, in a read transaction that is rolled back, whatever it did.
+        """Return at most `limit` rows of a statement, in a read transaction that is rolled back, whatever it did.
 
-        `whose` names the field to blame where the server does not understand the statement; the statement is ours else.
+        `whose` names the field to blame where the server rejects the statement; without it the statement is our own.
 
-        Raises as `ping`, and `InvalidInput` for a statement that is somebody's.
+        Raises as `ping`, and `InvalidInput` where `whose` names a field.
         """
         seconds = min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)
         async with self._failures(whose, seconds + GRACE_SECONDS), self._session(reads=True) as session:
@@ -169,7 +169,7 @@ class BoltClient:
                 await transaction.close()  # rolls back
 
     def write_all(self, *statements: tuple[str, Mapping[str, Any]]) -> Sequence[Row]:
-        """Run the statements in one transaction; gives the rows of the last. Raises as `ping`."""
+        """Run the statements in one transaction; return the rows of the last. Raises as `ping`."""
 
         async def work(transaction: AsyncManagedTransaction) -> Sequence[Row]:
             rows: Sequence[Row] = ()
@@ -180,7 +180,7 @@ class BoltClient:
         return self.write(work)
 
     def close(self) -> None:
-        """Close every connection. What is asked of it afterwards is `Unavailable`."""
+        """Close every connection. Later calls raise `Unavailable`."""
         with self._starting:
             self._is_closed = True
             loop, self._loop = self._loop, None
@@ -189,7 +189,7 @@ class BoltClient:
             loop.call_soon_threadsafe(loop.stop)
 
     def _in_thread(self, work: Callable[[], Coroutine[Any, Any, Given]], timeout_seconds: float) -> Given:
-        """What the work gives in the connection's thread, which starts at the first; cancelled at the time limit."""
+        """Run the work in the connection's thread, which the first call starts; cancel it at the time limit."""
         with self._starting:
             if self._is_closed:
                 raise Unavailable("the connection to the graph server was closed")
@@ -220,7 +220,7 @@ class BoltClient:
         neo4j = _driver_package()
         settings = self._settings
         _warn_of_clear_text(self._url)
-        # At DEBUG it writes every parameter; its notices are of labels that a new server has not seen yet.
+        # At DEBUG the driver logs every parameter; its notices are of labels that a new server has not seen yet.
         logging.getLogger("neo4j").setLevel(logging.WARNING)
         logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
         password = settings.password.get_secret_value() if settings.password else ""
@@ -244,12 +244,12 @@ class BoltClient:
         return driver
 
     def _checked(self, address: tuple[str, int]) -> list[tuple[str, int]]:
-        """Called by the driver with every address before it is dialled."""
+        """Check an address; the driver calls this before it dials."""
         try:
             self._check_address(address[0], int(address[1]))
         except PolicyRefused as refused:
             self._refused = refused
-            raise OSError(str(refused)) from refused  # what the driver takes for an address out of reach
+            raise OSError(str(refused)) from refused  # the driver takes this for an unreachable address
         return [address]
 
     @asynccontextmanager
@@ -261,12 +261,12 @@ class BoltClient:
 
     @asynccontextmanager
     async def _failures(self, whose: str = "", limit: float | None = None) -> AsyncIterator[None]:
-        """The time limit over all of it, and the driver's errors as the project's own."""
+        """Apply a time limit, and convert the driver's errors into the project's own."""
         neo4j = _driver_package()
-        from neo4j._exceptions import BoltError  # what is answered by no graph server has no public name
+        from neo4j._exceptions import BoltError  # the error for a peer that is no graph server has no public name
 
         errors = neo4j.exceptions
-        limit = limit or 2 * self.timeout_seconds  # one more try may begin just before the time for tries is over
+        limit = limit or 2 * self.timeout_seconds  # one more try may begin just before the time for retries is over
         try:
             async with asyncio.timeout(limit):
                 yield
@@ -285,7 +285,7 @@ class BoltClient:
             raise Unavailable(f"the graph server at {self.place} does not answer: {_cut(error)}") from error
 
     def _told(self, code: str, message: str, whose: str) -> SluiceError:
-        """The error that the server names by its code."""
+        """Return the error for the server's code."""
         if code.startswith(_REFUSED_SIGN_IN):
             remedy = "set graph.user and graph.password, or NEO4J_USER and NEO4J_PASSWORD"
             return InvalidSetting("graph.password", f"the graph server at {self.place} refuses it ({code})", remedy)
@@ -304,18 +304,18 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def dicts(rows: Rows) -> list[dict[str, Any]]:
-    """The rows by the names of their columns."""
+    """Return the rows by the names of their columns."""
     return [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
 
 
 async def run_rows(transaction: AsyncManagedTransaction, text: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
-    """All rows of a statement that gives few."""
+    """Return all rows of a statement with a small result."""
     result = await transaction.run(text, dict(parameters))
     return await result.data()
 
 
 def portions(items: Iterable[Any], most: int) -> Iterable[list[Any]]:
-    """The items in lists of at most so many."""
+    """Yield the items in lists of at most `most`."""
     portion: list[Any] = []
     for item in items:
         portion.append(item)
@@ -347,5 +347,5 @@ def _warn_of_clear_text(url: str) -> None:
 
 
 def _cut(error: object) -> str:
-    """The first line, where the driver's advice on several addresses would follow."""
+    """Return the first line, without the driver's advice on several addresses."""
     return str(error).partition("\n")[0][:_TOLD_CHARACTERS] or type(error).__name__

@@ -1,4 +1,4 @@
-"""What is fed to a server: documents as rows of its statements, and the note up to where it was fed."""
+"""The data for a server: documents as rows of its statements, and the record of the last change fed."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from sluice.graph.schema import named
 
 
 class Feed(NamedTuple):
-    """Up to where a corpus was fed: the ledger's count of changes, its hash of the whole graph, the vectors' model."""
+    """The state of a corpus on the server: the ledger's count of changes, its hash of the graph, the vectors' model."""
 
     version: int
     sha256: str
     embedding_version: str | None = None
     citations_sha256: str | None = None
-    """Of the citations, which are no part of the graph's hash."""
+    """Hash of the citations, which the graph's hash does not cover."""
     dimension: int | None = None
-    """Of the server's vector index."""
+    """Dimension of the server's vector index."""
 
 
 class Fed(NamedTuple):
-    """What became of documents."""
+    """Result of feeding documents."""
 
     stored: int = 0
     removed: int = 0
     outdated: tuple[str, ...] = ()
-    """Ids of those of which the server has something later."""
+    """Ids of the documents that the server holds as of a later offset."""
 
     def plus(self, other: Fed) -> Fed:
-        """Both together."""
+        """Return the sum of both."""
         return Fed(self.stored + other.stored, self.removed + other.removed, self.outdated + other.outdated)
 
 
 class ServerDocument(NamedTuple):
-    """A document as a graph server gets it."""
+    """A document for a graph server."""
 
     document_id: str
     as_of: int
-    """The journal offset of the index that it was read from."""
+    """The journal offset of the index from which it was read."""
     sha256: str
-    """Of its row in the ledger: equal rows are not fed again."""
+    """Hash of its row in the ledger: equal rows are not fed again."""
     path: str | None
     url: str | None
     title: str | None
     language: str | None
     content_hash: str
     updated_at: str
-    """When its row was written, in ISO 8601 and UTC."""
+    """Time at which its row was written, in ISO 8601 and UTC."""
     edges: tuple[Edge, ...]
     embedding_version: str | None = None
     """The model of `embedding`."""
@@ -56,7 +56,7 @@ class ServerDocument(NamedTuple):
 
 
 def document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
-    """A document of `MERGE_DOCUMENTS`."""
+    """Return a document as a row of `MERGE_DOCUMENTS`."""
     properties = {
         "corpus": corpus,
         "id": document.document_id,
@@ -79,7 +79,7 @@ def document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
 
 
 def edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
-    """An edge of `CREATE_EDGES`."""
+    """Return an edge as a row of `CREATE_EDGES`."""
     properties = {
         "corpus": corpus,
         "owner": owner,
@@ -92,5 +92,5 @@ def edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
 
 
 def ends(source: Node, target: Node) -> dict[str, Any]:
-    """Between which nodes an edge is, and what their ids say."""
+    """Return the ids of the two ends, and the properties in their keys."""
     return {"source": source.key, "target": target.key, "source_named": named(source), "target_named": named(target)}

@@ -1,12 +1,12 @@
-"""A Neo4j or Memgraph that is kept up beside the files: its schema, what it is fed, and what it is searched for.
+"""A Neo4j or Memgraph, kept up to date beside the files: its schema, its data, and searches in it.
 
-A document's edges are taken back by their owner and made anew, each document in one transaction, so feeding it twice
-changes nothing. Each document carries `as_of`, the journal offset of the index that it was read from; what is older
-than that changes nothing either, and neither does it bring back a document that left later.
+A document's edges are deleted by their owner and made anew, each document in one transaction, so feeding it twice
+changes nothing. Each document carries `as_of`, the journal offset of the index from which it was read; older data
+changes nothing either, and does not bring back a document that left later.
 
-The text of a document is not copied: what is to be forgotten would stay in the server's own transaction logs and
-backups, which are out of reach from here. Its id leads to the text. So there is no tf-idf score on a server either, by
-which the decision record orders equal similarities; they are ordered by id. Words are searched by the index.
+The text of a document is not copied: after a request to forget it, copies would stay in the server's own transaction
+logs and backups, which are out of reach from here. Its id leads to the text. So a server has no tf-idf score, by which
+the decision record orders equal similarities; they are ordered by id. Words are searched by the index.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 MOST_EDGES = 5_000
-"""Of the documents of one transaction, unless a single one has more: some megabytes, and a second or so."""
+"""Edges of one transaction's documents, unless a single one has more: some megabytes, and a second or so."""
 MOST_DOCUMENTS = 200
 MOST_KEY_BYTES = 4_000
-"""Of a node's id: Neo4j's indexes take some 8 kB for all properties together, and refuse the transaction beyond."""
+"""Limit of a node's id: Neo4j's indexes take some 8 kB for all properties together, and refuse a transaction beyond."""
 STANDING_PAGE = 5_000
 DEEPER = 4
-"""Candidates of the vector index for each result: it knows no corpus, so others' documents are among them."""
+"""Candidates of the vector index for each result: it spans all corpora, so others' documents are among them."""
 MOST_LINKED = 20
 _MOST_INDEXES = 100
 
 
 class SchemaReport(NamedTuple):
-    """What was found or made."""
+    """Result of preparing the schema."""
 
     dimension: int | None
-    """Of the vectors that the server's vector index takes; None where there is no such index."""
+    """Dimension of the server's vector index; None where it has none."""
     refused: tuple[str, ...] = ()
-    """What the server refused, in its own words."""
+    """The server's errors on refused statements."""
 
 
 class GraphServer(BoltClient):
@@ -71,16 +71,16 @@ class GraphServer(BoltClient):
     """
 
     def __init__(self, settings: GraphSettings, check_address: CheckAddress) -> None:
-        """Raises `InvalidSetting` where no server is named. Nothing is opened yet."""
+        """Raises `InvalidSetting` where the settings name no server. Nothing is opened yet."""
         super().__init__(settings, check_address)
         self._guard = threading.Lock()
         self._schema: SchemaReport | None = None
 
     def prepare(self, dimension: int | None) -> SchemaReport:
-        """Make the constraints and indexes that are missing, once for this object.
+        """Make the missing constraints and indexes, once for this object.
 
-        A vector index for `dimension` is made where there is none of its name yet. One that is there with another
-        dimension stays: an index is dropped by its owner alone.
+        Makes a vector index for `dimension` where none of its name exists. One with another dimension stays: only its
+        owner drops an index.
         """
         with self._guard:
             if self._schema is None or (self._schema.dimension is None and dimension is not None):
@@ -88,10 +88,10 @@ class GraphServer(BoltClient):
             return self._schema
 
     def upsert(self, corpus: str, documents: Sequence[ServerDocument]) -> Fed:
-        """Store documents, as many at once as fit a transaction; what is older than the server's changes nothing.
+        """Store documents, in transactions of bounded size; data older than the server's changes nothing.
 
-        What no index of a server takes is left out: an edge whose end has a longer name than `MOST_KEY_BYTES`, which a
-        warning tells, and a vector of another dimension than the vector index has.
+        Leaves out data that no index of a server takes: an edge with an id longer than `MOST_KEY_BYTES` at an end,
+        which a warning reports, and a vector of another dimension than the vector index has.
         """
         dialect, fed = self.dialect(), Fed()
         width = self._schema.dimension if self._schema else None
@@ -105,19 +105,19 @@ class GraphServer(BoltClient):
         return fed
 
     def remove(self, corpus: str, removed: Mapping[str, int]) -> Fed:
-        """Remove documents with what they said, each as of a journal offset. Ids alone stay, as tombstones."""
+        """Remove documents with their edges, each as of a journal offset. Only ids stay, as tombstones."""
         dialect, fed = self.dialect(), Fed()
         for group in portions(removed.items(), ROWS_AT_ONCE):
             fed = fed.plus(self.write(partial(_take_out, dialect=dialect, corpus=corpus, group=group)))
         return fed
 
     def read_feed(self, corpus: str) -> Feed | None:
-        """Up to where the corpus was fed; None: never."""
+        """Return the state up to which the corpus was fed; None: never."""
         found = dicts(self.read(statement("read_feed"), {"corpus": corpus}, 1))
         return Feed(**found[0]) if found else None
 
     def write_feed(self, corpus: str, feed: Feed) -> None:
-        """Say up to where the corpus was fed."""
+        """Record the state up to which the corpus was fed."""
         self.write_all((statement("write_feed"), {"corpus": corpus, **feed._asdict()}))
 
     def lower_fences(self, corpus: str, ids: Sequence[str]) -> None:
@@ -126,7 +126,7 @@ class GraphServer(BoltClient):
             self.write_all(*((text, {"corpus": corpus, "ids": some}) for text in statements("lower_fences")))
 
     def write_citations(self, corpus: str, citations: Sequence[CitationRow]) -> None:
-        """Have the corpus cited by these conversations and no others."""
+        """Replace the corpus's citations by these."""
         kind = EdgeKind(EdgeType.CITED_BY, NodeLabel.DOCUMENT, NodeLabel.CONVERSATION)
         rows = [
             {
@@ -139,7 +139,7 @@ class GraphServer(BoltClient):
         self.write_all((statement("delete_citations"), {"corpus": corpus}), *created)
 
     def standing(self, corpus: str) -> dict[str, tuple[str | None, str | None]]:
-        """The hash of the row and the embedding's model of every document of the corpus."""
+        """Return the hash of the row and the embedding's model of every document of the corpus."""
         standing: dict[str, tuple[str | None, str | None]] = {}
         after = ""
         while True:
@@ -151,16 +151,16 @@ class GraphServer(BoltClient):
             after = page[-1]["id"]
 
     def drop_corpus(self, corpus: str) -> None:
-        """Remove everything of a corpus, tombstones and the note of its feeding too."""
+        """Remove everything of a corpus, including its tombstones and the record of its feeding."""
         for text in statements("drop_corpus"):
             while self.write_all((text, {"corpus": corpus, "most": ROWS_AT_ONCE * 10}))[0]["count"]:
                 pass
 
     def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> NearestDocuments:
-        """The `limit` documents of a corpus with the highest cosine to `embedding` (d,), and what they are linked to.
+        """Return the `limit` documents of a corpus with the highest cosine to `embedding` (d,), and their linked ones.
 
-        Only vectors of the same model count. Where the vector index finds fewer than that, because it is not there,
-        takes vectors of another dimension or is full of other corpora, every vector of the corpus is compared.
+        Only vectors of the same model count. Where the vector index finds fewer, because it is missing, takes vectors
+        of another dimension or is full of other corpora, every vector of the corpus is compared.
         """
         dialect = self.dialect()
         wanted = {
@@ -173,7 +173,7 @@ class GraphServer(BoltClient):
         try:
             found = dicts(self.read(dialect.nearest, {**wanted, "candidates": limit * DEEPER}, limit))
         except Unavailable:
-            self.ping()  # away, and not only without this index
+            self.ping()  # raises if the server is away; else only this index is missing
         by_index = len(found) >= limit
         if not by_index:
             found = dicts(self.read(dialect.nearest_exactly, wanted, limit))
@@ -182,17 +182,17 @@ class GraphServer(BoltClient):
         return NearestDocuments(documents=near, linked=linked, by_vector_index=by_index)
 
     def query(self, text: str, parameters: Mapping[str, Any], limit: int, timeout_seconds: float) -> Rows:
-        """The rows of a question in Cypher as JSON, nodes and edges as objects of their properties but for `embedding`.
+        """Return the rows of a Cypher query as JSON, nodes and edges as objects of properties other than `embedding`.
 
-        `text` has passed the guard, which lets nothing through that writes and names the corpus in every pattern.
-        It is sent in READ access mode, in a transaction that is rolled back: a hint and a remedy, not the guard itself.
-        Raises `InvalidInput` where the server does not understand the statement.
+        `text` has passed the guard, which lets no write through and puts the corpus into every pattern. It is sent in
+        READ access mode, in a transaction that is rolled back: a hint and a remedy, not the guard itself. Raises
+        `InvalidInput` where the server rejects the statement.
         """
         rows = self.read(text, parameters, limit, timeout_seconds, whose="query")
         return rows._replace(rows=tuple(tuple(map(plain, row)) for row in rows.rows))
 
     def _linked(self, corpus: str, document_ids: Sequence[str]) -> tuple[NearLink, ...]:
-        """The documents that these refer or link to, those that share most names first."""
+        """Return the documents to which these refer or link, those that share most names first."""
         if not document_ids:
             return ()
         wanted = {"corpus": corpus, "ids": list(document_ids), "most": MOST_LINKED}
@@ -220,11 +220,11 @@ class GraphServer(BoltClient):
         return SchemaReport(found, tuple(refused))
 
     def _refusal(self, text: str) -> str | None:
-        """Run a statement of the schema; what the server says against it. That it is there already is no refusal."""
+        """Run a statement of the schema; return the server's objection, if any. An existing object is none."""
         try:
             self.command(text)
         except Unavailable as error:
-            self.ping()  # away, and not against the statement
+            self.ping()  # raises if the server is away; else it rejects the statement
             told = str(error)
             return None if "already exist" in told.lower() or "equivalent" in told.lower() else told
         return None
@@ -275,7 +275,7 @@ async def _store(
 
 
 async def _delete_edges(transaction: AsyncManagedTransaction, corpus: str, owners: Sequence[str]) -> set[Node]:
-    """Take back what these documents said; the nodes that lost an edge by it."""
+    """Delete these documents' edges; return the nodes that lost one."""
     touched: set[Node] = set()
     if owners:
         for text in delete_edges():
@@ -305,7 +305,7 @@ def _without(ids: Iterable[str], accepted: Collection[str]) -> tuple[str, ...]:
 
 
 def _groups(documents: Sequence[ServerDocument]) -> Iterator[list[ServerDocument]]:
-    """The documents in the order that they have, by what fits a transaction."""
+    """Yield the documents in their order, in groups that fit a transaction."""
     group: list[ServerDocument] = []
     edges = 0
     for document in documents:
@@ -319,7 +319,7 @@ def _groups(documents: Sequence[ServerDocument]) -> Iterator[list[ServerDocument
 
 
 def plain(value: Any) -> Any:
-    """A value of the driver as JSON."""
+    """Convert a value of the driver to JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

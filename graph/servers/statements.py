@@ -1,10 +1,10 @@
-"""The statements for graph servers, from `statements.toml`: what every server takes alike, and what differs by server.
+"""The statements for graph servers, from `statements.toml`: those shared by every server, and those that differ.
 
-Labels, types and properties are those of `graph.schema`, so that a question in Cypher means the same to a server and to
-the engine's file: a node is known by `(corpus, id)`, where `id` is `Node.key`. An edge says besides which document made
-it (`owner`), so what a document said can be taken back. Two labels more are for the feeding alone: `RemovedDocument`
-keeps the id of a document that left, with the journal offset (`as_of`) of its leaving, so that a late write does not
-bring it back; `GraphFeed` says up to which change a corpus was fed.
+Labels, types and properties are those of `graph.schema`, so that a Cypher query means the same to a server and to the
+engine's file: a node is known by `(corpus, id)`, where `id` is `Node.key`. An edge also has the document that made it
+(`owner`), so a document's edges can be deleted. Two more labels serve the feeding alone: `RemovedDocument` keeps the
+id of a document that left, with the journal offset (`as_of`) of its leaving, so that a late write does not bring it
+back; `GraphFeed` records the last change fed of a corpus.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REMOVED = "RemovedDocument"
 NAMED = (NodeLabel.SYMBOL, NodeLabel.URL, NodeLabel.TOOL, NodeLabel.CONVERSATION)
 """Labels of nodes that stand for a name: they live while an edge touches them."""
 BETWEEN_SYMBOLS = (EdgeType.ALIAS_OF, EdgeType.INHERITS, EdgeType.HAS_TYPE)
-"""Edges that do not touch their owner: they are found by the index of `owner`."""
+"""Edges that do not touch their owner: the index of `owner` finds them."""
 VECTOR_INDEX = "document_embedding"
 DialectName = Literal["neo4j", "memgraph"]
 
@@ -44,9 +44,9 @@ class Dialect(NamedTuple):
 
     name: DialectName
     schema: tuple[str, ...]
-    """Constraints and indexes but for the vectors'; each may be there already."""
+    """Constraints and indexes without the vectors'; each may exist already."""
     vector_index: tuple[str, ...]
-    """Ways to create it, with `<dimension>`; the first that the server understands counts."""
+    """Statements that create it, with `<dimension>`; the first that the server accepts counts."""
     vector_index_info: str
     delete_orphans: Mapping[NodeLabel, str]
     nearest: str
@@ -54,13 +54,13 @@ class Dialect(NamedTuple):
 
 
 def dialect_of(agent: str) -> Dialect:
-    """The dialect of a server by how it names itself: `Neo4j/5.26.0`, or `Neo4j/v5.11.0 compatible … - Memgraph`."""
+    """Return the dialect of a server by its agent: `Neo4j/5.26.0`, or `Neo4j/v5.11.0 compatible … - Memgraph`."""
     return dialects()["memgraph" if "memgraph" in agent.lower() else "neo4j"]
 
 
 @cache
 def dialects() -> dict[DialectName, Dialect]:
-    """The dialects by their names."""
+    """Return the dialects by their names."""
     return {name: _dialect(name, _texts()[name]) for name in get_args(DialectName)}
 
 
@@ -78,27 +78,27 @@ _ALL_LABELS = (*NodeLabel, REMOVED)
 
 
 def statement(name: str) -> str:
-    """A statement that every server takes alike."""
+    """Return a statement for every server."""
     return str(_texts()[name])
 
 
 def statements(name: str) -> tuple[str, ...]:
-    """Statements that belong together."""
+    """Return statements that belong together."""
     return tuple(_texts()[name])
 
 
 @cache
 def delete_edges() -> tuple[str, ...]:
-    """The statements that take back what documents said: first edges at the documents, then those between symbols."""
+    """Return the statements that delete documents' edges: first those at the documents, then those between symbols."""
     between = (_filled(statement("delete_edges_between_symbols"), type=one) for one in BETWEEN_SYMBOLS)
     return (statement("delete_own_edges"), *between)
 
 
 @cache
 def create_edges() -> dict[EdgeKind, str]:
-    """The statement for each kind of edge.
+    """Return the statement for each kind of edge.
 
-    Documents are there already and are matched first, as Cypher has no MATCH behind a MERGE; names are made.
+    Documents already exist and are matched first, as Cypher has no MATCH behind a MERGE; names are made.
     """
     made: dict[EdgeKind, str] = {}
     for kind in EDGE_KINDS:

@@ -1,1 +1,1 @@
-"""Asks MCP servers for their tools, and makes documents of what they say."""
+"""Asks MCP servers for their tools, and makes documents of the answers."""

@@ -1,8 +1,8 @@
 """Asks an MCP server for its tools, by the package `mcp` (the extra `mcp`): over pipes or streamable HTTP.
 
 The servers are those that configurations of MCP clients name: `.mcp.json`, `claude_desktop_config.json`,
-`.vscode/mcp.json`, `.cursor/mcp.json`. What such a file hands to a server may be secret: the environment, headers,
-arguments and the query of an address. None of it is told by `repr` or by an error.
+`.vscode/mcp.json`, `.cursor/mcp.json`. Such a file may hand secrets to a server: in the environment, headers,
+arguments and the query of an address. Neither `repr` nor an error shows any of it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     import httpx2
 
 MOST_PAGES = 100
-"""Of one list. A server that has more pages than that does not end."""
+"""Most pages of one list. A server with more does not end."""
 MOST_BYTES = 4_000_000
-"""Of one server's list of tools, and of all that comes over HTTP. A list of 100 tools has some 200 kB."""
+"""Limit of one server's list of tools, and of all its HTTP responses. A list of 100 tools has some 200 kB."""
 _FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _INSTALL = "pip install 'sluice[mcp]'"
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What a server says of itself, and its tools by their names."""
+    """A server's own name and version, and its tools by their names."""
 
     server: ToolServer
     name: str
@@ -43,10 +43,10 @@ class Listing:
 
 
 def list_tools(server: ToolServer, *, proxy_url: str | None, timeout_seconds: float) -> Listing:
-    """Ask a server for its tools. It is told nothing, and none of its tools is called.
+    """Ask a server for its tools. It receives no data, and none of its tools is called.
 
-    A command is run with a minimal environment (`HOME`, `PATH` and the like) and what its configuration adds; what it
-    writes to its standard error is dropped. HTTP goes through `proxy_url`, whose rules say what may be reached.
+    A command runs with a minimal environment (`HOME`, `PATH` and the like) and the additions of its configuration; its
+    standard error is dropped. HTTP goes through `proxy_url`, whose rules decide on the addresses.
 
     Raises:
         InvalidInput: the package `mcp` is not installed, or there is no proxy for an address.
@@ -114,7 +114,7 @@ def _http_client(server: ToolServer, proxy_url: str, timeout_seconds: float) -> 
     import httpx2
 
     class Bounded(httpx2.AsyncBaseTransport):
-        """What comes back, all answers together, has an end."""
+        """Limits the bytes of all responses together."""
 
         def __init__(self) -> None:
             self._inner = httpx2.AsyncHTTPTransport(proxy=proxy_url, trust_env=False)
@@ -138,7 +138,7 @@ def _http_client(server: ToolServer, proxy_url: str, timeout_seconds: float) -> 
                 raise _too_large(server)
 
     class Counted(httpx2.AsyncByteStream):
-        """A body, each piece of it counted."""
+        """A body that counts each of its pieces."""
 
         def __init__(self, stream: Any, count: Any) -> None:
             self._stream = stream
@@ -168,7 +168,7 @@ def _too_large(server: ToolServer) -> PolicyRefused:
 
 
 def _told(server: ToolServer, error: BaseException) -> SluiceError:
-    """What went wrong, out of its groups. The kind alone is told: a message may repeat a secret of the address."""
+    """Return the first error out of its groups. Names the kind alone: a message may repeat a secret of the address."""
     leaves = [error]
     while isinstance(leaves[0], BaseExceptionGroup):
         leaves = [*leaves[0].exceptions, *leaves[1:]]
@@ -190,7 +190,7 @@ def _likely(server: ToolServer, error: BaseException) -> str:
 
 
 def tools_text(listing: Listing) -> str:
-    """The tools as JSON, in one order: the same tools give the same text."""
+    """Return the tools as JSON, in one order: the same tools give the same text."""
     tools = [{**tool, **{key: _sorted(tool[key]) for key in tool if key != "name"}} for tool in listing.tools]
     info = {"name": listing.name, "version": listing.version}
     text = json.dumps({"serverInfo": info, "tools": tools}, indent=2, ensure_ascii=False)
@@ -198,7 +198,7 @@ def tools_text(listing: Listing) -> str:
 
 
 def tools_title(listing: Listing) -> str:
-    """The title of the document."""
+    """Return the title of the document."""
     return f"Tools of the MCP server {listing.name}"
 
 
@@ -215,7 +215,7 @@ _NAME = re.compile(r"[^\w.@+-]+")
 
 @dataclass(frozen=True)
 class ToolServer:
-    """A server to be asked for its tools: a command that is run and spoken to over its pipes, or an address."""
+    """A server to query for its tools: a command that is run and spoken to over its pipes, or an address."""
 
     name: str
     command: str | None = None
@@ -226,7 +226,7 @@ class ToolServer:
 
     @property
     def place(self) -> str:
-        """For people: the command's name, or the address's host."""
+        """A name for people: the command's, or the address's host."""
         if self.url is not None:
             return urlsplit(self.url).netloc.rpartition("@")[2]
         return self.command or ""
@@ -238,13 +238,13 @@ class ToolServer:
 
 
 def read_configuration(text: str, source: str, environment: Mapping[str, str]) -> list[ToolServer]:
-    """The servers that a client's configuration names, in its order; those that it switches off are left out.
+    """Return the servers that a client's configuration names, in its order, without those that it switches off.
 
     `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` stand for variables of `environment`, `${workspaceFolder}` for the
-    folder that the file is about, `${userHome}` for the user's. Comments and last commas are left out, as editors do.
+    folder that the file is about, `${userHome}` for the user's. Comments and trailing commas are allowed.
 
     Raises:
-        InvalidInput: names `source`: no such file, or a variable that it needs is not set.
+        InvalidInput: the file is no such configuration, or lacks a variable; the error names `source`.
     """
     environment = {"workspaceFolder": _workspace(source), "userHome": str(Path.home()), **environment}
     try:

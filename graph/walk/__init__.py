@@ -1,1 +1,1 @@
-"""Walks a generation from what was found and what is named to what is near."""
+"""Walks a generation from found passages and named symbols to their neighbours."""

@@ -1,4 +1,4 @@
-"""From passages that were found and a question to passages that are a few steps away."""
+"""Expands found passages and a question to passages that are a few steps away."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from sluice.graph.walk.seeds import seeds_of
 
 MOST_CANDIDATES = 20
 OTHER_KIND = 0.2
-"""Of the score of what is no test, page or code, where the question asks for that."""
+"""Factor on the score of a document that is no test, page or code, where the question asks for that."""
 TESTS_UNASKED = 0.5
-"""Of the score of a test, where the question asks for what is related to something, and not for tests."""
+"""Factor on the score of a test, where the question asks for things related to something, and not for tests."""
 FLATTENED = 0.5
-"""The power that scores are raised to where the question asks for what is related: of what many call, the one that
-the question is nearest to comes first."""
+"""Exponent of scores where the question asks for things related to something: of many callers, the one nearest to the
+question comes first."""
 UNASKED = 0.7
-"""Of the score of what a walk reaches where the question neither asks for what is related nor names anything."""
+"""Factor on the score of a reached vertex where the question neither asks for related things nor names anything."""
 GUESSED = 0.1
-"""Of that, where a step on the way is a guess."""
+"""Further factor where a step on the way is a guess."""
 _MOST_WEIGHED = 200
-"""Vertices that are looked at, the best: names that lead to no passage are among them."""
+"""Vertices that are examined, the best: names that lead to no passage are among them."""
 
 
 def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansion:
-    """Walk from the hits and from what the question names, both ways along the edges."""
+    """Walk from the hits and from the names in the question, both ways along the edges."""
     begun = seeds_of(view, question, hits)
     if begun.reason:
         return Expansion(abstained=begun.reason, generation=view.name)
@@ -67,7 +67,7 @@ def _sureness(trails: Trails, vertex: int) -> float:
 
 
 def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int, float]]:
-    """Vertices and their scores, the highest first; of documents of another kind than is asked for with a lower one."""
+    """Return vertices and scores, the highest first; documents of another kind than requested get a lower score."""
     order = np.lexsort((walked.vertices, -walked.scores))[:_MOST_WEIGHED]
     found = list(zip(walked.vertices[order].tolist(), walked.scores[order].tolist(), strict=True))
     if wanted.is_back is None:
@@ -79,7 +79,7 @@ def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int,
 
 
 def _fit(view: GraphView, document: int | None, wanted: Wanted) -> float:
-    """How well a document fits what the question asks for; None: what stands in none."""
+    """Return the factor by which a document fits the question's kind. `document` is None for a vertex in none."""
     kind = None if document is None else kind_of(view, document)
     if wanted.kind is None:
         return TESTS_UNASKED if kind is Kind.TEST else 1.0

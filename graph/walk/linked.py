@@ -1,4 +1,4 @@
-"""Documents that are linked to a failing test that touches a module."""
+"""Finds documents that are linked to a failing test that touches a module."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LABELLED = re.compile(rf"(?:{'|'.join(NodeLabel)}):.")
 
 
 def vertices_of(view: GraphView, module: str) -> list[int]:
-    """The vertices of a module and all that is defined in it.
+    """Return the vertices of a module and of all its definitions.
 
     `module` is a dotted name (`shop.cart`, also its end: `cart` for `shop.cart`), a package, a class or a function, a
     path, or the id of a node.
 
-    Raises `NotFound` where the graph knows nothing of that name.
+    Raises `NotFound` where the graph has nothing of that name.
     """
     if _LABELLED.match(module):
         found = _by_id(view, module)
@@ -75,19 +75,19 @@ def _by_name(view: GraphView, module: str) -> list[int]:
 
 
 def _inner(view: GraphView, key: str) -> list[int]:
-    """The definitions whose names begin with that of a package or a class."""
+    """Return the definitions whose names begin with that of a package or a class."""
     return [vertex for node in view.beginning(NodeLabel.SYMBOL, f"{key}.") for vertex in view.definitions_of(node)]
 
 
 def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10) -> Linked:
-    """The tests that touch a module (by name, path or id of a node), and the documents that are linked to these.
+    """Return the tests that touch a module (by name, path or id of a node), and the documents linked to these tests.
 
     A test touches a module that it refers to or that it defines nothing of but inherits from. With `failing_only` it
     is one that an indexed test report names. Documents are ranked by a walk from the tests; files of tests
     that touch the module are left out, and so are the reports that name them.
 
     Raises:
-        NotFound: the graph knows nothing of that name.
+        NotFound: the graph has nothing of that name.
     """
     tests = _touching(view, vertices_of(view, module))
     reports = {vertex: _reports(view, vertex) for vertex in tests}
@@ -106,7 +106,7 @@ _MOST_TESTS = 200
 
 
 def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
-    """Vertices in test files that refer to one of the targets: those that do so most often first."""
+    """Return vertices in test files that refer to one of the targets, by the number of their references."""
     counts: dict[int, int] = {}
     doubtful: dict[int, int] = {}
     for vertex in targets:
@@ -119,7 +119,7 @@ def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
 
 
 def _reports(view: GraphView, vertex: int) -> set[int | None]:
-    """The test reports that name what stands at the vertex."""
+    """Return the test reports that name the definition at the vertex."""
     steps = (step for step in view.steps(vertex) if step.is_reverse and view.edge(step.edge).origin is Origin.TEST)
     return {document_of(view, step.target) for step in steps}
 

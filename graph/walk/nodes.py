@@ -1,4 +1,4 @@
-"""Nodes as people know them: what they are called, of what kind they are, what a name finds, what is next to one."""
+"""Nodes for people: their names and kinds, the search for a name, and the neighbours of a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGE_FILE = re.compile(r"\.(?:md|mdx|rst|txt|html?|adoc|ipynb|pdf)$", re.IGNORE
 
 
 class Kind(Enum):
-    """What a document is: of tests, of prose, or other code."""
+    """Kinds of documents: of tests, of prose, or other code."""
 
     TEST = "test"
     PAGE = "page"
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 
 def kind_of(view: GraphView, vertex: int) -> Kind | None:
-    """What the document is in which a vertex stands; None: it stands in none."""
+    """Return the kind of the document in which a vertex stands; None: it stands in none."""
     document = document_of(view, vertex)
     if document is None:
         return None
@@ -39,25 +39,25 @@ def kind_of(view: GraphView, vertex: int) -> Kind | None:
 
 
 def document_of(view: GraphView, vertex: int) -> int | None:
-    """The place of the document in which a vertex stands."""
+    """Return the place of the document in which a vertex stands; None: it stands in none."""
     if vertex >= view.nodes:
         return view.definition(vertex).document
     return vertex if vertex < view.documents else None
 
 
 def is_test(view: GraphView, vertex: int) -> bool:
-    """Whether a vertex stands in a file of tests."""
+    """Return whether a vertex stands in a file of tests."""
     document = document_of(view, vertex)
     return document is not None and _TEST_FILE.search(view.path(document) or "") is not None
 
 
 def node_id(node: Node) -> str:
-    """What a node is called in interfaces: `Symbol:python:shop.cart.Cart`."""
+    """Return a node's id in interfaces: `Symbol:python:shop.cart.Cart`."""
     return f"{node.label}:{node.key}"
 
 
 def node_view(view: GraphView, place: int) -> NodeView:
-    """A node as interfaces show it."""
+    """Return a node as interfaces show it."""
     node = view.node(place)
     if node.label is not NodeLabel.DOCUMENT:
         return NodeView(id=node_id(node), label=node.label, name=short_name(node))
@@ -72,21 +72,21 @@ def node_view(view: GraphView, place: int) -> NodeView:
 
 
 def document_name(view: GraphView, document: int) -> str:
-    """What people know a document by."""
+    """Return a document's name for people."""
     return view.path(document) or view.title(document) or view.url(document) or view.node(document).key
 
 
 MOST_NAMED = 10
-"""Nodes that are listed where a name means several."""
+"""Most nodes listed where a name means several."""
 _MOST_LOOKED_AT = 512
 
 
 def find_node(view: GraphView, text: str, field: str = "id") -> int:
-    """The node that a text names: label and key; a key alone; a document's path; the end of a symbol's or tool's name.
+    """Return the node that a text names: label and key; a key; a document's path; the end of a symbol's or tool's name.
 
     Raises:
-        NotFound: the graph has none.
-        InvalidInput: several bear that name; the remedy lists them.
+        NotFound: the graph has no such node.
+        InvalidInput: several nodes bear that name; the remedy lists them.
     """
     found = _by_id(view, text) or _by_key(view, text) or documents_at(view, keys_of_path(text)) or _by_name(view, text)
     if not found:
@@ -108,7 +108,7 @@ def _by_key(view: GraphView, text: str) -> list[int]:
 
 
 def documents_at(view: GraphView, keys: Iterable[str]) -> list[int]:
-    """The documents at the first of these addresses that the graph has documents at."""
+    """Return the documents at the first of these addresses that has any."""
     for key in keys:
         place = view.find(NodeLabel.URL, key)
         if place is not None and (found := {view.edge(number).target for number in view.edges_from(place)}):
@@ -117,12 +117,12 @@ def documents_at(view: GraphView, keys: Iterable[str]) -> list[int]:
 
 
 def keys_of_path(path: str) -> tuple[str, str]:
-    """The addresses of a path: of itself and of its ends, and of a file in a folder that is not told."""
+    """Return the addresses of a path: as it is (also of its ends), and as a file in an unknown folder."""
     return f"path:{path}", f"path:{UNKNOWN}/{path}"
 
 
 def _by_name(view: GraphView, text: str) -> list[int]:
-    """Symbols and tools whose name is or ends with the text; those that are defined before those that are only used."""
+    """Return symbols and tools whose name is or ends with the text; defined ones come before merely used ones."""
     last = text.replace("/", ".").rpartition(".")[2]
     ending = [place for place in view.named(last, _MOST_LOOKED_AT) if is_called(view.node(place), text)]
     whole = [place for place in ending if short_name(view.node(place)) == text]
@@ -133,7 +133,7 @@ def _by_name(view: GraphView, text: str) -> list[int]:
 
 
 def _shown(view: GraphView, place: int) -> str:
-    """What names the node and means something to a person."""
+    """Return a name of the node for people."""
     node = view.node(place)
     return (view.path(place) if node.label is NodeLabel.DOCUMENT else None) or node_id(node)
 
@@ -144,7 +144,7 @@ def _found(view: GraphView, labels: Iterable[NodeLabel], key: str) -> list[int]:
 
 
 def is_called(node: Node, text: str) -> bool:
-    """Whether the text is the name of a symbol or a tool, or its last parts."""
+    """Return whether the text is the name of a symbol or a tool, or its last parts."""
     separator = "/" if node.label is NodeLabel.TOOL else "."
     name = node.key if node.label is NodeLabel.TOOL else node.key.partition(":")[2]
     return name == text or name.endswith(f"{separator}{text}")
@@ -165,12 +165,12 @@ def neighbours(
     direction: Direction | None = None,
     types: Collection[EdgeType] = (),
 ) -> Neighbours:
-    """A node by what names it (`find_node`), and at most `limit` of its neighbours, the surest first.
+    """Return the node that `named` finds (`find_node`), and at most `limit` of its neighbours, the surest first.
 
-    Only those of a direction and of some types of edges where these are given; `total` counts them all.
+    `direction` and `types` restrict the neighbours; `total` counts all that fit.
 
-    Of a symbol and of a document, documents that refer to it under another name (a re-export, a module path without
-    its first folders, an unknown receiver) count, with the number of definitions that the name can mean.
+    For a symbol or a document, documents that refer to it under another name (a re-export, a module path without its
+    first folders, an unknown receiver) count, with the number of definitions that the name can mean.
 
     Raises:
         InvalidInput: the name means several nodes.
@@ -200,7 +200,7 @@ def _stated(view: GraphView, place: int) -> Iterator[_Found]:
 
 
 def _meant(view: GraphView, place: int) -> Iterator[_Found]:
-    """References that mean a definition of the node, or the document, whatever they call it."""
+    """Yield references that mean a definition of the node, or the document, under any name."""
     vertices = [place] if place < view.documents else view.definitions_of(place)
     for vertex in vertices:
         for step in view.steps(vertex):

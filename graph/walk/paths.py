@@ -1,4 +1,4 @@
-"""Tells by which edges a vertex was reached, and to which passage it leads."""
+"""Describes the edges by which a walk reached a vertex, and the passage at that vertex."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_RULE = {How.ALIAS: EdgeType.ALIAS_OF, How.INHERITED: EdgeType.INHERITS}
 
 
 def told_step(view: GraphView, source: int, number: int) -> list[PathStep]:
-    """One step of the walk from the vertex `source`, as the stated edges that it is made of."""
+    """Return one step of the walk from the vertex `source`, as the stated edges that make it up."""
     step = view.step(number)
     edge = view.edge(step.edge)
     if edge.type is EdgeType.DEFINED_IN:
@@ -42,7 +42,7 @@ def told_step(view: GraphView, source: int, number: int) -> list[PathStep]:
 
 
 def without_loops(path: GraphPath) -> GraphPath:
-    """The path without ways that lead back to a document that it had been at; one that ends where it began stays."""
+    """Return the path without detours back to an earlier document; a path that ends at its start stays."""
     kept: list[PathStep] = []
     for step in path.steps:
         named = (step.label, step.name)
@@ -57,7 +57,7 @@ def without_loops(path: GraphPath) -> GraphPath:
 
 
 def _by_rule(view: GraphView, step: Step, defined: int) -> list[PathStep]:
-    """The re-export or the inheritance between a name and what it means, where that bears another name."""
+    """Return the re-export or inheritance between a name and its definition, where that bears another name."""
     kind = _BY_RULE.get(step.how)
     if kind is None or defined < view.nodes:
         return []
@@ -74,7 +74,7 @@ def _defined(view: GraphView, vertex: int, named: NodeLabel) -> PathStep:
 
 
 def _turned(view: GraphView, told: list[PathStep], owner: int, source: int, step: Step) -> list[PathStep]:
-    """The same edges walked the other way, from the definition to the document that refers to it."""
+    """Return the same edges walked the other way, from the definition to the document that refers to it."""
     names = [(entry.label, entry.name) for entry in told[:-1]]
     turned: list[PathStep] = []
     for place, entry in enumerate(reversed(told)):
@@ -130,7 +130,7 @@ class Trails:
                 self._seeds[vertex] = step, origin
 
     def passage(self, vertex: int) -> Passage | None:
-        """Where a vertex stands; None: in no document, or it is what was found itself."""
+        """Return the passage of a vertex; None: it stands in no document, or it is a found passage itself."""
         number, label = self._last_step(vertex)
         if number < 0 and label is NodeLabel.DOCUMENT:
             return None
@@ -145,7 +145,7 @@ class Trails:
         return None
 
     def path(self, vertex: int) -> GraphPath:
-        """By which edges a vertex was reached."""
+        """Return the edges by which a vertex was reached."""
         numbers: list[tuple[int, int]] = []
         while vertex not in self._seeds:
             before, number = int(self._walked.before[vertex]), int(self._walked.by[vertex]) - 1
@@ -163,7 +163,7 @@ class Trails:
         return without_loops(GraphPath(start=start.name, start_label=start.label, steps=tuple(told)))
 
     def is_sure(self, vertex: int) -> bool:
-        """Whether no step of the way is a guess: a name of an unknown receiver, or one that the corpus leaves open."""
+        """Return whether no step of the way is a guess: a name of an unknown receiver, or one with several meanings."""
         while vertex not in self._seeds:
             if not self._is_plain(int(self._walked.by[vertex]) - 1):
                 return False
@@ -193,7 +193,7 @@ class Trails:
         )
 
     def _last_step(self, vertex: int) -> tuple[int, NodeLabel]:
-        """The step by which a vertex was entered (-1: by none), and the label of where its path begins."""
+        """Return the step by which a vertex was entered (-1: none), and the label of the start of its path."""
         if vertex in self._seeds:
             number, origin = self._seeds[vertex]
             return number, self._starts[origin].label

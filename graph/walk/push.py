@@ -1,4 +1,4 @@
-"""Personalised PageRank from a few vertices, by forward push: it touches what is near, whatever the size of the graph.
+"""Personalised PageRank from a few vertices, by forward push: it touches the neighbourhood, whatever the graph's size.
 
 After Andersen, Chung and Lang, *Local Graph Partitioning using PageRank Vectors* (2006). All vertices that hold enough
 are pushed at once, in numpy. Measured by `bench/graph/walk.py`.
@@ -15,14 +15,14 @@ from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView
 
 RESTART = 0.7
-"""Of what comes to a vertex, what stays there. Of the answers that are one step from a passage found, 82 % were
-among the first ten with it, 78 % with 0.5 (the standard library; 85 and 79 % on fsspec, where it was checked)."""
+"""Share of a vertex's weight that stays there. Of the answers that are one step from a found passage, 82 % were among
+the first ten with it, 78 % with 0.5 (the standard library; 85 and 79 % on fsspec, where it was checked)."""
 RESTART_IF_FAR = 0.3
 """The same where a question goes two steps."""
 OTHER_WAY = 0.2
-"""Of what goes against the way that a question asks."""
+"""Factor on steps against the direction of a question."""
 LEAST_RESIDUE = 1e-4
-"""What a vertex has to hold to be pushed, of 1 in all."""
+"""Least weight at which a vertex is pushed, of 1 in all."""
 MOST_STEPS = 20_000
 """Steps that one walk takes, and so its time: some milliseconds. Half of all walks take a tenth of them."""
 MOST_ROUNDS = 4
@@ -30,31 +30,31 @@ MOST_ROUNDS = 4
 
 
 class Seeds(NamedTuple):
-    """Where a walk begins: vertices and their weights, and by which step each was entered (-1: by none)."""
+    """The start of a walk: vertices and their weights, and the step by which each was entered (-1: none)."""
 
     vertices: NDArray[np.int64]
     weights: NDArray[np.float64]
     entered_by: NDArray[np.int64]
     origins: NDArray[np.int64]
-    """What each belongs to: a number of the caller's."""
+    """The caller's number for the origin of each."""
 
 
 class Walked(NamedTuple):
-    """What a walk reached: vertices, and the weight that came to each."""
+    """The result of a walk: the reached vertices, and the weight of each."""
 
     vertices: NDArray[np.int64]
     scores: NDArray[np.float64]
     before: NDArray[np.int64]
-    """By vertex: the vertex that it was first reached from."""
+    """By vertex: the vertex from which it was first reached."""
     by: NDArray[np.int64]
-    """By vertex: the number of the step that led there first, counted from 1; 0: it is a seed, or was not reached."""
+    """By vertex: the number of the step that first led there, counted from 1; 0: a seed, or not reached."""
     steps: int
 
 
 def push(view: GraphView, seeds: Seeds, restart: float = RESTART, is_back: bool | None = None) -> Walked:
-    """Walk from seeds whose weights add up to 1 at most; `is_back` goes that way along the edges, and little the other.
+    """Walk from seeds whose weights add up to 1 at most; `is_back` sets the direction, and damps steps against it.
 
-    The lower `restart`, the more comes to what is further away.
+    The lower `restart`, the more weight reaches distant vertices.
     """
     count = view.vertices
     residue, is_known, is_active = np.zeros(count), np.zeros(count, bool), np.zeros(count, bool)
@@ -93,7 +93,7 @@ def push(view: GraphView, seeds: Seeds, restart: float = RESTART, is_back: bool 
 def _expand(
     view: GraphView, active: NDArray[np.int64], held: NDArray[np.float64], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers of the steps to take, the likeliest of each vertex, and the place of each one's vertex in `active`.
+    """Return the numbers of the steps to take, each vertex's likeliest, and the place of each one's vertex in `active`.
 
     A vertex takes as many as carry `LEAST_RESIDUE` each, were they equal. Of too many in all, the weightiest vertices
     take theirs.

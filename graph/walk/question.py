@@ -1,4 +1,4 @@
-"""Reads from a question which symbols it names and which direction along the edges it asks for."""
+"""Reads from a question the symbols that it names and its direction along the edges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.graph.walk.nodes import Kind
 from sluice.text.pattern_file import PatternFile
 
 MOST_NAMES = 16
-"""Of one question, the first."""
+"""Most names of one question, the first ones."""
 
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)+[\w.-]*\w|(?<![\w/.-])[\w-]+\.[a-z]{1,4}\b(?!\()")
@@ -34,7 +34,7 @@ class Named(NamedTuple):
 
 
 def names_in(question: str) -> list[Named]:
-    """Names in the order in which they stand, each once."""
+    """Return names in the order of the question, each once."""
     found: dict[Named, int] = {}
 
     def add(text: str, kind: str, position: int) -> None:
@@ -64,7 +64,7 @@ def names_in(question: str) -> list[Named]:
 
 
 def _is_identifier(word: str, following: str) -> bool:
-    """Whether a word of prose is written as people write names in code: `snake_case`, `CamelCase`, `called(`."""
+    """Return whether a word of prose is written as names in code are: `snake_case`, `CamelCase`, `called(`."""
     inner = word.strip("_")
     has_hump = any(one.islower() and other.isupper() for one, other in pairwise(inner))
     return "_" in word or has_hump or following == "("
@@ -79,26 +79,26 @@ def _blank(match: re.Match[str]) -> str:
 
 
 class Wanted(NamedTuple):
-    """Which way to go, and what is looked for there; None: the question does not say."""
+    """The direction and the kind of document that a question asks for; None: the question leaves it open."""
 
     is_back: bool | None = None
     kind: Kind | None = None
     is_base: bool = False
-    """Whether classes are asked for that are derived from one another."""
+    """Whether the question asks for classes derived from one another."""
     is_far: bool = False
-    """Whether the question goes two steps: what the code calls that a test exercises."""
+    """Whether the question goes two steps: to the code called by code that a test exercises."""
 
 
 _ASKS = PatternFile(Path(__file__).with_name("question.toml"))
 _CLAUSES = re.compile(r"[:;]\s|\s[-–—]\s|[?!]\s|\.\s")
 _LONGEST_CLAUSE = 300
-"""Characters: in a longer one no relation is looked for, as that takes time by the square of its length."""
+"""Characters: longer clauses are not searched for a relation, as that takes time by the square of the length."""
 _QUOTATION = re.compile(r"[\"“][^\"“”]*[\"”]")
 
 
 @lru_cache(maxsize=1_000)
 def wanted_by(question: str) -> Wanted:
-    """What a question asks for; of several clauses the shortest one that says so."""
+    """Return the direction and kind that a question asks for, by its shortest clause that has a relation."""
     clauses = _CLAUSES.split(_QUOTATION.sub(" it ", question.lower()))
     for clause in sorted((clause for clause in clauses if len(clause) <= _LONGEST_CLAUSE), key=len):
         is_back_first = _ASKS["back_first"].search(clause)
@@ -111,7 +111,7 @@ def wanted_by(question: str) -> Wanted:
 
 
 def _kind(clause: str, *, is_back: bool) -> Kind | None:
-    """What is looked for: back from code tests or pages, if these are named; forward from a test code."""
+    """Return the kind of the results: back from code, tests or pages if the clause names these; from a test, code."""
     if _ASKS["pages"].search(clause):
         return Kind.PAGE
     if _ASKS["tests"].search(clause):

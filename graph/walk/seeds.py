@@ -1,6 +1,6 @@
-"""Chooses where a walk begins: at symbols of the passages found, and at names in the question.
+"""Chooses the start of a walk: symbols of the found passages, and names in the question.
 
-And what stands around such lines of a document, and how much each of it counts.
+Also finds the surroundings of such lines in a document, with their weights.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from sluice.graph.walk.push import OTHER_WAY, Seeds
 from sluice.graph.walk.question import Named, Wanted, names_in, wanted_by
 
 USERS_WEIGHT = 1.0
-"""Of what refers to the definitions that begin in a passage, beside what the passage refers to itself, which has 1."""
+"""Weight of references to the definitions that begin in a passage; the passage's own references have 1."""
 OUTER_WEIGHT = 0.2
-"""Of the rest of the passage's document, beside these."""
+"""Weight of the rest of the passage's document, relative to these."""
 BASE_WEIGHT = 5.0
-"""Of the step from a class to its base or back, where classes are asked for."""
+"""Factor on the step from a class to its base or back, where the question asks for classes."""
 _WAYS = {None: (1.0, 1.0), False: (1.0, OTHER_WAY), True: (OTHER_WAY, 1.0)}
 _MOST_STEPS = 128
-"""Of one definition, the likeliest."""
+"""Most steps of one definition, the likeliest."""
 
 Entry = tuple[int, float, int]
-"""A vertex, its weight, and the step that it was entered by; -1: by none."""
+"""A vertex, its weight, and the step by which it was entered; -1: none."""
 
 
 class Lines(NamedTuple):
-    """Lines of a document (its place). `named`: the definition that they are, where a question names it."""
+    """Lines of a document (its place). `named`: the definition on these lines, where a question names it."""
 
     document: int
     first: int
@@ -50,12 +50,12 @@ class Part(NamedTuple):
 
 
 def around(view: GraphView, lines: Lines, wanted: Wanted) -> list[Part]:
-    """What the lines refer to, what refers to the definitions in them, and, damped, what else stands around.
+    """Return the references in the lines, the references to the definitions in them, and, damped, their surroundings.
 
-    That is: the rest of these definitions, the uses of those that the lines are within, and the document itself. Of a
-    named definition only its own uses count as such, of a document without definitions those of the document. A
-    question that says which way it asks leaves the other way little, even where its own has nothing; it also takes the
-    innermost definition that the lines begin in for one of theirs.
+    The surroundings are the rest of these definitions, the uses of those around the lines, and the document itself. For
+    a named definition only its own uses count, for a document without definitions those of the document. A question
+    with a direction leaves the other one little weight, even where its own has nothing; the innermost definition around
+    the first line then counts as one of the lines' own.
     """
     referred: list[Entry] = []
     users: list[Entry] = []
@@ -87,7 +87,7 @@ def around(view: GraphView, lines: Lines, wanted: Wanted) -> list[Part]:
 
 
 def _definitions(view: GraphView, spans: range, lines: Lines) -> tuple[NDArray[np.int64], set[int]]:
-    """The definitions that have some of the lines, and those that begin in them."""
+    """Return the definitions that overlap the lines, and those that begin in them."""
     places = slice(spans.start - view.nodes, spans.stop - view.nodes)
     firsts, lasts = view.definition_firsts[places], view.definition_lasts[places]
     touching = np.flatnonzero((firsts <= lines.last) & (lasts >= lines.first)) + spans.start
@@ -96,7 +96,7 @@ def _definitions(view: GraphView, spans: range, lines: Lines) -> tuple[NDArray[n
 
 
 def _own(view: GraphView, touching: NDArray[np.int64], inside: set[int], lines: Lines, wanted: Wanted) -> set[int]:
-    """The definitions whose uses are those of the lines."""
+    """Return the definitions whose uses count as uses of the lines."""
     if lines.named is not None:
         return {lines.named}
     if wanted.is_back is None:
@@ -108,7 +108,7 @@ def _own(view: GraphView, touching: NDArray[np.int64], inside: set[int], lines: 
 
 
 def _steps(view: GraphView, vertex: int, lines: Lines, *, is_base: bool) -> Iterator[tuple[Entry, bool, bool]]:
-    """The likeliest steps from a vertex: the entry, whether it goes back, whether its reference is in the lines."""
+    """Yield the likeliest steps from a vertex: entry, whether it goes back, whether its reference is in the lines."""
     start = int(view.step_offsets[vertex])
     stop = min(int(view.step_offsets[vertex + 1]), start + _MOST_STEPS)
     is_back = (view.step_hows[start:stop] & REVERSE) != 0
@@ -126,34 +126,34 @@ def _steps(view: GraphView, vertex: int, lines: Lines, *, is_base: bool) -> Iter
 
 
 NAMED_WEIGHT = 0.5
-"""Of all that the question names, together; the passages that were found have 1 together, too."""
+"""Weight of all names of the question together; the found passages have 1 together, too."""
 NAMED_WEIGHT_IF_ASKED = 1.0
-"""The same where the question asks for what is related to something."""
+"""The same where the question asks for things related to something."""
 NAMED_ITSELF = 0.5
-"""Of the weight of a definition that is named, the share that it has itself; the rest is of what is around it."""
+"""Share of a named definition's weight that it keeps itself; the rest goes to its surroundings."""
 NAMED_ITSELF_IF_ASKED = 0.2
-"""The same where the question asks for what is related to something."""
+"""The same where the question asks for things related to something."""
 _LAST_LINE = 1_000_000
 MOST_HITS = 10
 MOST_DEFINERS = 16
-"""Definitions that one name of a question may mean; more say nothing."""
+"""Most definitions that one name of a question may mean; more say nothing."""
 _MOST_NODES = 512
 
 
 class Start(NamedTuple):
-    """Where a path begins, for people."""
+    """The start of a path, for people."""
 
     label: NodeLabel
     name: str
 
 
 class Begun(NamedTuple):
-    """Seeds, and what each belongs to."""
+    """Seeds, with their origins."""
 
     seeds: Seeds
     starts: list[Start]
     reason: str
-    """Why there are none; empty where there are."""
+    """The reason that there are no seeds; empty where there are some."""
 
 
 class _Collected:
@@ -165,7 +165,7 @@ class _Collected:
         self.starts: list[Start] = []
 
     def add(self, found: Sequence[Entry], weight: float, origin: int) -> None:
-        """Entries of (vertex, weight, step) under one origin; their weights are brought to `weight` together."""
+        """Add entries of (vertex, weight, step) under one origin, scaled so that their weights add up to `weight`."""
         total = sum(share for _, share, _ in found)
         if total <= 0:
             return
@@ -180,7 +180,7 @@ class _Collected:
 
 
 def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
-    """The seeds of a walk; their weights add up to 1."""
+    """Return the seeds of a walk; their weights add up to 1."""
     collected = _Collected()
     reasons: list[str] = []
     wanted = wanted_by(question)
@@ -213,7 +213,7 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
 
 
 def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
-    """Hits with the share of each: by the square of its rank, so that a walk keeps near to the best ones.
+    """Yield hits with the share of each: by the inverse square of its rank, so that a walk stays near the best ones.
 
     With 1 / (rank + 10), as fusion counts, 66 % of the answers that are one step away were among the first ten, with
     this 78 % (the standard library; 60 and 79 % on fsspec).
@@ -226,7 +226,7 @@ def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
 def _add_named(
     view: GraphView, collected: _Collected, vertices: Sequence[int], share: float, origin: int, wanted: Wanted
 ) -> None:
-    """What is named itself, and what is around it as around a passage that was found."""
+    """Add the named definitions themselves, and their surroundings as those of a found passage."""
     own = NAMED_ITSELF if wanted.is_back is None else NAMED_ITSELF_IF_ASKED
     collected.add([(vertex, 1.0, -1) for vertex in vertices], share * own, origin)
     for vertex in vertices:
@@ -248,7 +248,7 @@ def _add_around(
 
 
 def _meant(view: GraphView, named: Named) -> list[int]:
-    """The vertices that a name of a question can mean."""
+    """Return the vertices that a name of a question can mean."""
     if named.kind == "symbol":
         last = named.text.rpartition(".")[2]
         nodes = [node for node in view.named(last, _MOST_NODES) if is_called(view.node(node), named.text)]

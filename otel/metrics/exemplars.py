@@ -27,8 +27,8 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 
 
 def current_exemplar() -> dict[str, str] | None:
-    """The trace of the current span as an exemplar; None outside any."""
-    trace = sys.modules.get("opentelemetry.trace")  # where it was not imported no span can be current
+    """Return the trace of the current span as an exemplar; None outside any span."""
+    trace = sys.modules.get("opentelemetry.trace")  # without this import no span can be current
     if trace is None:
         return None
     context = trace.get_current_span().get_span_context()
@@ -85,18 +85,18 @@ class ExemplarFile:
 
 
 def exemplar_file(folder: Path, process_id: int) -> Path:
-    """Where a process keeps its exemplars."""
+    """Return the path of a process's exemplars."""
     return folder / f"exemplars_{process_id}.json"
 
 
 def read_exemplars(folder: Path) -> dict[Key, Exemplar]:
-    """The latest exemplar of each sample, of all processes."""
+    """Return the latest exemplar of each sample, of all processes."""
     found: dict[Key, Exemplar] = {}
     for path in folder.glob("exemplars_*.json"):
         try:
             rows = json.loads(path.read_text())
         except (OSError, ValueError):
-            continue  # of a process that has just ended
+            continue  # its process has just ended
         for name, labels, trace_id, value, timestamp in rows:
             key = name, frozenset(labels.items())
             if key not in found or found[key].timestamp < timestamp:

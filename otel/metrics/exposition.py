@@ -1,4 +1,4 @@
-"""The metrics as others read them: of every process of the instance, in Prometheus' text format."""
+"""Exposes the metrics to readers: those of every process of the instance, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def render_metrics() -> bytes:
-    """The figures of every process of this instance, in Prometheus' text format (`CONTENT_TYPE`)."""
+    """Return the figures of every process of this instance, in Prometheus' text format (`CONTENT_TYPE`)."""
     return generate_latest(_readable())
 
 
 def negotiate_metrics(accept: str) -> tuple[bytes, str]:
-    """The figures in the format that an Accept header wants, and its content type: OpenMetrics has the exemplars."""
+    """Return the figures in the format of an Accept header, and its content type. OpenMetrics has the exemplars."""
     encode, content_type = choose_encoder(accept)
     return encode(_readable()), content_type
 
 
 def serve_metrics(address: str) -> Callable[[], None]:
-    """Serve `/metrics` on `address`, host and port as 127.0.0.1:9464, from a daemon thread; returns what stops it.
+    """Serve `/metrics` on `address` (host and port, as 127.0.0.1:9464) from a daemon thread; return its stop function.
 
     Raises:
         OSError: the port cannot be bound.
@@ -60,7 +60,7 @@ def forget_process(process_id: int) -> None:
 
 @cache
 def sentences() -> dict[str, str]:
-    """What each metric counts, by its declared name: read for a reader, as who counts needs none of it."""
+    """Return the sentence on each metric, by its declared name. Loaded on exposition only: counting needs none."""
     return tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 
 
@@ -96,11 +96,11 @@ def _shared_directory() -> str | None:
 
 
 RATE_SECONDS = 900.0
-"""Of the rates: as long as the alerts look back."""
+"""Window of the rates: as long as the alerts look back."""
 DAY_SECONDS = 86_400.0
-"""Of the cost and the mean age."""
+"""Window of the cost and the mean age."""
 STEP_SECONDS = 60.0
-"""Between two moments whose sums are kept: a day has 1,440 of them, about 2 MB."""
+"""Time between two kept moments: a day has 1,440 of them, about 2 MB."""
 
 WINDOWED: dict[str, tuple[str, ...]] = {
     "sluice_external_search_error_rate": ("provider",),
@@ -108,12 +108,12 @@ WINDOWED: dict[str, tuple[str, ...]] = {
     "sluice_external_search_cost_usd": ("provider",),
     "sluice_average_document_age_seconds": ("profile",),
 }
-"""The gauges of one reader, which follow from counters, with their labels."""
+"""Gauges computed from counters on exposition, with their labels."""
 LABELS |= WINDOWED
 
 
 class Key(NamedTuple):
-    """Which sum: of what, by which provider, profile or outcome."""
+    """Key of a sum: its name, and a provider or profile."""
 
     name: str
     label: str = ""
@@ -123,7 +123,7 @@ Sums = dict[Key, float]
 
 
 class Windows:
-    """The gauges of one reader. Safe across its threads."""
+    """The windowed gauges of one process that exposes metrics. Safe across its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -131,7 +131,7 @@ class Windows:
         self._kept: deque[tuple[float, Sums]] = deque()
 
     def gauges(self, families: Iterable[Metric]) -> Iterator[Metric]:
-        """The gauges by the counters as they stand now, which are kept for later."""
+        """Yield the gauges for the present counters, and keep the counters for later."""
         now, sums = self._clock(), read_sums(families)
         with self._lock:
             rates, day = (_added(sums, self._before(now - seconds)) for seconds in (RATE_SECONDS, DAY_SECONDS))
@@ -142,12 +142,12 @@ class Windows:
         yield _gauge("sluice_average_document_age_seconds", _shares(day, "age", "cited", empty=None))
 
     def kept(self) -> tuple[float, ...]:
-        """The moments whose sums are kept."""
+        """Return the moments whose sums are kept."""
         with self._lock:
             return tuple(at for at, _ in self._kept)
 
     def _before(self, moment: float) -> Sums:
-        """The latest sums that were kept at `moment` or before; none within the first window."""
+        """Return the latest sums that were kept at `moment` or before; empty within the first window."""
         for at, sums in reversed(self._kept):
             if at <= moment:
                 return sums
@@ -162,7 +162,7 @@ class Windows:
 
 
 def read_sums(families: Iterable[Metric]) -> Sums:
-    """What the gauges are made of, added up over the labels that do not matter to them."""
+    """Return the sums from which the gauges are computed, added up over all other labels."""
     sums: Sums = {}
     for family in families:
         for sample in family.samples:
@@ -197,7 +197,7 @@ def _named(sums: Sums, name: str) -> dict[str, float]:
 
 
 def _shares(sums: Sums, part: str, whole: str, *, empty: float | None) -> dict[str, float]:
-    """`part` through `whole` by label; `empty` where there is nothing of the whole (None: left out)."""
+    """Return `part` divided by `whole` by label; `empty` where the whole is 0 (None: left out)."""
     shares = {
         label: sums.get(Key(part, label), 0.0) / all_ if all_ else empty for label, all_ in _named(sums, whole).items()
     }

@@ -2,9 +2,9 @@
 
 `counter`, `gauge` and `histogram` register a metric; buckets are in seconds, or shares.
 
-prometheus_client maps sparse files into memory: on a full disk the first write to a page that has no block is a SIGBUS
-(mmap(2)), which ends the process. Here every block is allocated before it is mapped (posix_fallocate(3)). Where there
-is no room the figures go to memory of this process's own: they are missing from the sums until it is started again.
+prometheus_client maps sparse files into memory: on a full disk the first write to a page without a block is a SIGBUS
+(mmap(2)), which ends the process. Here every block is allocated before it is mapped (posix_fallocate(3)). Without
+room the figures go to this process's own memory: they are missing from the sums until it is started again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from prometheus_client.mmap_dict import MmapedDict
 from sluice.otel.metrics.exemplars import current_exemplar, use_shared_exemplars
 
 FIRST_BYTES = 1 << 16
-"""Of a new file: as prometheus_client makes it."""
+"""Size of a new file, as prometheus_client makes it."""
 LONGEST_ENTRY_OVERHEAD = 64
 """Bytes of an entry beside its key: lengths, padding and two doubles are at most 28."""
 
 
 def use_allocated_files() -> None:
-    """Make prometheus_client keep its figures so. To be called before the first metric is made."""
+    """Make prometheus_client use `AllocatedDict`. Call before the first metric is made."""
     values.MmapedDict = AllocatedDict  # type: ignore[attr-defined]
 
 
 class AllocatedDict(MmapedDict):
-    """prometheus_client's dict of doubles over a file all of whose blocks are allocated."""
+    """prometheus_client's dict of doubles over a file with all its blocks allocated."""
 
     _f: Any
     _m: Any
@@ -63,7 +63,7 @@ class AllocatedDict(MmapedDict):
 
 
 def _allocated(filename: str) -> str:
-    """The name of the file, whose blocks are all there, or of one in memory. Leaves no empty file behind."""
+    """Return the name of the file, with all its blocks allocated, or of one in memory. Leaves no empty file behind."""
     try:
         with open(filename, "a+b") as file:
             size = os.fstat(file.fileno()).st_size
@@ -79,7 +79,7 @@ def _allocated(filename: str) -> str:
 
 
 def _in_memory(size: int) -> str:
-    """The name under which a new file in memory can be opened. It lives as long as this process (memfd_create(2))."""
+    """Return the name of a new file in memory. It lives as long as this process (memfd_create(2))."""
     descriptor = os.memfd_create("sluice-metrics", os.MFD_CLOEXEC)
     os.ftruncate(descriptor, size)
     return f"/proc/self/fd/{descriptor}"
@@ -90,7 +90,7 @@ use_shared_exemplars()
 
 REGISTRY = CollectorRegistry()
 LABELS: dict[str, tuple[str, ...]] = {}
-"""The labels of every metric that is declared, by its name."""
+"""The labels of every declared metric, by its name."""
 
 MICROSECONDS_TO_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 MILLISECONDS_TO_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -103,24 +103,24 @@ class TracedHistogram(Histogram):
     """A histogram whose buckets know the trace of their latest observation."""
 
     def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count an observation, of the current trace where no other is named."""
+        """Count an observation, with the current trace as exemplar unless another is given."""
         super().observe(amount, exemplar or current_exemplar())
 
 
 def counter(declared: str) -> Counter:
-    """Something that only grows; its name ends in `_total`. `declared` is as PromQL has it: `name{label,label}`."""
+    """Declare a figure that only grows; its name ends in `_total`. `declared` is like PromQL: `name{label,label}`."""
     name, labels = _declare(declared)
     return Counter(name, "", labels, registry=REGISTRY)
 
 
 def gauge(declared: str) -> Gauge:
-    """A figure that one process measures for all: the newest value of a living process counts."""
+    """Declare a figure that one process measures for all: the newest value of a living process counts."""
     name, labels = _declare(declared)
     return Gauge(name, "", labels, registry=REGISTRY, multiprocess_mode="livemostrecent")
 
 
 def histogram(declared: str, buckets: tuple[float, ...]) -> Histogram:
-    """How figures are distributed, counted in `buckets`."""
+    """Declare a distribution, counted in `buckets`."""
     name, labels = _declare(declared)
     return TracedHistogram(name, "", labels, registry=REGISTRY, buckets=buckets)
 

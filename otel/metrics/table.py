@@ -1,8 +1,8 @@
 """Every metric, one row each: its name with its labels as PromQL writes them, and a histogram's buckets.
 
-`sentences.toml` says of each what it counts. An `EVALUATION_` figure is of the evaluator's latest windows, by profile
-and plan. It is NaN where no run tells it, so that nothing is taken for nought that is not known. `bound` is `estimate`,
-`low` or `high`: the figure and the ends of its 95 % interval.
+`sentences.toml` explains each. An `EVALUATION_` figure is of the evaluator's latest windows, by profile and plan. It is
+NaN where no run gives it, so that an unknown figure is not taken for 0. `bound` is `estimate`, `low` or `high`: the
+figure and the ends of its 95 % interval.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluice.otel.metrics.registry import (
     histogram,
 )
 
-# -- decisions and answers: the gate, what became of runs, flags, budgets, queries, profiles and trust
+# -- decisions and answers: the gate, runs' outcomes, flags, budgets, queries, profiles and trust
 
 GATE_DECISIONS = counter("sluice_gate_decision_total{plan_type,profile,scored_plan,gate_model_version}")
 GATE_VETOES = counter("sluice_gate_vetoes_total{name}")
