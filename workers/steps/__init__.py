@@ -1,1 +1,1 @@
-"""Steps of handlers beside one domain call: documents, probes, answers, withdrawals."""
+"""Work of handlers beside one domain call: documents, probes, answers, withdrawals."""

@@ -45,10 +45,10 @@ class Answering(Step):
     page_memory: PageMemory
 
     def answer(self, event: Event) -> Done:
-        """Emit the cited answer of a run, with the gaps that only show now that it is given.
+        """Emit the cited answer of a run, with the gaps that show only now.
 
-        It comes from a generation that covers what the run has indexed. Where the settings allow it and the profile
-        wants it, passages are searched by the graph too; where there should be a graph and is none, a gap says so.
+        It comes from a generation that covers what the run has indexed. If the settings allow it and the profile says
+        so, passages are searched by the graph too; a graph that should exist and does not becomes a gap.
         """
         run_id, corpus, directed = event.run_id, event.corpus, event.body_as(AnswerDirected)
         started, settings = time.perf_counter(), self.retriever.settings
@@ -109,7 +109,7 @@ def _strategy_of(profile: Profile | None) -> Strategy:
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float, strategy: Strategy) -> Query:
-    options = fields_of(SearchOptions, request) | {"prompt": None}  # the prompt is made of the answer
+    options = fields_of(SearchOptions, request) | {"prompt": None}  # the prompt is made from the answer
     if request.confidence_floor is None:
         options["confidence_floor"] = _floor_of(request, floor)
     offset = directed.minimum_journal_offset
@@ -117,14 +117,14 @@ def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor:
 
 
 def _floor_of(request: GateRequested, floor: float) -> float | None:
-    """None where the agent names the pages or documents to read: what is found there is what was asked for."""
+    """Return the floor; None if the request names pages or documents to read: then their passages are what it seeks."""
     filters = request.filters
     names_documents = request.seeds or filters.document_ids or filters.url_prefix or filters.path_prefix
     return None if names_documents else floor
 
 
 def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tuple[Gap, ...]:
-    """What keeps the run from having its passages reranked: a ceiling that leaves less than the price of it."""
+    """Return a gap for each ceiling that leaves less than the price of reranking."""
     if rerank.provider == "none" or not rerank.usd_per_search:
         return ()
     short = ledger.budget_left(run_id).missing_for(Spend(usd=rerank.usd_per_search))
@@ -136,7 +136,7 @@ def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tu
 
 
 def _shortfalls(found: Retrieval, corpus: str, ledger: Ledger) -> Iterator[Gap]:
-    """Yield a gap for each way of searching that was done without: by meaning, reranked, by the graph."""
+    """Yield a gap for each method of search that was not used: by meaning, reranked, by the graph."""
     metadata, use = found.metadata, found.metadata.graph
     if why := metadata.embedder_down:
         lift = "the embedding model answers again"
@@ -155,13 +155,13 @@ def _shortfalls(found: Retrieval, corpus: str, ledger: Ledger) -> Iterator[Gap]:
 
 
 def _lowered(decision: DecisionFields | None) -> Iterator[Gap]:
-    """Yield what the plan would have fetched, had no veto lowered it."""
+    """Yield a gap for each veto that lowered the plan."""
     for veto in decision.vetoes if decision else ():
         yield Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
 
 
 def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> Iterator[Gap]:
-    """Yield the work that the deadline cut off, and where its stage rests, why; but for what no answer waits for."""
+    """Yield a gap for each stage that the deadline cut off, with why it is paused; not for stages after the answer."""
     if directed.reason != "deadline":
         return
     paused = {pause.stage: pause.why for pause in ledger.paused()}
@@ -187,7 +187,7 @@ def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, ledger: Ledge
 
 
 def _left_out(found: Retrieval, answer: Answer, corpus: str) -> tuple[Gap, ...]:
-    """Why there is nothing to cite although the corpus is not empty."""
+    """Return a gap with the reason why nothing is cited although the corpus is not empty."""
     if found.generation is None or answer.citations:
         return ()
     reason = "nothing_found"

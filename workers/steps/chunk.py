@@ -1,6 +1,6 @@
-"""From documents to the next events: extracted, chunked, tokenized, and as many as their run can pay to embed.
+"""Turns documents into events: extracts, chunks and tokenizes them, as many as their run can pay to embed.
 
-An event holds what is embedded in about a second, or one document; a longer one is embedded in steps.
+An event holds what is embedded in about a second, or one document; a longer document is embedded in steps.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Priced(NamedTuple):
-    """A chunked document, and what embedding it may take at most."""
+    """A chunked document, and the most that embedding it may take."""
 
     document: Tokenized
     price: Spend
@@ -47,7 +47,7 @@ class _Priced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingDirector(Step):
-    """Directs that documents be embedded, and shares out what their run may spend on it."""
+    """Directs the embedding of documents, and shares out what their run may spend on it."""
 
     embedding: EmbeddingService
     ledger: Ledger
@@ -56,7 +56,7 @@ class EmbeddingDirector(Step):
     def direct(self, documents: Sequence[Tokenized], event: Event, tokenizer_hash: str | None = None) -> Done:
         """Emit batches of the documents that the run can pay to embed, and a gap for each other one.
 
-        `tokenizer_hash` is of the tokenizer that gave their token ids; None: they have none.
+        `tokenizer_hash` identifies the tokenizer of their token ids; None if they have none.
         """
         left = self.ledger.budget_left(event.run_id)
         priced = [
@@ -88,7 +88,7 @@ class Chunker(Step):
     blobs: BlobStore
 
     def chunk(self, documents: Sequence[Document], event: Event) -> Done:
-        """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other one."""
+        """Extract and split documents, and direct the embedding that the run can pay for; the rest become gaps."""
         settings, chunked = self.settings.chunk, list[Tokenized]()
         documents, gaps = without_forgotten(documents, event.corpus, "chunk", self.ledger.forgotten)
         for document in documents:
@@ -122,7 +122,7 @@ def _size(chunked: Tokenized) -> Portion:
 
 
 def _beyond_memory(document: Document) -> Gap:
-    """The gap of a document whose reading asked for more memory than a child of the pool may have."""
+    """Return the gap of a document that needs more memory to read than a child of the pool may have."""
     log.error("document_beyond_memory", document_id=document.id, source=document.source)
     why = "reading it takes more memory than a worker may have"
     return Gap(stage="chunk", subject=document.source, reason="memory", detail=why, lifted_by="split the document")
@@ -135,7 +135,7 @@ def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:
 
 
 def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
-    """What a refusal leaves out of the answer: `subject` (a URL, a query), and why."""
+    """Return the gap that a refusal leaves: `subject` (a URL, a query), and why."""
     if isinstance(refusal, PolicyRefused):
         return Gap(
             stage=stage, subject=subject, reason=refusal.rule, detail=refusal.problem, lifted_by=refusal.lifted_by

@@ -1,7 +1,7 @@
-"""Telling answers that what they cite is no longer so at its source.
+"""Reports answers whose citations no longer hold at their source.
 
-Compared is what the index holds now: however a document changed or went, and however often this is done, a citation is
-told of exactly where its chunk is not in its document any more. A chunk that only moved within its document stands.
+The check reads what the index holds now: however a document changed or went, and however often this is done, a citation
+is reported exactly if its chunk is not in its document any more. A chunk that only moved within its document stands.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 1_000
-"""Cited chunks that are looked at between two questions to the ledger."""
+"""Cited chunks that are checked between two reads of the ledger."""
 
 
 class _Held(NamedTuple):
-    """What the index holds of a document: the ids of its chunks and the checksums of their texts."""
+    """A document in the index: the ids of its chunks and the checksums of their texts."""
 
     ids: frozenset[str]
     checksums: frozenset[str]
     fetched_at: datetime | None
-    """None: it is not there."""
+    """None if the index does not hold the document."""
 
     def has(self, cited: CitedChunk) -> bool:
         """Return whether the cited text stands in the document."""
@@ -47,10 +47,10 @@ class _Held(NamedTuple):
 def tell_stale_answers(
     corpus: str, ledger: Ledger, readers: CorpusReaders, now: datetime, *, covering: int = 0
 ) -> tuple[str, ...]:
-    """Tell the runs whose answers cite what the corpus does not hold any more; their ids. May be done at any time.
+    """Record stale citations on the runs whose answers have them; return these runs' ids. May be done at any time.
 
-    The index is looked at once it covers the journal offset `covering`. Where that cannot be done now, a warning is
-    logged, and the next call does it.
+    The index is read once it covers the journal offset `covering`. If that cannot be done now, a warning is logged, and
+    the next call does it.
     """
     told: list[str] = []
     try:
@@ -66,7 +66,7 @@ def tell_stale_answers(
 
 
 def _held(due: Iterable[CitedChunk], reader: Reader, covering: int) -> Mapping[str, _Held]:
-    """What the index holds of the cited documents."""
+    """Read the cited documents in the index."""
     found: dict[str, _Held] = {}
     for document_id in {cited.document_id for cited in due}:
         chunks = reader.chunks(document_id, covering)
@@ -104,9 +104,9 @@ def _stale(cited: CitedChunk, document: _Held, now: datetime) -> StaleCitation:
 
 
 def unseen_seconds(answer: Answer, page_memory: PageMemory, now: datetime) -> tuple[float, ...]:
-    """Of each cited document of the web, how long ago it was read last or seen to be as it was.
+    """Return, for each cited document of the web, the seconds since it was last read or seen unchanged.
 
-    What was handed in, or read from a file, has no source that could be asked again.
+    Submitted documents and files have no source that could be requested again.
     """
     read_at = {
         chunk.document_id: chunk.provenance.fetched_at

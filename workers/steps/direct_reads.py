@@ -1,7 +1,7 @@
-"""Direct queries in a query worker. One that asks for a journal offset that is not covered yet holds no thread.
+"""Direct queries in a query worker. A query for a journal offset that is not covered yet holds no thread.
 
-It waits in a list, is looked after by one thread for all, and goes back to the queue once what is served covers its
-offset. An offset beyond the end of the journal is refused at once: no wait would help.
+It waits in a list that one thread watches, and goes back to the queue once what is served covers its offset. An offset
+beyond the end of the journal is refused at once: no wait would help.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ log = structlog.get_logger(__name__)
 MOST_WAITING = 1_000
 """Queries that may wait in one process: some megabytes."""
 LOOK_SECONDS = 0.02
-"""How often the list is looked through while it is not empty: a few reads of memory for each query."""
+"""Pause between two looks at a list that is not empty: a few reads of memory for each query."""
 REPLY_MARGIN_SECONDS = 0.5
-"""How long before its caller gives up a waiting query is told that it waited in vain."""
+"""Time before its caller gives up at which a waiting query is refused."""
 
 
 class _Waiting(NamedTuple):
@@ -66,7 +66,7 @@ class DirectReads:
         self._context.transport.reply(request.reply_key, reply)
 
     def look_after_waiting(self, stopping: threading.Event) -> None:
-        """Until `stopping` is set: send back to the queue what is covered, and tell what has waited too long."""
+        """Send covered queries back to the queue and refuse those that waited too long, until `stopping` is set."""
         while not stopping.is_set():
             with self._changed:
                 if not self._waiting:
@@ -75,7 +75,7 @@ class DirectReads:
             stopping.wait(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Look through the list once."""
+        """Check every waiting query once."""
         waiting = tuple(self._waiting)
         covered = {
             corpus: self._context.readers.reader(corpus).journal_offset for corpus in {one.corpus for one in waiting}

@@ -1,6 +1,6 @@
 """Measures a profile's domain features before the gate decides, and adds domain facts to the answer.
 
-Both search the corpus by words alone, without a model. A profile that asks for none of it costs nothing.
+Both search the corpus by words alone, without a model. A profile that enables none of it costs nothing.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from sluice.workers.steps.trusted import find_site, may_be_english
 from sluice.workers.wiring.corpora import CorpusReaders
 
 MENTIONS = 200
-"""Passages that name a brand, the best first, whose documents are counted: as many as one search gives."""
+"""Passages that name a brand, the best first, whose documents are counted: the most that one search returns."""
 FACTS = 50
 """Passages of dependencies or reports that are read: some thousand lines."""
 RELEASES = 30
 """Passages about releases of one package that are read."""
 CODE_HITS = 10
-"""As many as the gate looks at."""
+"""Hits searched for code: as many as the gate looks at."""
 MOST_DEPENDENCIES = 5
-"""Of one question: it names one or two."""
+"""Most dependencies of one question: it names one or two."""
 
 
 def measure_domain(
     request: GateRequested, profile: Profile, corpus: str, port: RetrievalPort, now: datetime
 ) -> DomainMeasures | None:
-    """What the profile weighs of its domain; None where it weighs nothing of the kind."""
+    """Measure what the profile weighs of its domain; None if there is nothing to measure."""
     weights, search = profile.weights, WordSearch(port, corpus)
     measured: dict[str, object] = {}
     if weights.mention_velocity is not None:
@@ -73,18 +73,18 @@ def measure_domain(
 
 
 def is_code(chunk: RetrievedChunk) -> bool:
-    """Return whether a passage is of a file of code."""
+    """Return whether a passage comes from a file of code."""
     return chunk.language is not None and code_language(code_media_type(chunk.language)) is not None
 
 
 class WordSearch:
-    """Searches of one corpus by words: every source, whatever its trust, without rerankers or caps."""
+    """Search of one corpus by words: every source, whatever its trust, without rerankers or caps."""
 
     def __init__(self, port: RetrievalPort, corpus: str) -> None:
         self._port, self._corpus = port, corpus
 
     def __call__(self, text: str, most: int, facts: str | None = None) -> tuple[RetrievedChunk, ...]:
-        """The best passages for a text, of the documents that tell such `facts` alone where they are named."""
+        """Return the best passages for a text; with `facts`, only of documents that hold facts of that kind."""
         filters = Filters(metadata={FACTS_KEY: facts}) if facts else Filters()
         query = Query(
             query=text,
@@ -114,7 +114,7 @@ def _velocity(request: GateRequested, profile: Profile, search: WordSearch, now:
 
 
 def _dependencies(request: GateRequested, search: WordSearch) -> tuple[Dependency, ...]:
-    """The packages that the question names, as the repositories of the corpus pin them, and what is indexed of them."""
+    """Return the packages that the question names, as the corpus's repositories pin them, with their newest release."""
     found = search(request.query, FACTS, DEPENDENCIES)
     used = [
         one for chunk in found for one in read_dependencies(chunk.text) if names_dependency(request.query, one.name)
@@ -130,7 +130,7 @@ def _with_newest(one: Dependency, search: WordSearch) -> Dependency:
 
 
 def _with_headings(chunk: RetrievedChunk) -> tuple[str, str]:
-    """Where a passage is from and what stands over it, its own first line too; and its text."""
+    """Return a passage's source and headings, with its own first line; and its text."""
     first_line = chunk.text.strip().partition("\n")[0]
     head = (chunk.url, chunk.file_path, chunk.title, *chunk.section_path, first_line)
     return "\n".join(part for part in head if part), chunk.text
@@ -148,11 +148,11 @@ def _names(test: str, terms: Sequence[str]) -> bool:
 
 
 PASSAGES_OF_A_BRAND = 200
-"""Of the corpus, counted for each brand: as many as one search gives."""
+"""Passages of the corpus counted for each brand: the most that one search returns."""
 
 
 def add_insights(answer: Answer, request: GateRequested, profile: Profile | None, readers: CorpusReaders) -> Answer:
-    """The answer with what the profile asks for; the same answer where it asks for nothing, or nothing is cited."""
+    """Add the insights that the profile enables to the answer; unchanged if there are none, or nothing is cited."""
     wanted = profile.insights if profile else None
     if profile is None or wanted is None or not answer.citations:
         return answer
@@ -178,7 +178,7 @@ def add_insights(answer: Answer, request: GateRequested, profile: Profile | None
 
 
 def preferred_passages(profile: Profile | None) -> Callable[[RetrievedChunk], bool] | None:
-    """Return which passages the profile puts first; None where it has no preference."""
+    """Return a test for the passages that the profile puts first; None if it has no preference."""
     if profile is None or profile.insights is None or not profile.insights.repository_first:
         return None
     return lambda chunk: chunk.provenance.repository is not None
@@ -199,7 +199,7 @@ def _look_at(citation: Citation, chunk: RetrievedChunk, channel: Channel | None,
 
 
 def _corpus_voices(brands: Sequence[str], search: WordSearch) -> tuple[Voice, ...]:
-    """How often each brand is named in the passages that the corpus has on any of them."""
+    """Count how often each brand is named in the passages that the corpus has on any of them."""
     if not brands:
         return ()
     passages = {chunk.chunk_id: chunk for brand in brands for chunk in search(brand, PASSAGES_OF_A_BRAND)}

@@ -1,4 +1,4 @@
-"""From chunks to vectors, a step of about a second at a time: what is left then is the next event's."""
+"""Turns chunks into vectors, about a second of work at a time; the next event does the rest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
-    """The chunked documents that an event refers to."""
+    """Load the chunked documents that an event refers to."""
     return ChunkBatch.model_validate_json(blobs.get(reference))
 
 
@@ -58,12 +58,12 @@ class ChunkEmbedder(Step):
         return Done((self._next(anew, embedding_texts(batch), event),))
 
     def load(self, embedded: ChunksEmbedded) -> tuple[ChunkBatch, Vectors]:
-        """The chunks that an event refers to, and a row for each of them, (n, d)."""
+        """Load the chunks that an event refers to, and a row for each of them, (n, d)."""
         vectors = vectors_from_bytes(self.blobs.get(embedded.vectors_blob), embedded.dimension)
         return load_chunks(embedded.chunks_blob, self.blobs), vectors
 
     def embed_next(self, begun: ChunksPartlyEmbedded, batch: ChunkBatch, event: Event) -> Done:
-        """Embed the next portion of `batch`, the one that `begun` refers to, behind the chunks that have their vectors.
+        """Embed the next portion of `batch`, to which `begun` refers, after the chunks that have their vectors.
 
         Once every chunk has one, passages on another topic than their document's former version are marked.
 
@@ -103,7 +103,7 @@ class ChunkEmbedder(Step):
         return Done((Next(body),), spend=embedded.spend)
 
     def _next(self, partly: ChunksPartlyEmbedded, texts: Sequence[str], event: Event) -> Next:
-        """The event of what is left, with what embedding these texts may cost reserved."""
+        """Make the event for the rest, with the most that embedding these texts may cost reserved."""
         reserve = self.embedding.reserve(texts, event.corpus, self.ledger.budget_left(event.run_id))
         return Next(partly, reserve=reserve)
 
@@ -115,12 +115,12 @@ def _end_of_portion(batch: ChunkBatch, start: int, most: Portion) -> int:
 
 
 def vectors_to_bytes(vectors: NDArray[np.float32]) -> bytes:
-    """The bytes of an (n, d) float32 matrix."""
+    """Return the bytes of an (n, d) float32 matrix."""
     return np.ascontiguousarray(vectors, dtype="<f4").tobytes()
 
 
 def vectors_from_bytes(raw: bytes, dimension: int) -> NDArray[np.float32]:
-    """The (n, d) float32 matrix in `raw`.
+    """Return the (n, d) float32 matrix in `raw`.
 
     Raises:
         Corrupted: the bytes are no whole number of rows.
@@ -138,10 +138,10 @@ def mark_topic_changes(
     readers: CorpusReaders,
     embedding: EmbeddingService,
 ) -> ChunkBatch:
-    """The batch with a warning on each passage that is like neither its document's former version nor its neighbours.
+    """Mark each passage that is like neither its document's former version nor its neighbours with a warning.
 
-    `vectors` has a row for each chunk of the batch. A mark of the former version stays on a passage that stays. Nothing
-    is judged by a model whose cosines have another scale, nor where the model is out of reach for the former version.
+    `vectors` has a row for each chunk of the batch. A passage that stays keeps the mark of the former version. Models
+    whose cosines have another scale judge nothing, nor does a model that is out of reach for the former version.
     """
     if not is_calibrated(fingerprint):
         return batch

@@ -1,8 +1,8 @@
-"""Brings a graph server to where the ledger's rows of the graph are, by what differs between the two.
+"""Brings a graph server up to the ledger's rows of the graph, by sending what differs.
 
-The server says of each corpus up to where it was fed. Where that is not where the ledger is, the hashes of all its
+The server records for each corpus up to where it was fed. If that is not where the ledger is, the hashes of all its
 documents are compared with the ledger's, and only what differs is sent: so a server that was away, empty, restored from
-a backup or fed by two workers at once comes out the same, and a pass that was cut short is gone on with by the next.
+a backup or fed by two workers at once comes out the same, and the next pass continues one that was cut short.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from sluice.workers.wiring.corpora import Reader
 
 DOCUMENTS_AT_ONCE = 200
-"""Read from the ledger and the index, and sent: some megabytes with their vectors."""
+"""Documents read from ledger and index and sent at once: some megabytes with their vectors."""
 
 
 class FedServer(NamedTuple):
-    """What a pass came to."""
+    """Result of one pass."""
 
     totals: Totals
-    """Of the ledger when the pass began."""
+    """The ledger's totals when the pass began."""
     fed: Fed
     is_level: bool
-    """Whether the server has all of that."""
+    """Whether the server holds everything in `totals`."""
 
 
 class _Ledger(NamedTuple):
@@ -81,7 +81,7 @@ def feed_server(
         if clock() >= until:
             return FedServer(ours.totals, fed, is_level=False)
         fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
-    if fed.outdated and graph.totals(corpus) == ours.totals:  # it is ahead of the truth: the index was set back
+    if fed.outdated and graph.totals(corpus) == ours.totals:  # the server is ahead: the index was set back
         server.lower_fences(corpus, fed.outdated)
         for portion in portions(fed.outdated, DOCUMENTS_AT_ONCE):
             fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
@@ -92,9 +92,9 @@ def feed_server(
 
 
 def mean_vector(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None) -> tuple[float, ...] | None:
-    """A document's vector: the mean of those of its chunks (n, d), of length 1; None where that has no direction.
+    """Return a document's vector: the mean of its chunks' (n, d), of length 1; None if the mean has no direction.
 
-    The mean and not the first chunk's: a document is found by what stands in the midst of it too.
+    The mean and not the first chunk's, so that a document is also found by what stands in its midst.
     """
     if vectors is None or not len(vectors):
         return None
@@ -112,7 +112,7 @@ def _read(graph: Graphs, corpus: str) -> _Ledger:
 def _differences(
     ours: _Ledger, theirs: Mapping[str, tuple[str | None, str | None]], model: str | None
 ) -> tuple[list[str], list[str]]:
-    """The documents that the server has otherwise or not at all, and those that it has and the ledger has not."""
+    """Return the documents that the server lacks or holds otherwise, and those that only the server holds."""
     live = {name: row for name, row in ours.standing.items() if not row.is_tombstone}
     changed = [name for name, row in live.items() if theirs.get(name) != (row.sha256, model)]
     return changed, sorted(theirs.keys() - live.keys())
@@ -127,7 +127,7 @@ def _send(
     model: str | None,
     as_of: int,
 ) -> Fed:
-    """Have the server hold these documents as the ledger does now. `as_of` is of those that it knows nothing of."""
+    """Make the server hold these documents as the ledger does now. `as_of` is of those without a row."""
     rows = {row.standing.document_id: row for row in graph.rows_of(corpus, document_ids)}
     live = [_document(row, reader, model) for row in rows.values() if not row.standing.is_tombstone]
     gone = {
@@ -159,7 +159,7 @@ def _document(row: FullRow, reader: Reader, model: str | None) -> ServerDocument
 
 
 def _dimension(standing: Mapping[str, Standing], reader: Reader) -> int | None:
-    """Of the corpus's vectors, from the first document that has any."""
+    """Return the dimension of the corpus's vectors, from the first document that has any."""
     for name, row in standing.items():
         vectors = None if row.is_tombstone else reader.vectors(name)
         if vectors is not None and len(vectors):

@@ -1,7 +1,7 @@
-"""From chunks to inspected chunks: what the guard blocks goes to quarantine and never gets a vector.
+"""Inspects chunks: those that the guard blocks go to quarantine and never get a vector.
 
 A chunk is held once for each corpus, document and checksum of its text, so a second run holds the same. Text that an
-operator released is let through; text that he purged is blocked and not kept.
+operator released is let through; purged text is blocked and not kept.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ log = structlog.get_logger(__name__)
 
 
 class Inspected(NamedTuple):
-    """The batch that goes on, the blob that it is kept as, what was left out of it, and what is to be removed."""
+    """The batch that goes on, its blob, the gaps for what was left out, and the removal that follows."""
 
     batch: ChunkBatch
     blob: BlobRef
     gaps: tuple[Gap, ...] = ()
     removal: tuple[Next, ...] = ()
-    """Of what the index holds of documents of which nothing was let through."""
+    """Removal of what the index holds of documents of which nothing was let through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Inspection(Step):
         return Inspected(left, blob, tuple(gaps), self._removal(emptied, event.corpus))
 
     def _removal(self, emptied: Sequence[ChunkedDocument], corpus: str) -> tuple[Next, ...]:
-        """Of those documents of which the corpus holds a version that is not newer: their pages say it no more."""
+        """Direct the removal of documents of which the corpus has no newer version: their sources changed."""
         try:
             held = self.readers.existing(corpus).documents([one.document_id for one in emptied]) if emptied else {}
         except NotFound:
@@ -112,7 +112,7 @@ def _blocked(chunks: Iterable[Chunk]) -> list[Chunk]:
 
 
 def _with_releases(document: ChunkedDocument, decided: Mapping[str, QuarantineState]) -> ChunkedDocument:
-    """The document with a fresh verdict on what an operator released. What was found in it still stands there."""
+    """Return the document with a new verdict on what an operator released. The findings in it stay."""
     if "released" not in decided.values():
         return document
 
@@ -126,7 +126,7 @@ def _with_releases(document: ChunkedDocument, decided: Mapping[str, QuarantineSt
 
 
 def _as_inspected(batch: ChunkBatch) -> ChunkBatch:
-    """The batch with what tells two inspections of the same document apart."""
+    """Return the batch with the time and digest that tell two inspections of a document apart."""
     now = datetime.now(UTC)
     documents = (
         one.model_copy(update={"inspected_at": now, "inspection_sha256": inspection_digest(one.chunks)})
@@ -143,7 +143,7 @@ def _held_chunks(
     event: Event,
     blobs: BlobStore,
 ) -> list[HeldChunk]:
-    """The blocked chunks of a document, with a batch of the document as it was chunked."""
+    """Return the blocked chunks of a document, with a batch of the document as it was chunked."""
     by_checksum = {chunk.checksum: chunk for chunk in blocked}
     if not by_checksum:
         return []
