@@ -1,1 +1,1 @@
-"""Redis as a broker: Celery's application, the transport, every key, and what is woken by a message."""
+"""Redis as a broker: Celery's application, the transport, every key, and the wake-ups."""

@@ -1,8 +1,8 @@
 """The Celery app: one topic exchange, one queue and one pool per stage.
 
-Celery carries ids from process to process and nothing more. It may lose a message or deliver it
-twice: the ledger alone decides what is done (see `workers.task`). That is why results, chords,
-`Task.retry` and ETA are not used, and why messages are acknowledged late.
+Celery only carries ids from process to process. It may lose a message or deliver it
+twice: the ledger alone decides which event runs (see `workers.task`). So results, chords,
+`Task.retry` and ETA are not used, and messages are acknowledged late.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 HANDLE_TASK = "sluice.handle"
 
 VERIFIED_KOMBU = frozenset({"5.7.0"})
-"""Versions of kombu on which `workers.broker.redis_channel` was tested; any other is used as it comes."""
+"""Versions of kombu on which `workers.broker.redis_channel` was tested; any other uses its own channel."""
 
 HARD_LIMIT_MARGIN_SECONDS = 3_600
 
@@ -45,20 +45,20 @@ POOLS: dict[Queue, PoolKind] = {
     "query": "threads",  # threads share one open generation
     "graph": "solo",  # one writer of the published files
 }
-"""How each stage runs by itself. In a process that several share, each has as many threads as its pool is large."""
+"""Pool kind of each stage that runs alone. In a shared process, each stage has as many threads as its pool size."""
 
 CONNECT_RETRIES = {"max_retries": 1, "interval_start": 0.05}
 SOCKET_TIMEOUT_SECONDS = 10.0
 
 
 def make_app(settings: Settings, worker: str = "") -> Celery:
-    """A Celery app bound to the broker of `settings`. Opens no connection.
+    """Make a Celery app bound to the broker of `settings`. Opens no connection.
 
-    `worker` is the name of a process that consumes, under which the broker records what it has taken.
+    `worker` is the name of a consuming process, under which the broker records the items that it has taken.
     """
-    # Who names the transport must name TLS too: kombu sees it in the scheme, but only of its own transports.
+    # A named transport needs TLS by name too: kombu reads it from the scheme, but only for its own transports.
     tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if settings.broker_location.startswith("rediss://") else None
-    app = Celery("sluice", set_as_current=False, fixups=())  # the only one there is looks for Django
+    app = Celery("sluice", set_as_current=False, fixups=())  # its only fixup looks for Django
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
         broker_url=settings.broker_location,
@@ -70,7 +70,7 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
             "instance": settings.instance,
             "worker": worker,
             "global_keyprefix": Keys(settings.instance).prefix,
-            # As far as unacked_mutex_expire: how stock kombu gives back what a dead worker held, not our channel.
+            # Down to unacked_mutex_expire: how stock kombu returns a dead worker's messages; our channel does not.
             "visibility_timeout": settings.delivery.event_timeout_seconds + HARD_LIMIT_MARGIN_SECONDS,
             "unacked_restore_interval": 5,
             "unacked_restore_throttle": 1,
@@ -102,7 +102,7 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
 
 @functools.cache
 def kombu_transport() -> str:
-    """The transport of ours, or kombu's own where this version of kombu was not verified with ours."""
+    """Return our transport, or kombu's own where ours was not verified with this version of kombu."""
     if kombu.__version__ in VERIFIED_KOMBU:
         return "sluice.workers.broker.redis_channel:Transport"
     log.warning(
@@ -115,14 +115,14 @@ def kombu_transport() -> str:
 
 
 def pool_size(settings: Settings, stage: Queue) -> int:
-    """How many events a pool of this stage handles at once."""
+    """Return how many events a pool of this stage handles at once."""
     return int(getattr(settings.pools, stage))
 
 
 def processes_of(settings: Settings) -> dict[str, int]:
-    """The worker processes of an instance, and how many there are of each: by the names of their stages.
+    """Return the worker processes of an instance, by the names of their stages, with the number of copies of each.
 
-    The stages of `pools.together` share a process. One of which several processes are wanted is parted from it.
+    The stages of `pools.together` share a process. A stage with several copies gets processes of its own.
     """
     copies = {stage: pool_size(settings, stage) if POOLS[stage] == "solo" else 1 for stage in QUEUES}
     groups = [[stage for stage in QUEUES if stage in group and copies[stage] == 1] for group in settings.pools.together]
@@ -133,7 +133,7 @@ def processes_of(settings: Settings) -> dict[str, int]:
 
 
 def told_sizes(settings: Settings) -> str:
-    """How many events each stage handles at once, by process, for a person: `gate 4 + query 2 (usually 4), …`."""
+    """Return how many events each stage handles at once, by process, as text: `gate 4 + query 2 (usually 4), …`."""
     usual = PoolSettings()
 
     def told(stage: Queue) -> str:
@@ -144,15 +144,15 @@ def told_sizes(settings: Settings) -> str:
 
 
 def group_name(stages: Sequence[Queue]) -> str:
-    """What a process of these stages is called, and what `sluice worker` takes: `gate+query`."""
+    """Return the name of a process of these stages, which `sluice worker` takes: `gate+query`."""
     return "+".join(stages)
 
 
 def stages_of(name: str) -> tuple[Queue, ...]:
-    """The stages of the process with that name.
+    """Return the stages of the process with that name.
 
     Raises:
-        InvalidInput: one of them is none, stands twice, or cannot share a process.
+        InvalidInput: one of them does not exist, is repeated, or cannot share a process.
     """
     stages = tuple(name.split("+"))
     known = tuple(stage for stage in QUEUES if stage in stages)

@@ -1,6 +1,6 @@
-"""Direct queries over the broker: asked by one process, answered by the query pool.
+"""Direct queries over the broker: one process sends them, the query pool answers.
 
-A direct query has no ledger row: its caller waits for it, and asks again if no reply comes. The reply is one byte of
+A direct query has no ledger row: its caller waits for it, and repeats it if no reply comes. The reply is one byte of
 status and the JSON of a `Retrieval` or of a `Problem`.
 """
 
@@ -20,7 +20,7 @@ from sluice.workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, 
 from sluice.workers.settings import Settings
 
 MOST_WAITING = 256
-"""Queries of one API process that wait for their replies at once, each with a connection to the broker; the next ones
+"""Queries of one API process that wait for their replies at once, each with a connection to the broker; further ones
 wait for a connection. A query worker answers some hundred a second."""
 
 _GOOD, _BAD = b"+", b"-"
@@ -38,12 +38,12 @@ _BY_CODE: dict[str, type[SluiceError]] = {
 
 
 def good_reply(payload: bytes) -> bytes:
-    """A reply that carries a result."""
+    """Encode a reply that carries a result."""
     return _GOOD + payload
 
 
 def bad_reply(error: SluiceError) -> bytes:
-    """A reply that carries an error."""
+    """Encode a reply that carries an error."""
     if isinstance(error, InvalidInput):
         problem = Problem(code=error.code, message=error.problem, field=error.field, remedy=error.remedy)
     else:
@@ -52,11 +52,11 @@ def bad_reply(error: SluiceError) -> bytes:
 
 
 def ask_query_pool(transport: Transport, query: Query, traceparent: str | None, timeout_seconds: float) -> bytes:
-    """The JSON of the `Retrieval` of `query`. Blocks its thread until the reply comes.
+    """Return the JSON of the `Retrieval` of `query`. Blocks its thread until the reply comes.
 
     Raises:
         TimedOut: no query worker replied in time.
-        NotFound, InvalidInput, Unavailable: as the query worker said.
+        NotFound, InvalidInput, Unavailable: the query worker's error.
     """
     with metrics.REPLY_SECONDS.time():
         key = transport.send_read(query, traceparent, timeout_seconds)
@@ -65,10 +65,10 @@ def ask_query_pool(transport: Transport, query: Query, traceparent: str | None, 
 
 
 class QueryPool:
-    """The query pool as the HTTP interface asks it: while a query waits for its reply it holds no thread."""
+    """The query pool for the HTTP interface: a query that waits for its reply holds no thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Opens nothing yet."""
+        """Create the connection pool, without opening a connection."""
         self._instance, self._timeout_seconds = settings.instance, settings.query_timeout_seconds
         connections = redis.asyncio.BlockingConnectionPool.from_url(
             settings.broker_location,
@@ -81,11 +81,11 @@ class QueryPool:
         self._redis = redis.asyncio.Redis.from_pool(connections)
 
     async def ask(self, query: Query, traceparent: str | None) -> bytes:
-        """The JSON of the `Retrieval` of `query`.
+        """Return the JSON of the `Retrieval` of `query`.
 
         Raises:
             TimedOut: no query worker replied within `query_timeout_seconds`.
-            NotFound, InvalidInput, Unavailable: as the query worker said.
+            NotFound, InvalidInput, Unavailable: the query worker's error.
             redis.RedisError: the broker does not answer.
         """
         request = ReadRequest.of(query, self._instance, traceparent, self._timeout_seconds)
@@ -94,7 +94,7 @@ class QueryPool:
             pipe = self._redis.pipeline(transaction=False)
             pipe.lpush(lane, request.model_dump_json())
             pipe.expire(lane, REPLY_TTL_SECONDS)
-            pipe.blpop([request.reply_key], timeout=_wait_seconds(request))  # one round trip: ask, and wait
+            pipe.blpop([request.reply_key], timeout=_wait_seconds(request))  # one round trip: send, and wait
             *_, answered = await pipe.execute()
             while not answered and request.seconds_left > 0:
                 answered = await self._redis.blpop([request.reply_key], timeout=_wait_seconds(request))
@@ -106,7 +106,7 @@ class QueryPool:
 
 
 def _wait_seconds(request: ReadRequest) -> float:
-    """How long one command waits for the reply; never 0, which would be for ever."""
+    """Return how long one command waits for the reply; never 0, which would mean for ever."""
     return max(0.001, min(request.seconds_left, LONGEST_BLOCK_SECONDS))
 
 

@@ -1,8 +1,8 @@
-"""The embedded broker: a Valkey server of this instance's own, on loopback, behind a password.
+"""The embedded broker: this instance's own Valkey server, on loopback, behind a password.
 
 Its address outlives its process: a broker that dies is started again on the same port with the same
-append-only file, and every worker reconnects by itself. Only where something else has taken the port
-since the instance last ran is another one chosen, before any other process starts.
+append-only file, and every worker reconnects by itself. A new port is chosen, before any other process
+starts, only where another program has taken the old one since the last run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ URL_FILE = "broker.url"
 def prepare_broker(settings: Settings) -> str:
     """Choose port and password, write the server's configuration, and return the broker's URL.
 
-    What was chosen stays, unless the port can no longer be had.
+    Keeps the earlier choice, unless its port is taken.
     """
     folder = settings.data_dir / "broker"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -41,7 +41,7 @@ def prepare_broker(settings: Settings) -> str:
 
 
 def broker_command(settings: Settings) -> list[str]:
-    """The command line that runs the embedded broker.
+    """Return the command line that runs the embedded broker.
 
     Raises:
         Unavailable: this platform has no embedded Valkey.
@@ -54,16 +54,16 @@ def broker_command(settings: Settings) -> list[str]:
 
 
 def is_embedded(settings: Settings) -> bool:
-    """Whether the instance's broker is the embedded one of its data directory."""
+    """Return whether the instance's broker is the embedded one of its data directory."""
     url_file = settings.data_dir / URL_FILE
     return url_file.exists() and url_file.read_text().strip() == settings.broker_location
 
 
 def keep_append_only_file(settings: Settings, *, wanted: bool) -> None:
-    """Make the running broker write what it holds to its file, or keep it in memory alone.
+    """Make the running broker write its data to its file, or keep them in memory alone.
 
-    A server that cannot write its file refuses every write (valkey.conf, appendfsync); without a file it takes them.
-    Wanted again, the file is written anew from memory.
+    A server that cannot write its file refuses every write (valkey.conf, appendfsync); without a file it accepts them.
+    Switched on again, it writes the file anew from memory.
 
     Raises:
         redis.RedisError: it does not answer.
@@ -90,7 +90,7 @@ def _configuration(folder: Path, port: int, password: str) -> str:
 
 
 def _can_be_had(url: str) -> bool:
-    """Whether the broker can listen there, or still does (one that is just ending is started again)."""
+    """Return whether the broker can listen there, or still does (one that is just ending is started again)."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

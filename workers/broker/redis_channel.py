@@ -1,19 +1,19 @@
-"""Takes wake-ups out of the broker: nothing in a queue can stop a worker, and nothing taken can be lost.
+"""Takes wake-ups out of the broker: no item of a queue can stop a worker, and no taken item can be lost.
 
 The life of a raw item:
 
 1. *Take.* `BLMOVE` moves it from the queue to the worker's own list of taken items, in one step of the broker. A worker
    that is killed at any moment leaves it there; once that worker gives no more signs of life, another one of the
    stage puts it back (`Transport.put_back_orphans`).
-2. *Admit.* Only a wake-up of this stage gets further, and of it only the event id: Celery is given a message of our own
-   making, so no header of a stranger's reaches it.
-3. *Refuse.* What is no wake-up moves on to the stage's list of malformed items, again in one step, and from there into
+2. *Admit.* Only a wake-up of this stage is admitted, and of it only the event id: we build the message that Celery
+   gets, so no foreign header reaches it.
+3. *Refuse.* Any other item moves to the stage's list of malformed items, again in one step, and from there into
    the ledger, as a dead letter (`Transport.park_malformed`).
 4. *Acknowledge.* The item is removed from the taken ones.
 
-Stock kombu pops an item, and a worker that dies before it has written it down again loses it; what it cannot decode
+Stock kombu pops an item, and a worker that dies before it has stored it again loses it; an item that it cannot decode
 ends the worker. It writes every message to a hash and a sorted set and removes it from both again, two transactions
-that cost more than all the rest, and gives back what a dead worker held after `visibility_timeout`, an hour later.
+that cost more than all the rest, and returns a dead worker's messages after `visibility_timeout`, an hour later.
 
 This depends on kombu's inner workings, so it is used with the versions in `workers.broker.celery_app.VERIFIED_KOMBU`
 and no others.
@@ -42,22 +42,22 @@ from sluice.workers.broker.wake_up import wake_up_in
 log = structlog.get_logger(__name__)
 
 REFUSED_PAUSE_SECONDS = 1.0
-"""How long a worker rests whose command the broker refused, before the next one."""
+"""Pause of a worker whose command the broker refused, before the next one."""
 
 Result = TypeVar("Result")
 
 
 @cache
 def lua(name: str) -> str:
-    """The script `workers/broker/lua/<name>.lua`, which the broker runs as one step."""
+    """Return the script `workers/broker/lua/<name>.lua`, which the broker runs as one step."""
     return files("sluice.workers.broker").joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
 def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
-    """Rename every key of the instance, and of these further lists, that holds another kind of thing; how many.
+    """Rename every key of the instance, and of `lists`, that holds the wrong type; return how many.
 
-    Such a key makes every command on it fail for as long as it is there. What it holds is somebody's, so it is kept;
-    the wake-ups that should have been in it are sent again by the reconciler.
+    Such a key makes every command on it fail for as long as it is there. Its value may be somebody's, so it is kept;
+    the reconciler sends the wake-ups again that belong in the list.
     """
     kinds = Keys(instance).kinds() | dict.fromkeys(lists, "list")
     aside = {key: misplaced_key(key) for key in kinds}
@@ -68,10 +68,10 @@ def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
 
 
 class InFlightItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
-    """What a channel has taken and not acknowledged. The broker's record of the same is the list of taken items."""
+    """Items that a channel has taken and not acknowledged. The broker keeps the same in the list of taken items."""
 
     def ack(self, delivery_tag: str) -> None:
-        """Acknowledge, even if the broker is away: the item is put back then, and its wake-up finds nothing to do."""
+        """Acknowledge, even if the broker is away: the item is put back then, and its wake-up has no effect."""
         try:
             self.channel.forget(self._delivered.get(delivery_tag))
         finally:
@@ -86,7 +86,7 @@ class InFlightItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
 
 
 class WakeUpMessage(virtual.Message):  # type: ignore[misc]
-    """A message whose body need not be decoded: that was done to see whether it is a wake-up."""
+    """A message whose body is decoded already, by the check that it is a wake-up."""
 
     def __init__(self, payload: dict[str, Any], **facts: Any) -> None:
         super().__init__(payload, **facts)
@@ -94,7 +94,7 @@ class WakeUpMessage(virtual.Message):  # type: ignore[misc]
 
 
 class Channel(stock.Channel):  # type: ignore[misc]
-    """A channel that takes items as this module says. It consumes from one queue at most."""
+    """A channel that takes items as this module describes. It consumes from one queue at most."""
 
     QoS = InFlightItems
     Message = WakeUpMessage
@@ -102,7 +102,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
 
     instance = ""
     worker = ""
-    """Under whose name items are taken. A channel that only publishes needs none."""
+    """The name under which items are taken. A channel that only publishes needs none."""
 
     _stage = ""
     _tidy = False
@@ -130,7 +130,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
             raise InvalidInput("queue", f"this channel already takes from {self._active_queues[0]}", "open another")
         return super().basic_consume(queue, *arguments, **named)
 
-    # -- kombu asks the broker for an item; when its socket has something to read, it reads the answer --
+    # -- kombu sends the broker a request for an item; when its socket is readable, it reads the answer --
 
     def _brpop_start(self, timeout: float | None = None) -> None:
         self._stage = self._active_queues[0]
@@ -168,7 +168,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
         return cast("bytes | None", item)
 
     def _tidy_up(self) -> bool:
-        """Put back what a lost connection, or a dead worker of the same name, left among the taken items."""
+        """Put back the taken items that a lost connection, or a dead worker of the same name, left."""
         if not self._tidy:
             in_hand = {message._raw["item"] for message in self.qos._delivered.values()}
             for item in cast(list[bytes], self._commands.lrange(self._taken, 0, -1)):
@@ -189,7 +189,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
         return _message(item, event_id, self._stage, f"{event_id}.{next(self._delivery_tags)}")
 
     def _restore(self, message: Any, leftmost: bool = False) -> None:
-        """Put a message's item back, to be taken next. If the broker is away, whoever tidies up does it."""
+        """Put a message's item back, as the next to be taken. If the broker is away, a later tidying does it."""
         try:
             self._move(message._raw["item"], self._queue, "RPUSH")
         except redis.RedisError as error:
@@ -203,10 +203,10 @@ class Channel(stock.Channel):  # type: ignore[misc]
         self._commands.eval(lua("move"), 2, self._taken, target, item, push)
         return True
 
-    # -- what stock kombu asks the broker for, or builds anew, for every message --
+    # -- lookups and clients that stock kombu requests or builds anew for every message --
 
     def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
-        """The queue of a routing key. The bindings are code, so a broker that has lost them loses no message."""
+        """Return the queue of a routing key. The bindings are code, so a broker that has lost them loses no message."""
         if exchange != EXCHANGE:
             return cast(list[str], super()._lookup(exchange, routing_key, default))
         stage = routing_key.partition(".")[0]
@@ -221,12 +221,12 @@ class Channel(stock.Channel):  # type: ignore[misc]
 
     @property
     def _commands(self) -> redis.Redis:
-        """A client that prefixes nothing: keys come whole from `workers.broker.keys`."""
+        """A client that adds no prefix: `workers.broker.keys` returns whole keys."""
         if self._client_of_ours is None or self._client_of_ours.connection_pool is not self.pool:
             self._client_of_ours = redis.Redis(connection_pool=self.pool)
         return self._client_of_ours
 
-    # -- a command that the broker refuses costs time and no worker --
+    # -- a command that the broker refuses costs time but no worker --
 
     def _size(self, queue: str) -> int:
         return self._mending(lambda: cast(int, super(Channel, self)._size(queue)), 0)
@@ -273,7 +273,7 @@ class Transport(stock.Transport):  # type: ignore[misc]
 
 
 def _message(item: bytes, event_id: str, stage: str, tag: str) -> dict[str, Any]:
-    """What Celery (message protocol 2) needs to run the handling task for one wake-up, and the item to acknowledge."""
+    """Build Celery's message (protocol 2) that runs the handling task for one wake-up, with the item to acknowledge."""
     return {
         "item": item,
         "headers": {"lang": "py", "task": HANDLE_TASK, "id": tag, "ignore_result": True},

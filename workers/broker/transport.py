@@ -1,7 +1,7 @@
 """Messages in and out of the broker.
 
-Publishing may fail: the caller's event is already a ledger row, so a broker that is away costs time
-and never an event. Everything here has a time limit.
+Publishing may fail: the caller's event is already a ledger row, so a broker that is away delays
+an event but never loses it. Every call here has a time limit.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ LONGEST_BLOCK_SECONDS = 4.0
 PUBLISHERS = 10
 """Threads of a process that publish at once, each over a connection of its own."""
 PUBLISHER_WAIT_SECONDS = 5.0
-"""How long the next one waits for its turn, when all are busy with a broker that does not answer."""
+"""Time that a further thread waits for its turn, when all are busy with a broker that does not answer."""
 SHORT_BLOCK_SECONDS = 1.0
-"""How long a thread that serves waits at a time, and so how long it may take to notice that it should stop."""
+"""Longest single wait of a serving thread, and so the time that it may take to notice that it should stop."""
 
 LISTEN_SECONDS = 0.2
-"""For one word of a cancelled run. A process that ends waits so long for its listener, and a pool's child may end after
-every event."""
+"""Longest wait for a cancelled run's id. A process that ends waits that long for its listener, and a pool's child may
+end after every event."""
 BATCH_WAKE_UPS = 1_000
 """Wake-ups that go to the broker in one round trip: about half a megabyte."""
 NOTICE_FIELDS = ("run_id", "kind", "corpus")
-"""What an announcement says of an event."""
+"""Fields of an event in its announcement."""
 
 Result = TypeVar("Result")
 Park = Callable[[bytes, DeadLetterReason, InvalidInput], object]
-"""Keeps an item that is no wake-up, for the reason given."""
+"""Stores an item that is no wake-up, with the reason."""
 
 BROKER_ERRORS = (
     KombuError,
@@ -86,7 +86,7 @@ class ReadRequest(Value):
 
     @classmethod
     def of(cls, query: Query, instance: str, traceparent: str | None, timeout_seconds: float) -> ReadRequest:
-        """A query whose caller waits that long for its reply."""
+        """Build a request whose caller waits that long for its reply."""
         return cls(
             reply_key=Keys(instance).reply(secrets.token_hex(12)),
             expires_at=time.time() + timeout_seconds,
@@ -96,15 +96,15 @@ class ReadRequest(Value):
 
     @property
     def seconds_left(self) -> float:
-        """How long its caller still waits."""
+        """Seconds that its caller still waits."""
         return self.expires_at - time.time()
 
 
 class Transport:
-    """The broker as the rest of Sluice sees it. Safe across threads; make one per process.
+    """The broker as the rest of Sluice sees it. Thread-safe; make one per process.
 
-    Where the broker does not answer, what wake-ups and queues are about raises `Unavailable`, and whoever says, reads
-    or listens meets `redis.RedisError`: it begins again.
+    When the broker does not answer, methods on wake-ups and queues raise `Unavailable`; methods that announce, read
+    or listen raise `redis.RedisError`, and their caller begins again.
     """
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
@@ -132,14 +132,14 @@ class Transport:
         return make_app(self._settings)
 
     def publish(self, events: Sequence[Event]) -> int:
-        """Put a wake-up for each event that has a queue on it, and announce all; how many wake-ups the broker took."""
+        """Put a wake-up for each event with a queue on it, and announce all; return how many the broker took."""
         return self.publish_wake_ups(wake_ups_of(events), events)
 
     def publish_wake_ups(self, wake_ups: Sequence[WakeUp], recorded: Sequence[Event] = ()) -> int:
-        """Put wake-ups on their queues; how many the broker surely took. The reconciler sends the rest later.
+        """Put wake-ups on their queues; return how many the broker surely took. The reconciler sends the rest later.
 
-        With the last of them whoever listens is told that the events `recorded` are there; nothing is lost with such an
-        announcement. Where a batch failed half-way it is sent again as a whole: a wake-up too many finds nothing to do.
+        The last batch also announces the `recorded` events to listeners; a lost announcement loses nothing.
+        A batch that failed half-way is sent again as a whole: a surplus wake-up has no effect.
         """
         batches = [wake_ups[at : at + BATCH_WAKE_UPS] for at in range(0, len(wake_ups), BATCH_WAKE_UPS)]
         batches = batches or ([()] if recorded else [])
@@ -156,7 +156,7 @@ class Transport:
         return sent
 
     def _send(self, wake_ups: Sequence[WakeUp], recorded: Sequence[Event]) -> None:
-        """One round trip."""
+        """Send one batch, in one round trip."""
         pipe = self._publishing.pipeline(transaction=False)
         for stage, event_id in wake_ups:
             pipe.lpush(self._keys.queue(stage), make_wake_up(event_id, stage))
@@ -166,17 +166,17 @@ class Transport:
         pipe.execute()
 
     def announce(self, events: Sequence[Event]) -> None:
-        """Tell whoever listens that these events were recorded. A lost announcement loses nothing."""
+        """Announce recorded events to listeners. A lost announcement loses nothing."""
         self.publish_wake_ups((), events)
 
     def listen(self) -> redis.client.PubSub:
-        """A subscription to announcements; whoever asked for it closes it."""
+        """Return a subscription to announcements; the caller closes it."""
         subscription: redis.client.PubSub = self._redis.pubsub(ignore_subscribe_messages=True)
         subscription.subscribe(self._keys.announced)
         return subscription
 
     def announcements(self, stopping: threading.Event) -> Iterator[dict[str, str]]:
-        """What is announced from now on, until `stopping` is set."""
+        """Yield the announcements from now on, until `stopping` is set."""
         with closing(self.listen()) as subscription:
             while not stopping.is_set():
                 message = subscription.get_message(timeout=SHORT_BLOCK_SECONDS)
@@ -187,9 +187,9 @@ class Transport:
     def tell_cancelled(self, run_id: str) -> None:
         """Tell every process that may be working on the run that it was cancelled.
 
-        The ledger alone makes a cancellation true: it fences the claims, so nothing of the work counts any more. Word
-        of it only lets the work stop sooner than its next heartbeat would, and a word that is lost costs just that. It
-        goes over a channel of its own: every process listens, and would else have to read whatever is announced.
+        The ledger alone makes a cancellation true: it fences the claims, so their work no longer counts. This message
+        only stops the work before its next heartbeat would, and losing it costs no more. It
+        has a channel of its own: every process listens, and would otherwise have to read every announcement.
         """
         try:
             self._redis.publish(self._keys.cancelled, run_id)
@@ -197,7 +197,7 @@ class Transport:
             log.info("cancellation_untold", run_id=run_id, error=repr(error))
 
     def cancelled_runs(self, stopping: threading.Event) -> Iterator[str]:
-        """The ids of the runs that are cancelled from now on, until `stopping` is set."""
+        """Yield the ids of the runs that are cancelled from now on, until `stopping` is set."""
         with closing(self._redis.pubsub(ignore_subscribe_messages=True)) as subscription:
             subscription.subscribe(self._keys.cancelled)
             while not stopping.is_set():
@@ -206,11 +206,11 @@ class Transport:
                     yield message["data"].decode("utf-8", "replace")
 
     def queued(self, stage: Queue) -> int:
-        """How many wake-ups wait in a stage's queue."""
+        """Count the wake-ups in a stage's queue."""
         return self._ask(lambda: int(self._redis.llen(self._keys.queue(stage))), 0)
 
     def park_malformed(self, stage: Queue, park: Park) -> bool:
-        """Hand the oldest item of a stage that is no wake-up to `park`, and remove it; False when there is none.
+        """Hand the oldest malformed item of a stage to `park`, and remove it; False when there is none.
 
         One worker at a time does so. If it dies before the item is removed, the item is parked twice.
 
@@ -237,13 +237,13 @@ class Transport:
             wake_up_in(item, stage)
         except InvalidInput as refusal:
             park(item, reason_of(refusal), refusal)
-        else:  # to a worker of an older release it was none
+        else:  # a worker of an older release did not recognise it
             self._ask(lambda: self._redis.lpush(self._keys.queue(stage), item), 0)
 
     def put_back_orphans(self, stage: Queue, worker: str) -> int:
-        """Put back what workers of a stage had taken that give no more signs of life; how much that was.
+        """Put back the items that dead workers of a stage had taken; return how many.
 
-        `worker` is known from now on as one that may take something, and so as one whose items others put back.
+        Registers `worker` as one that may take items, so that others put them back if it dies.
         """
         takers = self._keys.takers(stage)
         self._ask(lambda: self._redis.sadd(takers, worker), 0)
@@ -262,7 +262,7 @@ class Transport:
         )
 
     def _ask(self, command: Callable[[], Result], otherwise: Result) -> Result:
-        """What the broker answers; `otherwise` when a key held what does not belong there, and was set aside."""
+        """Return the broker's answer; `otherwise` when a key had the wrong type and was set aside."""
         try:
             return command()
         except BROKER_ERRORS as error:
@@ -278,8 +278,8 @@ class Transport:
     def declare(self) -> None:
         """Make sure that every queue is bound to the exchange, also after the broker lost its memory.
 
-        Our own channel knows the bindings by itself (`workers.broker.redis_channel`); others, and stock kombu, look
-        here.
+        Our own channel knows the bindings by itself (`workers.broker.redis_channel`); other clients, and stock kombu,
+        read them here.
         """
         if self._bindings() >= len(QUEUES):
             return
@@ -296,9 +296,9 @@ class Transport:
             return 0
 
     def send_read(self, query: Query, traceparent: str | None, timeout_seconds: float) -> str:
-        """Put a direct query before the query pool; returns the key on which its reply will be put.
+        """Send a direct query to the query pool; return the key on which its reply will be put.
 
-        Reads have a lane of their own: they need no delivery guarantee, so they pay for none, and they
+        Reads have a list of their own: they need no delivery guarantee, so they pay for none, and they
         wait behind no event.
         """
         request = ReadRequest.of(query, self._instance, traceparent, timeout_seconds)
@@ -306,18 +306,18 @@ class Transport:
         return request.reply_key
 
     def _push(self, key: str, item: str | bytes, *, as_next: bool = False) -> None:
-        """Put an item on a list that is forgotten after `REPLY_TTL_SECONDS`; `as_next`: where the next one is taken."""
+        """Put an item on a list that expires after `REPLY_TTL_SECONDS`; `as_next`: as the next one to be taken."""
         pipe = self._redis.pipeline(transaction=False)
         (pipe.rpush if as_next else pipe.lpush)(key, item)
         pipe.expire(key, REPLY_TTL_SECONDS)
         pipe.execute()
 
     def put_back_read(self, request: ReadRequest) -> None:
-        """Put a direct query that was taken before the query pool again, as the next one."""
+        """Return a taken direct query to the query pool, as the next one."""
         self._push(self._keys.reads, request.model_dump_json(), as_next=True)
 
     def next_read(self) -> ReadRequest | None:
-        """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""
+        """Wait for the oldest read; None when none came within `SHORT_BLOCK_SECONDS`, or it has expired."""
         lane = self._keys.reads
         taken = self._ask(lambda: self._redis.brpop([lane], timeout=SHORT_BLOCK_SECONDS), None)
         return _read_request(cast(bytes, taken[1])) if taken else None
@@ -327,7 +327,7 @@ class Transport:
         self._push(key, payload)
 
     def await_reply(self, key: str, timeout_seconds: float) -> bytes | None:
-        """The reply to a direct query, or None when none came in time."""
+        """Return the reply to a direct query, or None when none came in time."""
         deadline = time.monotonic() + timeout_seconds
         while (left := deadline - time.monotonic()) > 0:
             answered = self._redis.blpop([key], timeout=min(left, LONGEST_BLOCK_SECONDS))
@@ -336,15 +336,15 @@ class Transport:
         return None
 
     def say_present(self, stage: Queue, worker: str, at_once: int = 1) -> None:
-        """Say that a worker lives and handles so many events at once; forgotten after `PRESENCE_TTL_SECONDS`."""
+        """Announce that a worker lives and handles `at_once` events at once; expires after `PRESENCE_TTL_SECONDS`."""
         self._redis.set(self._keys.presence(stage, worker), str(at_once), ex=PRESENCE_TTL_SECONDS)
 
     def present_workers(self) -> dict[Queue, int]:
-        """How many workers of each stage live."""
+        """Count the living workers of each stage."""
         return {stage: len(self._present(stage)) for stage in QUEUES}
 
     def handled_at_once(self) -> dict[Queue, int]:
-        """How many events the living workers of each stage handle at once, all together."""
+        """Sum up how many events the living workers of each stage handle at once."""
         sizes = {stage: self._redis.mget(keys) if (keys := self._present(stage)) else [] for stage in QUEUES}
         return {stage: sum(int(size or 0) for size in cast("list[bytes | None]", sizes[stage])) for stage in QUEUES}
 
@@ -352,16 +352,16 @@ class Transport:
         return list(self._redis.scan_iter(match=self._keys.presence(stage, "*"), count=1_000))
 
     def say_embedder_down(self, why: str) -> None:
-        """Say that the embedding model is out of reach; forgotten after `EMBEDDER_DOWN_TTL_SECONDS`."""
+        """Report that the embedding model is out of reach; expires after `EMBEDDER_DOWN_TTL_SECONDS`."""
         self._redis.set(self._keys.embedder_down, why, ex=EMBEDDER_DOWN_TTL_SECONDS)
 
     def embedder_down(self) -> str | None:
-        """Why the embedding model is out of reach, as a worker said lately."""
+        """Return why the embedding model is out of reach, as a worker reported lately; None if it is not."""
         why = cast("bytes | None", self._redis.get(self._keys.embedder_down))
         return None if why is None else why.decode()
 
     def ping(self) -> float:
-        """Round trip to the broker in milliseconds."""
+        """Return the round trip to the broker in milliseconds."""
         started = time.perf_counter()
         self._redis.ping()
         return (time.perf_counter() - started) * 1e3

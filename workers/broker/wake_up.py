@@ -1,4 +1,4 @@
-"""A wake-up as a raw item of a queue. What is none is refused before anything acts on it."""
+"""A wake-up as a raw item of a queue. Any other item is refused before anything acts on it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sluice.workers.broker.celery_app import HANDLE_TASK
 from sluice.workers.broker.keys import EXCHANGE
 
 MOST_ITEM_BYTES = 16_384
-"""A wake-up has about 500 bytes, one sent by `Celery.send_task` 1,000. What is much larger is not even parsed."""
+"""A wake-up has about 500 bytes, one sent by `Celery.send_task` 1,000. A much larger item is not even parsed."""
 SHOWN_CHARACTERS = 80
-"""How much of a wrong value an error quotes."""
+"""Characters of a wrong value that an error quotes."""
 _EVENT_ID = re.compile(r"evt_[0-9a-f]{28}")
 
 
 def make_wake_up(event_id: str, stage: str) -> str:
-    """A raw item for the stage's queue, as Celery (message protocol 2) and kombu's own transport read it too."""
+    """Make a raw item for the stage's queue. Celery (message protocol 2) and kombu's own transport can read it too."""
     body = json.dumps([[event_id], {}, {}]).encode()
     return json.dumps(
         {
@@ -44,7 +44,7 @@ def make_wake_up(event_id: str, stage: str) -> str:
 
 
 class _Part(BaseModel):
-    """A part of a message as kombu writes it. What else stands in it is ignored."""
+    """A part of a message as kombu writes it. Other fields are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -71,7 +71,7 @@ class _Message(_Part):
 
 
 def wake_up_in(item: bytes, stage: str) -> str:
-    """The id of the event for which a raw item of this stage's queue was published.
+    """Return the id of the event for which a raw item of this stage's queue was published.
 
     Raises:
         MalformedEvent: it is no wake-up: not JSON, or a part that a wake-up has is missing or wrong.
@@ -100,10 +100,10 @@ def wake_up_in(item: bytes, stage: str) -> str:
 
 
 def reason_of(refusal: InvalidInput) -> DeadLetterReason:
-    """The dead letter's reason for an item that `wake_up_in` refused."""
+    """Return the dead letter's reason for an item that `wake_up_in` refused."""
     return "malformed" if isinstance(refusal, MalformedEvent) else "unroutable"
 
 
 def _shown(value: object) -> str:
-    """As much of a wrong value as a log line can bear, in ASCII whatever it holds, and however deep it is."""
+    """Return a wrong value for a log line: bounded in length and depth, in ASCII."""
     return reprlib.repr(value)[:SHOWN_CHARACTERS].encode("ascii", "backslashreplace").decode()

@@ -1,5 +1,5 @@
-"""What a supervisor looks at: its lock on the data directory, the port, the instance's health, what processes weigh,
-and whether the reconciler ticks.
+"""Checks that a supervisor makes: its lock on the data directory, the port, the instance's health, the memory of
+processes, and whether the reconciler ticks.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sluice.workers.settings import Settings
 
 
 class InstanceLock:
-    """The lock, whose descriptor a forked child must close: else it would hold the lock when the supervisor is gone."""
+    """The supervisor's lock. A forked child must close its descriptor, else the lock outlives the supervisor."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take it.
+        """Acquire the lock.
 
         Raises:
             Conflict: another supervisor has it.
@@ -47,11 +47,11 @@ class InstanceLock:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What a forked child must close."""
+        """Descriptors that a forked child must close."""
         return () if self._descriptor is None else (self._descriptor,)
 
     def release(self) -> None:
-        """Give it up."""
+        """Release the lock."""
         if self._descriptor is not None:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
@@ -59,7 +59,7 @@ class InstanceLock:
 
 
 def require_free_port(host: str, port: int) -> None:
-    """Find out now, and not from a process that dies again and again, whether the port is free.
+    """Check that the port is free, now and not in a process that dies again and again.
 
     Raises:
         InvalidSetting: it is taken, or the address is not this machine's.
@@ -109,19 +109,19 @@ _UNTIL = select(leases.c.until).where(leases.c.name == LEASE)
 
 
 def largest_bytes(process_id: int, processes: Sequence[ProcessFacts]) -> int:
-    """The memory of a worker, or of a child of its pool if that is larger."""
+    """Return the memory of a worker, or of a child of its pool if that is larger."""
     children = [process.pid for process in processes if process.parent == process_id and process.group == process_id]
     return max(anonymous_bytes(one) for one in (process_id, *children))
 
 
 def browser_bytes(process_id: int, processes: Sequence[ProcessFacts]) -> int:
-    """The memory of a worker's browser, all its processes together: what is below the worker in groups of its own."""
+    """Return the memory of a worker's browser, all its processes together: those below the worker in other groups."""
     below = descendants(process_id, processes)
     return sum(anonymous_bytes(process.pid) for process in below if process.group != process_id)
 
 
 def reconciler_is_late(settings: Settings, age_seconds: float) -> bool:
-    """Whether one that has ticked since it was started, so long ago, no longer does, though all that it needs answers.
+    """Return whether a reconciler, started so long ago, has ticked but no longer does, though ledger and broker answer.
 
     At every tick it renews its lease; one that has just begun to start has none.
     """

@@ -1,9 +1,9 @@
-"""One process that `sluice up` keeps alive: started, listened to, asked to end, killed with all that belongs to it.
+"""One process that `sluice up` keeps alive: starts it, listens to it, asks it to end, kills it with its process group.
 
-A process is a command line, or a fork of the supervisor, which has imported what all share. A fork takes milliseconds
-where an interpreter of its own takes seconds, and pages that neither side writes to are held once for all. It is safe
-because the process that forks has one thread and no connection: nothing of its state is in another's hands. What is
-inherited and must not be shared (its signals, its lock, its pipes) is given up first.
+A process is a command line, or a fork of the supervisor, which has imported the shared modules. A fork takes
+milliseconds where a new interpreter takes seconds, and pages that neither side writes to exist once for all. It is safe
+because the process that forks has one thread and no connection: no other thread holds any of its state. The child first
+gives up whatever it inherits but must not share (signals, lock, pipes).
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _LOOK_SECONDS = 0.01
 
 @dataclass
 class Forked:
-    """A forked child, with those methods of `subprocess.Popen` that a supervisor needs."""
+    """A forked child, with the methods of `subprocess.Popen` that a supervisor needs."""
 
     pid: int
     returncode: int | None = None
 
     def poll(self) -> int | None:
-        """How it ended, as `Popen.poll` says it: a negative number names a signal; None while it runs."""
+        """Return the exit code as `Popen.poll` does: a negative number names a signal; None while it runs."""
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # it was reaped elsewhere: how it ended is not known
+            except ChildProcessError:  # it was reaped elsewhere: its exit code is unknown
                 pid, status = self.pid, 0
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """How it ended, once it has.
+        """Wait until it ends, and return its exit code.
 
         Raises:
-            subprocess.TimeoutExpired: it has not within `timeout` seconds.
+            subprocess.TimeoutExpired: it has not ended within `timeout` seconds.
         """
         deadline = time.monotonic() + timeout if timeout is not None else float("inf")
         while (code := self.poll()) is None:
@@ -60,7 +60,7 @@ class Forked:
         return code
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it at once."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -76,15 +76,15 @@ def fork(
     """Run `run` in a child of this process, which leads a process group of its own and ends when `run` does.
 
     Its exit code is that of `SystemExit`; 1 where `run` raises anything else, which is printed. `output` is the
-    descriptor of both its outputs, this process's own without one. Descriptors in `close` are closed in the child.
-    `die_with` is the signal that it gets when this process dies. To be called in the main thread.
+    descriptor of both its outputs; None keeps this process's own. Descriptors in `close` are closed in the child.
+    The child gets the signal `die_with` when this process dies. Call it in the main thread.
 
     Raises:
-        OSError: there is no room for another process.
+        OSError: no further process can be started.
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # one that is meant for the child must not be lost
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # a signal for the child must not be lost
     try:
         pid = os.fork()
         if pid == 0:
@@ -98,7 +98,7 @@ def fork(
 def _be_child(
     run: Callable[[], object], name: str, output: int | None, close: Collection[int], die_with: signal.Signals
 ) -> None:
-    """Never returns."""
+    """Run as the child; never returns."""
     code = 1
     try:
         _lead_group(0)
@@ -134,7 +134,7 @@ def _exit_code(run: Callable[[], object]) -> int:
 
 
 def _lead_group(pid: int) -> None:
-    """Both sides do it, as neither knows which of them runs first."""
+    """Make the child lead a process group. Both sides call it, as neither knows which of them runs first."""
     try:
         os.setpgid(pid, 0)
     except OSError:  # it has ended already
@@ -142,34 +142,34 @@ def _lead_group(pid: int) -> None:
 
 
 def _forget_signals() -> None:
-    """Signals end this process again, and are not told to the one that forked it."""
+    """Let signals end this process again, and keep them from the process that forked it."""
     signal.set_wakeup_fd(-1)
     for number in ENDING_SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup(1) means what it says
+        if signal.getsignal(number) != signal.SIG_IGN:  # respect nohup(1)
             signal.signal(number, signal.SIG_DFL)
 
 
 def _set_name(name: str) -> None:
-    """What `top` and `ps -o comm` show."""
+    """Set the name that `top` and `ps -o comm` show."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:LONGEST_NAME], 0, 0, 0)
 
 
 Program = Sequence[str] | Callable[[], object]
-"""What a child runs: a command line, or a function in a fork of the supervisor."""
+"""The program of a child: a command line, or a function for a fork of the supervisor."""
 
 FIRST_PAUSE_SECONDS = 0.2
 _MOST_SIGNS = 4_096
 
 
 def command_of(*arguments: str) -> list[str]:
-    """The command line of a process that is no fork: its command, for instance `worker`, `crawl`."""
+    """Return the command line of a process that is no fork: its command, for instance `worker`, `crawl`."""
     return [sys.executable, "-m", "sluice.cli", *arguments]
 
 
 @dataclass
 class Child:
-    """A process by its name, whichever it is at the moment. Only the supervisor's main thread starts and ends it."""
+    """A named process across restarts. Only the supervisor's main thread starts and ends it."""
 
     name: str
     program: Program
@@ -180,11 +180,11 @@ class Child:
     start_after: float = 0.0
     deaths: int = 0
     silent_seconds: float = 0.0
-    """How long it has given no sign of life; nought for a program that knows nothing of them."""
+    """Seconds since its last sign of life; 0 for a program that gives none."""
     condemned: str | None = None
-    """Why it is to be killed."""
+    """The reason why it is to be killed."""
     gone_by: float = float("inf")
-    """When it must have ended: it was asked to."""
+    """The time by which it must have ended, once asked to."""
     _ear: int | None = field(default=None, repr=False)
     speaks: bool = False
     """Whether it has given a sign of life since it started."""
@@ -201,14 +201,14 @@ class Child:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What another forked child must close."""
+        """Descriptors that another forked child must close."""
         return () if self._ear is None else (self._ear,)
 
     def start(self, environment: Mapping[str, str], output: int | None, close: Collection[int] = ()) -> None:
-        """Start it, with both outputs on the descriptor `output`; they are the supervisor's own without one.
+        """Start it, with both outputs on the descriptor `output`; None keeps the supervisor's own.
 
         It leads a process group of its own, so that Ctrl-C reaches the supervisor alone, which stops the others in
-        order. `environment` is that of a command line; a fork has the supervisor's, and closes `close`.
+        order. A command line runs in `environment`; a fork has the supervisor's environment, and closes `close`.
         """
         ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -241,7 +241,7 @@ class Child:
         return fork(run_with_lifeline, self.name, output=output, close=close)
 
     def listen(self, passed_seconds: float) -> None:
-        """Hear whether it gave a sign of life while that time passed."""
+        """Read its signs of life, and update how long it has been silent."""
         try:
             heard = bool(self._ear is not None and os.read(self._ear, _MOST_SIGNS))
         except BlockingIOError:
@@ -250,19 +250,19 @@ class Child:
         self.silent_seconds = 0.0 if heard or not self.speaks else self.silent_seconds + passed_seconds
 
     def ask_to_end(self, patience_seconds: float) -> None:
-        """Let it finish what it has in hand; where that takes longer it is to be killed. Once: twice would hurry it."""
+        """Send SIGTERM, once (twice would hurry it); after `patience_seconds` the supervisor kills it."""
         if self.pid and self.gone_by == float("inf"):
             os.kill(self.pid, signal.SIGTERM)
             self.gone_by = time.monotonic() + patience_seconds
 
     def kill(self) -> None:
-        """End it at once, with all of its process group."""
+        """Kill it at once, with all of its process group."""
         if self.process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def bury(self) -> subprocess.Popen[bytes] | Forked | None:
-        """Forget the process, which has ended; what is left of its group is killed."""
+        """Forget the process, which has ended, and kill the rest of its group; return it."""
         process = self.process
         self.kill()
         self.process = None

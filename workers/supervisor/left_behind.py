@@ -1,5 +1,5 @@
-"""Processes that somebody left: the table of a running instance's, on disk for commands and for the supervisor that
-follows a killed one, and those whose parent died before them.
+"""Processes that outlived their parents: a table of the running instance's processes, on disk for commands and for the
+supervisor that follows a killed one; and the killing of orphans.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sluice.workers.processes.procfs import all_processes, descendants, facts_of
 log = structlog.get_logger(__name__)
 
 TABLE = "processes.json"
-"""Process ids by name."""
+"""File of process ids by name."""
 _STARTED = "processes.started.json"
-"""When each was started, in clock ticks since the machine was: it tells a process from a later one with its id."""
+"""File of their start times, in clock ticks since boot: tells a process from a later one with the same id."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -40,7 +40,7 @@ class ProcessTable:
         _replace_table(self._table, processes)
 
     def living(self) -> dict[str, int]:
-        """Those processes of the table that still run: the same ones, not later ones with their ids."""
+        """Return the processes of the table that still run: the same ones, not later ones with their ids."""
         processes, started = _read_table(self._table), _read_table(self._started)
         if started.get("boot") != _boot_id():
             return {}
@@ -50,7 +50,7 @@ class ProcessTable:
         return {name: facts.pid for name, facts in living.items() if facts.started == then.get(str(facts.pid))}
 
     def remove(self) -> None:
-        """Forget all: none runs any more."""
+        """Delete the table, when no process runs any more."""
         self._table.unlink(missing_ok=True)
         self._started.unlink(missing_ok=True)
 
@@ -77,17 +77,17 @@ def _boot_id() -> str:
 
 
 GONE_SECONDS = 2.0
-"""How long what was killed may take to be gone."""
+"""Seconds that a killed process may take to be gone."""
 _LOOK_SECONDS = 0.02
 
 
 def own_children() -> set[int]:
-    """Every child of this process, adopted ones and zombies too."""
+    """Return every child of this process, adopted ones and zombies too."""
     return {process.pid for process in all_processes() if process.parent == os.getpid()}
 
 
 def end_orphans(known: Collection[int]) -> None:
-    """Kill what this process has adopted, and let go of what has ended: all of its children that are not `known`."""
+    """Kill and reap all children of this process, adopted ones included, that are not in `known`."""
     for process_id in own_children().difference(known):
         if _lives(process_id):
             log.info("orphan_killed", pid=process_id)
@@ -97,7 +97,7 @@ def end_orphans(known: Collection[int]) -> None:
 
 
 def end_all_orphans(known: Collection[int]) -> None:
-    """The same until none is left: what they leave behind comes to us generation by generation."""
+    """Repeat until no orphan is left: the children of a killed one become ours, generation by generation."""
     deadline = time.monotonic() + GONE_SECONDS
     while own_children().difference(known) and time.monotonic() < deadline:
         end_orphans(known)
@@ -105,7 +105,7 @@ def end_all_orphans(known: Collection[int]) -> None:
 
 
 def end_left_behind(left: Mapping[str, int]) -> None:
-    """Kill the processes that a supervisor which is gone has left, with all that is below them."""
+    """Kill the processes left by a dead supervisor, with all their descendants."""
     processes = all_processes()
     everybody: list[int] = []
     for name, process_id in left.items():

@@ -1,6 +1,6 @@
-"""Imports, once, what the processes of an instance share, before they are forked.
+"""Imports, once, the modules that the processes of an instance share, before they are forked.
 
-Only what opens no file, connects to nothing and starts no thread may be imported here. ONNX Runtime keeps to that once
+Only import modules here that open no file, connect to nothing and start no thread. ONNX Runtime does none of that once
 its telemetry is off.
 """
 
@@ -47,11 +47,11 @@ SHARED = (
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.httptools_impl",
 )
-"""Modules of more than one process, and those that take long."""
+"""Modules that several processes use, and slow ones."""
 
 
 def preload(settings: Settings) -> None:
-    """Import and load what is shared, and tell the collector that it stays: it would write to every page of it."""
+    """Import and load shared modules, and freeze them for the garbage collector, which would write to every page."""
     limit_heaps()
     disable_library_telemetry()
     gc.disable()
@@ -66,7 +66,7 @@ def preload(settings: Settings) -> None:
 
 
 def _wanted(settings: Settings) -> Iterator[str]:
-    """Modules that are needed by some settings alone. What is left out here is imported where it is needed."""
+    """Yield modules that only some settings need. Modules left out here are imported where they are needed."""
     if settings.crawl.enabled:
         yield "sluice.workers.wiring.crawler"
     if settings.search.enabled:

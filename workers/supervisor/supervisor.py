@@ -1,18 +1,18 @@
-"""`sluice up`: every process of one instance on one machine, kept alive.
+"""`sluice up`: keeps every process of one instance on one machine alive.
 
 Promises:
 
-- A process that dies is started again, after a pause that doubles with every quick death. What a dead worker held is
-  handed back at once, so its events need not wait for their leases to run out.
+- A process that dies is started again, after a pause that doubles with every quick death. A dead worker's claims are
+  released at once, so its events need not wait for their leases to run out.
 - One that lives but gives no sign of life (it is stopped, or its interpreter hangs) is killed and started again, as is
   a reconciler that no longer ticks. A worker that has grown too large is asked to end first.
-- The first signal lets every worker finish what it has in hand, for three seconds; the second kills. Either way
-  what is left in hand is handed back, and counts no death.
-- When it has ended, nothing that it started is left: no worker, no broker, no browser, no zombie. That holds for one
-  that is killed outright too, whose children are told by the kernel; what they could not do in time the next
-  `sluice up` does.
+- The first signal lets every worker finish its running events, for three seconds; the second kills. Either way
+  the remaining claims are released, and count no death.
+- When it has ended, no process that it started is left: no worker, no broker, no browser, no zombie. That also holds
+  for a supervisor that is killed outright: the kernel signals its children, and the next `sluice up` ends the
+  rest.
 
-Its one thread waits for nothing: what needs ledger or broker is the task queue's. So every process can be a fork of it
+Its one thread never waits: work on ledger or broker goes to the task queue. So every process can be a fork of it
 (see `workers.supervisor.child`), where the platform allows that.
 """
 
@@ -69,16 +69,16 @@ STEADY_AFTER_SECONDS = 30.0
 BROKER_START_SECONDS = 15.0
 BROKER_STOP_SECONDS = 5.0
 END_MARGIN_SECONDS = 2.0
-"""How much longer than it may take to end a worker is waited for."""
+"""Seconds that the supervisor waits for a worker beyond the time that the worker's end may take."""
 TICK_SECONDS = 0.1
 TIDY_TICKS = 10
-"""Between two looks for orphans."""
+"""Ticks between two searches for orphans."""
 EXAMINE_TICKS = 50
-"""Between two looks at what processes weigh and whether the reconciler ticks."""
+"""Ticks between two checks of the processes' memory and of the reconciler."""
 LATE = 3
-"""Exit code of the task that asks whether the reconciler is late, where it is."""
+"""Exit code of the task that checks the reconciler, if that is late."""
 MOST_PASSED_SECONDS = 1.0
-"""What one tick can add to a process's silence: when the supervisor was stopped itself, nobody is to blame for it."""
+"""Most that one tick adds to a process's silence: time in which the supervisor itself was stopped must not count."""
 
 
 @dataclass
@@ -88,15 +88,15 @@ class Supervisor:
     settings: Settings
     log_dir: Path | None = None
     program_of: Callable[..., Program] = command_of
-    """What a process runs, by the arguments of its command: `worker` and its stage, `reconcile`, `api`."""
+    """Returns the program of a process for the arguments of its command: `worker` and its stage, `reconcile`, `api`."""
     tell: Callable[[str], object] = lambda _line: None
-    """Takes lines for the person who has started the instance."""
+    """Shows a line to the person who has started the instance."""
     children: list[Child] = field(default_factory=list)
     _is_stopping: bool = False
     at_once: bool = False
     late_seconds: float = 0.0
     foreign: frozenset[int] = frozenset()
-    """Children of this process that somebody else made."""
+    """Children of this process that other code made."""
 
     def __post_init__(self) -> None:
         self.signals = SignalInbox()
@@ -116,7 +116,7 @@ class Supervisor:
         """
         make_private(self.settings.data_dir)
         self.instance_lock.acquire()
-        self.foreign = frozenset(own_children())  # before anything can fail: what ends us ends all others
+        self.foreign = frozenset(own_children())  # before anything can fail: the end of this process kills all others
         try:
             left_behind = self._table.living()
             end_left_behind(left_behind)
@@ -136,7 +136,7 @@ class Supervisor:
     # -- beginning
 
     def prepare(self) -> None:
-        """See that the instance can run, and migrate its ledger. Raises as `run`."""
+        """Check that the instance can run, and migrate its ledger. Raises as `run`."""
         if self.settings.index.engine == "qdrant":
             require_url(self.settings.qdrant)
         require_free_port(self.settings.http_host, self.settings.http_port)
@@ -152,14 +152,14 @@ class Supervisor:
             self.handle_signal(number)
 
     def handle_signal(self, number: int) -> None:
-        """The first signal stops in order, the second at once, the third without looking back."""
+        """Stop in order at the first signal, at once at the second, and exit without cleaning up at the third."""
         if self.at_once:
             os._exit(128 + number)
         self.at_once = self._is_stopping
         self._is_stopping = True
 
     def _inherited(self) -> tuple[int, ...]:
-        """Descriptors that a fork of this process must not keep."""
+        """Return the descriptors that a fork of this process must close."""
         ears = (descriptor for child in self.children for descriptor in child.descriptors)
         return (*self.instance_lock.descriptors, *self.signals.descriptors, *ears)
 
@@ -203,13 +203,13 @@ class Supervisor:
             self.tell(f"not ready yet; see {address}/healthz and the log, or ask `sluice doctor`")
 
     def add(self, name: str, program: Program, *, is_worker: bool = False) -> Child:
-        """One more process, which is not started yet."""
+        """Add a process, which is not started yet."""
         child = Child(name, program, is_worker)
         self.children.append(child)
         return child
 
     def start(self, child: Child) -> None:
-        """Start the process, its output in its log file, and write down its process id."""
+        """Start the process, its output in its log file, and store its process id in the table."""
         output = self._log_file(child.name)
         try:
             child.start(self.child_environment(), output, self._inherited())
@@ -225,12 +225,12 @@ class Supervisor:
         return os.open(self.log_dir / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def child_environment(self) -> Mapping[str, str]:
-        """The environment of the processes."""
+        """Return the environment of the processes."""
         return {**os.environ, **environment_of(self.settings)}
 
     @property
     def known_children(self) -> set[int]:
-        """Our children that are no orphans."""
+        """Children of this process that are no orphans."""
         ours = {child.process.pid for child in self.children if child.process is not None}
         return ours | self.task_queue.children | self._health.children | self.foreign
 
@@ -277,7 +277,7 @@ class Supervisor:
             child.start_after = time.monotonic() + LONGEST_PAUSE_SECONDS
 
     def bury(self, child: Child) -> None:
-        """Record the death of the process, end what it has left, and release what it had claimed."""
+        """Record the death of the process, kill its leftovers, and release its claims."""
         steady = time.monotonic() - child.started_at > STEADY_AFTER_SECONDS
         process = child.bury()
         if process is None:
@@ -289,19 +289,19 @@ class Supervisor:
         forget_process(process.pid)
         end_orphans(self.known_children)
         if child.is_worker:
-            died = process.returncode != 0  # else it was asked to end, and what it left is no fault of its events
+            died = process.returncode != 0  # else it was asked to end, and its events are not to blame
             names = [worker_name(child.stage, process.pid)]
             self.task_queue.do(lambda: self.release_claims(names, died=died))
 
     def release_claims(self, workers: Collection[str], *, died: bool) -> None:
-        """Release what these workers had claimed; with `died` each of their events counts a death."""
+        """Release the claims of these workers; with `died` each of their events counts a death."""
         try:
             hand_back(self.settings, lambda name: any(belongs_to(name, worker) for worker in workers), died=died)
         except (SluiceError, *BROKER_ERRORS) as error:
             log.warning("hand_back_failed", workers=list(workers), error=repr(error))
 
     def weigh_workers(self) -> None:
-        """Ask workers to end that take more memory than they may."""
+        """Ask workers that exceed their memory limit to end."""
         most, processes = self.settings.pools.max_memory_mb * 1_000_000, all_processes()
         for child in self.children:
             if not child.is_worker or child.pid is None or child.gone_by < float("inf"):
@@ -312,7 +312,7 @@ class Supervisor:
                 child.ask_to_end(self._end_seconds)
 
     def examine_reconciler(self) -> None:
-        """Have it found out, in a process of its own, whether the reconciler still ticks."""
+        """Check, in a process of its own, whether the reconciler still ticks."""
         child = next((one for one in self.children if one.name == "reconciler" and one.pid is not None), None)
         if child is None:
             return
@@ -334,7 +334,7 @@ class Supervisor:
 
     @property
     def _end_seconds(self) -> float:
-        """How long a process that was asked to end is waited for."""
+        """Seconds that the supervisor waits for a process that was asked to end."""
         return shutdown.drain_seconds(self.settings) + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
 
     def stop_everything(self) -> None:
@@ -347,12 +347,12 @@ class Supervisor:
         if killed:
             self.task_queue.do(lambda: self.release_claims(killed, died=False))
         self.task_queue.finish(shutdown.STOP_SECONDS)
-        self.at_once = False  # the broker needs no patience, only the time to write what it has
+        self.at_once = False  # the broker needs no patience, only the time to write its data
         self.stop(brokers, BROKER_STOP_SECONDS)
         self._table.remove()
 
     def stop(self, group: Sequence[Child], patience_seconds: float) -> list[str]:
-        """Ask all to end and wait until they have; the names under which those claimed that had to be killed."""
+        """Ask all to end and wait until they have; return the worker names of those that had to be killed."""
         killed: list[str] = []
         for child in group:
             child.ask_to_end(patience_seconds)

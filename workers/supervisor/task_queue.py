@@ -1,5 +1,5 @@
-"""How the supervisor's one thread never waits: what may have to wait for the ledger or the broker is done by a child
-that is forked for it, and signals are read between two looks.
+"""Keeps the supervisor's one thread from waiting: a forked child does work that may have to wait for the ledger or the
+broker, and signals are read between two looks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice.workers.supervisor.child import Forked, fork
 log = structlog.get_logger(__name__)
 
 LONGEST_SECONDS = 120.0
-"""How long one task may take: what needs the ledger gives up earlier by itself."""
+"""Longest time of one task: work on the ledger gives up earlier by itself."""
 _LOOK_SECONDS = 0.01
 
 
@@ -30,10 +30,10 @@ class _Task(NamedTuple):
 
 
 class TaskQueue:
-    """Tasks one after another. `look` is to be called every now and then; it never waits."""
+    """Tasks that run one after another. Call `look` now and then; it never waits."""
 
     def __init__(self, name: str = "tasks", close: Callable[[], Collection[int]] = tuple) -> None:
-        """`close` gives the descriptors that a child must close."""
+        """`close` returns the descriptors that a child must close."""
         self._name = name
         self._close = close
         self._waiting: deque[_Task] = deque()
@@ -41,7 +41,7 @@ class TaskQueue:
         self._kill_at = 0.0
 
     def do(self, run: Callable[[], object], done: Callable[[int], object] = lambda _code: None) -> None:
-        """Have it done in a child, once what was handed in before is done; `done` is then told its exit code."""
+        """Run `run` in a child after the earlier tasks, then call `done` with its exit code."""
         self._waiting.append(_Task(run, done))
         self.look()
 
@@ -52,11 +52,11 @@ class TaskQueue:
 
     @property
     def children(self) -> set[int]:
-        """The process that is at work, if there is one."""
+        """The process of the running task, if any."""
         return {self._running[1].pid} if self._running else set()
 
     def look(self) -> None:
-        """See whether the task at hand is done, and begin the next."""
+        """Check whether the running task is done, and begin the next."""
         if self._running:
             task, process = self._running
             if time.monotonic() > self._kill_at:
@@ -81,7 +81,7 @@ class TaskQueue:
         return True
 
     def kill(self) -> None:
-        """Drop what waits, and end what is under way."""
+        """Drop the waiting tasks, and kill the running one."""
         self._waiting.clear()
         if self._running:
             self._running[1].kill()
@@ -99,24 +99,24 @@ class TaskQueue:
 
 
 class SignalInbox:
-    """Collects signals from `open` on. To be used in the main thread."""
+    """Collects signals after `open`. Use it in the main thread."""
 
     def __init__(self) -> None:
         self._ends: tuple[socket.socket, socket.socket] | None = None
 
     def open(self) -> None:
-        """Take the signals over. One that nohup(1) has switched off stays so."""
+        """Handle the signals from now on. A SIGHUP that nohup(1) has switched off stays so."""
         self._ends = socket.socketpair()
         self._ends[0].setblocking(False)
         send_signals_to(self._ends[1])
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What a forked child must close."""
+        """Descriptors that a forked child must close."""
         return tuple(end.fileno() for end in self._ends) if self._ends else ()
 
     def wait(self, timeout_seconds: float) -> tuple[int, ...]:
-        """The numbers of the signals that came, as soon as there is one; none when the time is over."""
+        """Wait for signals and return their numbers; none when the time is over."""
         if self._ends is None:
             time.sleep(timeout_seconds)
             return ()
