@@ -16,34 +16,34 @@ class IndexSettings(Value):
     keep_generations: Annotated[int, FIXED] = 3
     """Generations kept for rollback; one that a reader has pinned is kept beyond this number."""
     engine: Literal["local", "qdrant"] = "local"
-    """What searches: generations on this machine's disk, or a Qdrant (section `qdrant`) for a corpus that outgrows it.
+    """Search engine: generations on this machine's disk, or a Qdrant (section `qdrant`) for a corpus that outgrows it.
     The journal stays here either way, so changing this needs no new ingest: the next publish fills the other engine."""
     object_store_url: str | None = None
-    """Where every published snapshot is copied to, like s3://bucket/prefix or file:///path; only new files travel.
-    Keys and time-outs are in the section `object_store`."""
+    """URL that every published snapshot is copied to, like s3://bucket/prefix or file:///path; only new files are sent.
+    Time-outs are in the section `object_store`; credentials come from the process's environment."""
 
 
 class RerankSettings(Value):
-    """A second look at the best candidates, by what reads question and text together. Off until a provider is named."""
+    """Reranking of the best candidates by a model that reads question and text together. Off without a provider."""
 
     provider: Literal["none", "http", "onnx"] = "none"
     """`http` asks an endpoint; its host and port must be open to egress. `onnx` is a model on this machine."""
     url: str | None = None
     """The endpoint, up to and including its version: `https://api.jina.ai/v1`, `http://127.0.0.1:8000/v1`."""
     shape: Literal["rerank", "tei", "chat"] = "rerank"
-    """`rerank` as Cohere, Jina and vLLM have it, `tei` as text-embeddings-inference, `chat` asks a chat model."""
+    """`rerank` as Cohere, Jina and vLLM have it, `tei` as text-embeddings-inference, `chat` for a chat model."""
     model: str = ""
     """The model's name at the endpoint; `tei` serves one and needs none."""
     key: SecretStr | None = None
     """Sent as a bearer token."""
     usd_per_search: Annotated[float, Field(ge=0)] = 0.0
-    """The price of one call, booked with every query that asks; hosted ones take some 0.002 USD."""
+    """The price of one call, booked with every query that makes it; hosted ones take some 0.002 USD."""
     model_dir: Path | None = None
     """The folder of a cross-encoder: `model.onnx` and `tokenizer.json`."""
     depth: Annotated[int, FIXED] = 20
-    """How many of the best candidates are looked at: twice what an answer holds. The cost is in proportion."""
+    """Number of best candidates that are reranked: twice what an answer holds. The cost grows in proportion."""
     timeout_seconds: Annotated[float, FIXED] = 1.0
-    """Over everything. After it the fused order stands: an agent would rather have that than wait."""
+    """Time limit of the whole reranking. After it the fused order stands: an agent would rather have that than wait."""
 
     @model_validator(mode="after")
     def _complete(self) -> RerankSettings:
@@ -61,18 +61,18 @@ class QuerySettings(Value):
 
     lexical_weight: Annotated[float, Field(ge=0)] = 0.014
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
-    the local model; `sluice eval --fit-fusion` finds that of another. docs/decisions/0012-fusion.md has the curve."""
+    the local model; `sluice eval --fit-fusion` finds it for another. docs/decisions/0012-fusion.md has the curve."""
     graph_weight: Annotated[float, FIXED] = 1.0
-    """Weight in that sum of how near the graph has a passage to what was found, in [0, 1]; counts with the strategy
+    """Weight in that sum of a passage's nearness in the graph to the passages found, in [0, 1]; used by the strategy
     hybrid_graph alone. docs/decisions/0028-graph-retrieval.md has the curve."""
     duplicate_threshold: Annotated[float, FIXED] = 0.9
-    """Jaccard index of three-word shingles from which two results are one; 0 for never. At 0.9 one word in 60 may
+    """Jaccard index of three-word shingles from which two results count as one; 0 for never. At 0.9 one word in 60 may
     differ: copies and reprints fall together, texts of one template stay apart."""
     max_per_domain: Annotated[int, FIXED] = 0
-    """The most results of one host; 0 for no cap, as a corpus may well be of one host."""
+    """Most results of one host; 0 for no cap, since a corpus may come from a single host."""
     max_recent_chunks: Annotated[int, FIXED] = 5_000
     """Chunks beyond the published generation that a reader holds in memory and searches exactly, at 384 dimensions
-    about 20 MB and 0.2 ms a query; what is more waits for the next generation. 0: only what is published is found."""
+    about 20 MB and 0.2 ms a query; further chunks wait for the next generation. 0: only published chunks are found."""
 
 
 class QdrantSettings(Value):
@@ -81,7 +81,7 @@ class QdrantSettings(Value):
     url: str | None = None
     """Address of the server, like http://qdrant:6333. Needs the extra `qdrant`."""
     api_key: SecretStr | None = None
-    """Key of the server, if it asks for one."""
+    """Key of the server, if it needs one."""
     collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "sluice"
     """A corpus is the collection `<prefix>_<corpus>`, so that several instances can share one server."""
     timeout_seconds: Annotated[float, FIXED] = 10.0

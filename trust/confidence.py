@@ -31,7 +31,7 @@ CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
 
 
 def is_calibrated(model_fingerprint: str | None) -> bool:
-    """Whether the formula knows the cosines of a model's vectors; not where there is no vector."""
+    """Return whether the formula knows the cosines of a model's vectors; not where there is no vector."""
     return model_fingerprint is not None and model_fingerprint.startswith(CALIBRATED_MODELS)
 
 
@@ -44,7 +44,7 @@ class Formula(NamedTuple):
     chunks: float
 
     def log_odds(self, cosine: float, coverage: float, chunk_count: int) -> float:
-        """The log-odds that a passage with these figures answers, in a corpus of so many chunks."""
+        """Return the log-odds that a passage with these figures answers, in a corpus of so many chunks."""
         return self.bias + self.cosine * cosine + self.coverage * coverage - self.chunks * math.log(max(1, chunk_count))
 
 
@@ -55,7 +55,7 @@ BY_WORDS = Formula(bias=-1.74, cosine=0.0, coverage=4.27, chunks=0.13)
 
 
 def probability(log_odds: float) -> float:
-    """The probability of log-odds, of which nothing beyond ±30 matters."""
+    """Return the probability of log-odds, of which nothing beyond ±30 matters."""
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
 
 
@@ -81,7 +81,7 @@ class CoverageMeter:
         self._terms_of: dict[str | None, dict[str, frozenset[str]]] = {}
 
     def share(self, passage: RetrievedChunk) -> float:
-        """The share that text and headings of a passage hold, in [0, 1]; 1 for a question without words."""
+        """Return the share that text and headings of a passage hold, in [0, 1]; 1 for a question without words."""
         if self._enough <= 0:
             return 1.0
         parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
@@ -92,7 +92,7 @@ class CoverageMeter:
         return min(1.0, mass / self._enough)
 
     def _in_language(self, language: str | None) -> Mapping[str, frozenset[str]]:
-        """Each word's terms in the analysis of a language."""
+        """Return each word's terms in the analysis of a language."""
         if language not in self._terms_of:
             self._terms_of[language] = {word: frozenset(self._analyse(word, language)) for word in self._words}
         return self._terms_of[language]
@@ -207,7 +207,7 @@ class Asked:
 
 
 def judge(found: Retrieval, asked: Asked) -> Retrieval:
-    """The retrieval with a confidence for each passage and for the whole, and the sentence on its limits."""
+    """Return the retrieval with a confidence for each passage and for the whole, and the sentence on its limits."""
     if not found.chunks:
         return found
     basis = asked.basis
@@ -219,7 +219,7 @@ def judge(found: Retrieval, asked: Asked) -> Retrieval:
 
 
 def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[RetrievedChunk, ...]:
-    """The passages with their confidence: first each by itself, then with the independent sources beside it.
+    """Return the passages with their confidence: first each by itself, then with the independent sources beside it.
 
     A passage in another language has none.
     """
@@ -250,7 +250,7 @@ def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[Retri
 
 
 def _log_odds(chunk: RetrievedChunk, coverage: float, chunk_count: int, basis: Basis) -> float:
-    """A passage without a vector is judged by its words."""
+    """Return a passage without a vector is judged by its words."""
     if basis is Basis.WORDS or chunk.dense_distance is None:
         return BY_WORDS.log_odds(0.0, coverage, chunk_count)
     return BY_MEANING.log_odds(1.0 - chunk.dense_distance, coverage, chunk_count)
@@ -264,6 +264,6 @@ def _is_foreign(chunk: RetrievedChunk, asked: Asked) -> bool:
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:
-    """The domain that a passage was fetched from; None for what was handed in, whose URL is only claimed."""
+    """Return the domain that a passage was fetched from; None for what was handed in, whose URL is only claimed."""
     fetched = chunk.url if chunk.provenance.source in ("crawl", "search") else None
     return asked.site_of(fetched) if fetched else None

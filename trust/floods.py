@@ -74,7 +74,7 @@ class _Read:
 
 
 def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis) -> frozenset[int]:
-    """The positions of the passages that were made for the question; empty where there is no such group."""
+    """Return the positions of the passages that were made for the question; empty where there is no such group."""
     words, content = analysis.terms(question), frozenset(analysis.content(question))
     if not content:
         return frozenset()
@@ -84,7 +84,7 @@ def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis)
 
 
 def _group(read: Sequence[_Read], suspected: Sequence[int]) -> frozenset[int]:
-    """The suspected ones that say the same, and what says it with them; empty where they are too few sources."""
+    """Return the suspected ones that say the same, and what says it with them; empty where they are too few sources."""
     shared = _shared_words([read[position] for position in suspected])
     group = {position for position in suspected if read[position].beyond & shared}
     if len({read[position].source for position in group}) < GROUP:
@@ -111,7 +111,7 @@ def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analy
 
 
 def _is_in_one_place(content: frozenset[str], passage: Passage, analysis: Analysis) -> bool:
-    """Whether a sentence of the passage, with the one before, holds most of the question's content words."""
+    """Return whether a sentence of the passage, with the one before, holds most of the question's content words."""
     sentences = [frozenset(analysis.terms(sentence)) for sentence in cut_sentences(passage.text)]
     return any(
         len(content & (before | own)) >= IN_ONE_PLACE * len(content)
@@ -120,7 +120,7 @@ def _is_in_one_place(content: frozenset[str], passage: Passage, analysis: Analys
 
 
 def _longest_run(question: Sequence[str], terms: Sequence[str]) -> int:
-    """The most terms of the question that stand in `terms` in the same order, nothing between them."""
+    """Return the most terms of the question that stand in `terms` in the same order, nothing between them."""
     positions: dict[str, list[int]] = {}
     for position, term in enumerate(terms):
         positions.setdefault(term, []).append(position)
@@ -153,7 +153,7 @@ def _shared_words(read: Sequence[_Read]) -> frozenset[str]:
 
 
 def _follows(one: _Read, shared: frozenset[str]) -> bool:
-    """Whether a passage that holds half of the question says what the group says."""
+    """Return whether a passage that holds half of the question says what the group says."""
     return one.coverage >= HALF_COVERED and len(one.beyond & shared) >= SHARED * len(shared)
 
 

@@ -85,7 +85,7 @@ class GuardReport(Value):
 
 
 def summarise(corpus: str, judged: Sequence[JudgedRetrieval]) -> GuardReport:
-    """The report of judged retrievals, of which there is at least one."""
+    """Return the report of judged retrievals, of which there is at least one."""
     by_gate: dict[str, list[GateCheck]] = {}
     for one in judged:
         for check in one.checks:

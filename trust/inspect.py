@@ -26,7 +26,7 @@ class Inspector:
         return f"{self._guard.version}+{self._private.version}"
 
     def inspect(self, document: ChunkedDocument, embed: Embed) -> ChunkedDocument:
-        """The document with `Chunk.inspection` of every chunk in which something was found, and `inspected_by`.
+        """Return the document with `Chunk.inspection` of every chunk in which something was found, and `inspected_by`.
 
         Inspections made before are replaced. Raises what `embed` raises.
         """

@@ -50,7 +50,7 @@ class Attack(Value):
 
 
 def read_attacks(path: Path = SHIPPED) -> tuple[Attack, ...]:
-    """The attacks of a file, one a line.
+    """Return the attacks of a file, one a line.
 
     Raises:
         InvalidInput: the file cannot be read, or a line is no attack; names the line.
@@ -101,7 +101,7 @@ def outcome_of(attack: Attack, chunks: Iterable[RetrievedChunk]) -> Outcome:
 
 
 def holds(text: str, payload: str) -> bool:
-    """Whether a text holds some words of a command in a row, seen through disguises.
+    """Return whether a text holds some words of a command in a row, seen through disguises.
 
     In scripts without spaces a part of them is enough.
     """
@@ -116,7 +116,7 @@ def holds(text: str, payload: str) -> bool:
 
 
 def summarise_attacks(corpus: str, outcomes: Sequence[tuple[Attack, Outcome]]) -> RedTeamReport:
-    """A row for each channel and for overt and other attacks apart, in the order in which they were sent."""
+    """Return a row for each channel and for overt and other attacks apart, in the order in which they were sent."""
     rows: dict[tuple[str, bool], list[tuple[Attack, Outcome]]] = {}
     for attack, outcome in outcomes:
         rows.setdefault((attack.channel, attack.is_overt), []).append((attack, outcome))

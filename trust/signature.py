@@ -52,7 +52,7 @@ def make_key(path: Path) -> str:
 
 
 def sign(path: Path, key_id: str, content: bytes, source: str | None) -> tuple[Signature, str]:
-    """The signature of a document by the private key in a file, and the public key that belongs to it.
+    """Return the signature of a document by the private key in a file, and the public key that belongs to it.
 
     Raises:
         InvalidInput: the file cannot be read, or holds no Ed25519 key without a password.
@@ -84,7 +84,7 @@ def problem_with(
 
 
 def public_key_bytes(public: str) -> bytes:
-    """The bytes of a public key of the settings. Raises `ValueError` where it is none."""
+    """Return the bytes of a public key of the settings. Raises `ValueError` where it is none."""
     try:
         raw = base64.b64decode(public, validate=True)
     except binascii.Error as error:

@@ -27,7 +27,7 @@ def snippet_length(provenance: Provenance, metadata: Mapping[str, Scalar], licen
 
 
 def shorten_snippets(found: Retrieval, licences: Sequence[str]) -> Retrieval:
-    """The retrieval with the texts cut of which only a snippet may be shown, their address behind the cut."""
+    """Return the retrieval with the texts cut of which only a snippet may be shown, their address behind the cut."""
     chunks = tuple(shorten(chunk, snippet_length(chunk.provenance, chunk.metadata, licences)) for chunk in found.chunks)
     if all(after is before for after, before in zip(chunks, found.chunks, strict=True)):
         return found
@@ -56,7 +56,7 @@ def shorten(chunk: RetrievedChunk, limit: int | None) -> RetrievedChunk:
 
 
 def cut_at_word(text: str, limit: int) -> str:
-    """The first `limit` characters, without a word that they cut; of one long word all of them."""
+    """Return the first `limit` characters, without a word that they cut; of one long word all of them."""
     if len(text) <= limit:
         return text
     space = max(text.rfind(" ", 0, limit + 1), text.rfind("\n", 0, limit + 1))

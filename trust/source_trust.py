@@ -84,7 +84,7 @@ class SourceTrust:
         object.__setattr__(self, "_judged", lru_cache(_MOST_SOURCES)(self._judge))
 
     def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
-        """The trust in a document's source, for one of its chunks, at `now`."""
+        """Return the trust in a document's source, for one of its chunks, at `now`."""
         origin = provenance.origin
         judged = self._judged(url, origin, provenance.author, provenance.submitted_by, provenance.signed_by)
         freshness = time_freshness(provenance, now)
@@ -126,12 +126,12 @@ class SourceTrust:
 
 
 def is_believed(origin: Origin, submitted_by: str | None, submitters: Collection[str]) -> bool:
-    """Whether a submission comes from one of the senders whose submissions count as the operator's own files."""
+    """Return whether a submission comes from one of the senders whose submissions count as the operator's own files."""
     return origin == "submitted" and (submitted_by or NO_KEY) in submitters
 
 
 def source_trust_of(settings: TrustSettings) -> SourceTrust:
-    """The scorer by the operator's lists."""
+    """Return the scorer by the operator's lists."""
     return SourceTrust(settings.domains, settings.authors, frozenset(settings.submitters), frozenset(settings.keys))
 
 
@@ -153,7 +153,7 @@ def written_at(provenance: Provenance) -> datetime:
 
 
 def _share(domain: float | None, signature: bool | None, author: float | None) -> float | None:
-    """The weighted mean of the factors that apply; None where none does."""
+    """Return the weighted mean of the factors that apply; None where none does."""
     weighed = ((DOMAIN_WEIGHT, domain), (SIGNATURE_WEIGHT, signature), (AUTHOR_WEIGHT, author))
     applying = [(weight, float(factor)) for weight, factor in weighed if factor is not None]
     total = sum(weight for weight, _ in applying)
@@ -177,7 +177,7 @@ def submission_id_for(submitter: str | None, source: str) -> str:
 
 
 def is_derived_id(document_id: str) -> bool:
-    """Whether an id has the form of those that follow from an address: then a caller may not make it up."""
+    """Return whether an id has the form of those that follow from an address: then a caller may not make it up."""
     return _DERIVED.fullmatch(document_id) is not None
 
 

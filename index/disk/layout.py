@@ -22,7 +22,7 @@ from sluice.contracts.errors import InvalidInput
 
 
 class CorpusLayout:
-    """The paths of one corpus, as they stand above. Raises `InvalidInput` for a name that could leave its folder."""
+    """The paths of one corpus, as drawn above. Raises `InvalidInput` for a name that could leave its folder."""
 
     def __init__(self, root: Path, corpus: str) -> None:
         if not CORPUS_NAME.fullmatch(corpus):
@@ -42,7 +42,7 @@ class CorpusLayout:
 
 
 def list_corpora(root: Path) -> tuple[str, ...]:
-    """The names of the corpora below `root`, sorted: every folder that has a journal and is not hidden."""
+    """Return the names of the corpora below `root`, sorted: every folder that has a journal and is not hidden."""
     if not root.is_dir():
         return ()
     found = (path for path in root.iterdir() if not path.name.startswith("."))

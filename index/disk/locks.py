@@ -67,7 +67,7 @@ class Pin:
 
     @classmethod
     def exclusive(cls, manifest: Path) -> Self | None:
-        """The lock that a collector needs, or None while any reader has the generation pinned."""
+        """Return the lock that a collector needs, or None while any reader has the generation pinned."""
         pin = cls.__new__(cls)
         try:
             pin._descriptor = os.open(manifest, os.O_RDONLY)
@@ -101,7 +101,7 @@ def _read_epoch(path: Path) -> int:
 
 
 def is_handover_requested(layout: CorpusLayout) -> bool:
-    """Whether another process waits for the corpus's writer to close. One system call while none does."""
+    """Return whether another process waits for the corpus's writer to close. One system call while none does."""
     try:
         asking = os.open(layout.handover, os.O_RDONLY)
     except FileNotFoundError:

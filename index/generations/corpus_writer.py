@@ -1,7 +1,7 @@
-"""What every engine's writer does alike: it checks a batch, writes the journal first, and knows what is recorded.
+"""The common part of every engine's writer: it checks a batch, writes the journal first, and knows what is recorded.
 
-offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
-generation = writer.publish()                         # searchable when it returns
+offset = writer.append(batch, vectors, fingerprint)   # durable when it returns generation = writer.publish()
+# searchable when it returns
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from sluice.index.journal.journal import SEGMENT_BYTES, Journal
 from sluice.index.journal.records import Record, Removal, Upsert, Vectors
 
 Recorded = dict[str, tuple[int, DocumentFacts]]
-"""By document, the offset and the facts of its newest version."""
+"""The offset and the facts of each document's newest version, by document id."""
 
 
 def utc_now() -> datetime:
-    """The time by this machine's clock."""
+    """Return the current time of this machine's clock, in UTC."""
     return datetime.now(UTC)
 
 
@@ -53,19 +53,19 @@ class CorpusWriter(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Read what is published, and bring it or what becomes of it up to the journal."""
+        """Read the published state, and bring it or the working state up to the journal."""
 
     @abstractmethod
     def _recorded(self, document_ids: Iterable[str]) -> Recorded:
-        """The newest version of each of these documents that the journal holds."""
+        """Return the newest version of each of these documents that the journal holds."""
 
     @abstractmethod
     def _all_facts(self) -> Iterable[DocumentFacts]:
-        """The facts of every document that the journal holds."""
+        """Return the facts of every document that the journal holds."""
 
     @abstractmethod
     def _record(self, records: Sequence[Record]) -> int:
-        """Append to the journal; returns the last offset."""
+        """Append to the journaland return the last offset."""
 
     @property
     @abstractmethod
@@ -79,14 +79,14 @@ class CorpusWriter(ABC):
 
     @abstractmethod
     def publish(self) -> Generation:
-        """Make everything in the journal searchable; the current generation when that is so already.
+        """Make everything in the journal searchable; return the current generation when everything is already.
 
-        Raises `Unavailable` when that fails: searches see what they saw before, and a later call tries again.
+        Raises `Unavailable` when publishing fails: searches see what they saw before, and a later call tries again.
         """
 
     @abstractmethod
     def erase(self) -> Generation:
-        """Publish, and leave nothing of documents and versions that are not live."""
+        """Publish, and leave no trace on disk of documents and versions that are not live."""
 
     @abstractmethod
     def rebuild(self) -> Rebuild:
@@ -102,7 +102,7 @@ class CorpusWriter(ABC):
 
         `vectors` is float32 (n, d), L2-normalised, row i for chunk i in the order of the batch. A version that is
         recorded already is not recorded again. Raises `InvalidInput` for vectors that do not fit the batch and
-        `Conflict` for those of another model.
+        `Conflict` for vectors of another model.
         """
         with self._mutex:
             self._lock.check()
@@ -120,17 +120,17 @@ class CorpusWriter(ABC):
             return self._record([Removal(name) for name in dict.fromkeys(document_ids) if name in known])
 
     def select(self, is_wanted: Callable[[DocumentFacts], bool]) -> list[DocumentFacts]:
-        """The facts of the documents in the journal, published or not, that are wanted."""
+        """Return the facts of the documents in the journalthat `is_wanted` accepts, published or not."""
         with self._mutex:
             return [facts for facts in self._all_facts() if is_wanted(facts)]
 
     def has_document(self, document_id: str) -> bool:
-        """Whether the journal holds the document, published or not."""
+        """Return whether the journal holds the document, published or not."""
         with self._mutex:
             return document_id in self._recorded([document_id])
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that the journal holds, published or not."""
+        """Return the facts of those documents that the journal holds, published or not."""
         with self._mutex:
             return {name: facts for name, (_, facts) in self._recorded(document_ids).items()}
 
@@ -149,7 +149,7 @@ class CorpusWriter(ABC):
         self.close()
 
     def _unrecorded(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> tuple[int, list[Record]]:
-        """The versions to record, and the journal offset that covers the rest of the batch."""
+        """Return the versions to record, and the journal offset that covers the rest of the batch."""
         known = self._recorded([document.document_id for document in batch.documents])
         records: list[Record] = []
         covered, row = 0, 0

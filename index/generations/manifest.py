@@ -1,7 +1,7 @@
-"""The manifest of a generation: what belongs to it, and the hash of every byte.
+"""The manifest of a generation: the parts that belong to it, and the hash of every byte.
 
-The folder's name ends with the hash of the manifest, and the manifest holds the hash of every file, so
-the name that `CURRENT` points to authenticates everything below it.
+The folder's name ends with the hash of the manifest, and the manifest holds the hash of every file, so the name that
+`CURRENT` points to authenticates everything below it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice.disk.durable import is_shortage
 
 MANIFEST = "manifest.json"
 FORMAT = 3
-"""Of the files of a generation: 1 had four files a segment, 2 the terms of one language."""
+"""Version of the layout of a generation's files: 1 had four files per segment, 2 the terms of one language."""
 _MODULUS = 1 << 256
 
 
@@ -61,25 +61,25 @@ class Manifest(Value):
     files: dict[str, FileEntry]
 
     def encode(self) -> bytes:
-        """The bytes of `manifest.json`."""
+        """Return the bytes of `manifest.json`."""
         return self.model_dump_json(indent=1).encode() + b"\n"
 
 
 def make_generation_name(number: int, manifest: bytes) -> str:
-    """`g<number>-<first 16 hex digits of the manifest's SHA-256>`."""
+    """Return `g<number>-<first 16 hex digits of the manifest's SHA-256>`."""
     return f"g{number:08d}-{hashlib.sha256(manifest).hexdigest()[:16]}"
 
 
 def parse_generation_number(name: str) -> int:
-    """The number in a generation's name."""
+    """Return the number in a generation's name."""
     return int(name[1:9])
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """The manifest of a generation, checked against the folder's name.
+    """Return the manifest of a generation, checked against the folder's name.
 
-    Raises `NotFound` when there is none, `Corrupted` when its hash is not the one in the name, and `Unavailable`
-    when the machine lacks memory, file handles or disk for reading it.
+    Raises `NotFound` when there is none, `Corrupted` when its hash is not the one in the name, and `Unavailable` when
+    the machine lacks memory, file handles or disk for reading it.
     """
     try:
         content = (folder / MANIFEST).read_bytes()
@@ -110,7 +110,7 @@ class IdSet:
     """A hash of a set of (document, chunk) ids that can be updated as they are added and removed.
 
     It is the sum of the elements' SHA-256 modulo 2^256 (Clarke et al., 2003, MSet-Add-Hash), so it does not depend on
-    the order, and an update costs what changes.
+    the order, and an update costs only the changed elements.
     """
 
     def __init__(self, hexadecimal: str = "0" * 64) -> None:
@@ -132,12 +132,12 @@ class IdSet:
 
 @lru_cache(maxsize=1)
 def library_versions() -> dict[str, str]:
-    """The versions of the libraries whose files a generation holds."""
+    """Return the versions of the libraries whose files a generation holds."""
     return {name: importlib.metadata.version(name) for name in ("faiss-cpu", "tantivy", "numpy")}
 
 
 def _sum_hashes(document_key: int, chunk_ids: Iterable[str]) -> int:
-    """The sum over the chunks and the document itself, so that a document without chunks is in the set."""
+    """Return the summed hashes of the chunks and of the document itself: one without chunks is in the set too."""
     key, sha256 = document_key.to_bytes(16, "big"), hashlib.sha256
     elements = [key, *[key + chunk_id.encode() for chunk_id in chunk_ids]]
     return sum([int.from_bytes(sha256(element).digest(), "big") for element in elements])

@@ -82,7 +82,7 @@ class GenerationInfo:
 
 
 class VerifiedFiles:
-    """Files whose hash was checked; one with the same inode, size and time is not read again."""
+    """Files whose hash was checked; a file with the same inode, size and time is not read again."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int, int], str] = {}
@@ -134,13 +134,12 @@ def publish(
     before_swap: Callable[[], None],
     threads: Executor,
 ) -> tuple[str, Manifest]:
-    """Put a generation on disk and make it current; returns its name and manifest.
+    """Put a generation on disk and make it current, and return its name and manifest.
 
-    `carried` are the entries of files that are hashed and flushed already: those of an earlier generation, and segments
-    merged in the background.
-    `describe` makes the manifest of the files' entries, `self_test` raises when the opened generation is wrong,
-    `before_swap` raises when this writer was fenced. Nothing is left behind when one of them raises.
-    Files are flushed in `threads`, during the self-test.
+    `carried` are the entries of files that are already hashed and flushed: those of an earlier generation, and segments
+    merged in the background. `describe` makes the manifest of the files' entries, `self_test` raises when the opened
+    generation is wrong, `before_swap` raises when this writer was fenced. Nothing is left behind when one of them
+    raises. Files are flushed in `threads`, during the self-test.
     """
     temporary = layout.generations / f"{_TEMPORARY}{layout.corpus}"
     shutil.rmtree(temporary, ignore_errors=True)
@@ -170,7 +169,7 @@ def read_current_name(layout: CorpusLayout) -> str | None:
 
 
 def read_pointer(pointer: str) -> str | None:
-    """Read the generation that the link at the path `pointer` names, as `read_current_name`. One system call."""
+    """Read the generation that the link at the path `pointer` names, as `read_current_name` does. One system call."""
     try:
         name = os.readlink(pointer).rpartition("/")[2]
     except OSError:  # there is none, or it is no link
@@ -188,7 +187,7 @@ def read_rollback_offset(layout: CorpusLayout) -> int | None:
 
 
 def list_generation_names(layout: CorpusLayout) -> list[str]:
-    """The complete generations on disk, newest first."""
+    """Return the complete generations on disk, newest first."""
     if not layout.generations.is_dir():
         return []
     with os.scandir(layout.generations) as entries:
@@ -199,7 +198,7 @@ def list_generation_names(layout: CorpusLayout) -> list[str]:
 def list_candidates(layout: CorpusLayout) -> list[str]:
     """List the generations in the order in which to try them: the current one, missing or not, and older ones.
 
-    Newer ones are left out, as they may have been rolled back. Without a pointer, all of them, the newest first.
+    Newer ones are left out, as they may have been rolled back. Without a pointer, all are listed, newest first.
     """
     current, names = read_current_name(layout), list_generation_names(layout)
     if current is None:
@@ -225,7 +224,7 @@ def verify(root: Path, corpus: str, name: str) -> Manifest:
 
 
 def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
-    """The generations of a corpus, newest first."""
+    """Return the generations of a corpus, newest first."""
     layout = CorpusLayout(root, corpus)
     current = read_current_name(layout)
     return tuple(_info(layout.generations / name, name == current) for name in list_generation_names(layout))
@@ -250,14 +249,14 @@ def rollback(root: Path, corpus: str, name: str) -> Generation:
 
 def collect(layout: CorpusLayout, keep: int) -> list[str]:
     """Remove all but the newest `keep` generations, the current one, and those that readers have pinned."""
-    # The folder is listed once: what is published from here on cannot be removed.
+    # The folder is listed once: a generation that is published from here on cannot be removed.
     return [name for name in list_generation_names(layout)[keep:] if _remove(layout, name)]
 
 
 def drop_others(layout: CorpusLayout) -> list[str]:
-    """Remove every generation but the current one, from under readers too: what a reader has opened it can read on.
+    """Remove every generation but the current one, even under a reader, which can go on reading the files it has open.
 
-    A reader leaves what it has for the current generation at its next query.
+    A reader changes to the current generation at its next query.
     """
     current = read_current_name(layout)
     dropped = [name for name in list_generation_names(layout) if name != current]
@@ -275,7 +274,7 @@ def sweep(layout: CorpusLayout) -> None:
 
 
 def describe_generation(name: str, manifest: Manifest) -> Generation:
-    """The generation as its publisher reports it."""
+    """Return the report of a published generation."""
     return Generation(name, manifest.journal_offset, manifest.document_count, manifest.chunk_count)
 
 
@@ -303,7 +302,7 @@ def flush_file(path: StrPath) -> FileEntry:
 
 
 def _of_generation(path: str) -> str:
-    """A file as errors name it."""
+    """Return the name of a file for error messages."""
     *_, generation, _, name = path.split("/")
     return f"{name} of generation {generation}"
 
@@ -331,7 +330,7 @@ def _info(folder: Path, is_current: bool) -> GenerationInfo:
 
 
 def _remove(layout: CorpusLayout, name: str) -> bool:
-    """Remove a generation unless it is current or pinned; returns whether it was removed. The rename is atomic."""
+    """Remove a generation unless it is current or pinned, and return whether it was removed. The rename is atomic."""
     folder = layout.generations / name
     pin = Pin.exclusive(folder / MANIFEST)
     if read_current_name(layout) == name:  # checked under the lock that a rollback to it would need
@@ -349,7 +348,7 @@ def _remove(layout: CorpusLayout, name: str) -> bool:
 
 
 def _put_away(folder: Path) -> None:
-    """Remove a generation; killed half-way, it is none any more, and the next writer removes the rest."""
+    """Remove a generation. After a kill half-way it counts as removed, and the next writer removes the rest."""
     trash = folder.with_name(_TRASH + folder.name)
     folder.rename(trash)
     shutil.rmtree(trash)

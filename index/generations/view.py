@@ -1,6 +1,6 @@
 """A view of a corpus as of one journal offset: segments with their dead documents masked, and terms.
 
-A generation that was opened is one; the reader's view of later records is another (`index.local.memory_segment`).
+An opened generation is one kind; the reader's view of later records is another (`index.local.memory_segment`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sluice.index.terms.bm25 import Terms, count_chunks_with
 from sluice.index.terms.tantivy_index import TermIndex
 
 Masks = list[Mask | None]
-"""For each segment the mask of rows that may be found, bool (rows,); None: all of them."""
+"""For each segment, the mask of the rows that a search may find, bool (rows,); None where it may find all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a view covers. Counts are of live documents and chunks; `generation` is the one that it is based on."""
+    """What a view covers. Counts are of live documents and chunks; `generation` is the base of the view."""
 
     corpus: str
     generation: str
@@ -67,7 +67,7 @@ class Coverage:
 
 
 class Place(NamedTuple):
-    """Where a view has a document: the position of the part, the document in its segment, and the chunks' rows."""
+    """A document's place in a view: the position of the part, the document in its segment, and the chunks' rows."""
 
     part: int
     document: int
@@ -85,7 +85,7 @@ class View:
 
     @property
     def name(self) -> str:
-        """The name of the generation that it is based on."""
+        """Name of the generation that the view is based on."""
         return self.coverage.generation
 
     @property
@@ -104,15 +104,15 @@ class View:
         return self.terms.languages
 
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
-        """For each term the number of chunks that have it; terms are analysed as text is."""
+        """Return the number of chunks that have each term; terms are analysed as text is."""
         return {term: min(count_chunks_with(self.terms, term), self.chunk_count) for term in terms}
 
     def live_masks(self) -> Masks:
-        """The mask of live rows of each segment."""
+        """Return the mask of live rows of each segment."""
         return [part.alive for part in self.parts]
 
     def nearest(self, vector: Vectors, limit: int, masks: Masks) -> Ranked:
-        """The `limit` chunks nearest to `vector` (d,) by cosine, best first.
+        """Return the `limit` chunks nearest to `vector` (d,) by cosine, best first.
 
         Raises `Conflict` when the vector's dimension is not the corpus's.
         """
@@ -129,7 +129,7 @@ class View:
         return Ranked([numbers[place] for place in order], [scores[place] for place in order])
 
     def similarities(self, vector: Vectors, numbers: Numbers) -> Floats:
-        """The cosines of `vector` (d,) to these chunks. Raises `Corrupted` for one that is in no segment."""
+        """Return the cosines of `vector` (d,) to these chunks. Raises `Corrupted` for a chunk that is in no segment."""
         held_by: defaultdict[int, Numbers] = defaultdict(list)
         for number in numbers:
             held_by[bisect.bisect_right(self._first_numbers, number) - 1].append(number)
@@ -143,7 +143,7 @@ class View:
         return [cosine_of[number] for number in numbers]
 
     def locate(self, number: int) -> tuple[Segment, int]:
-        """The segment and row of a chunk number. Raises `Corrupted` when it is in none."""
+        """Return the segment and row of a chunk number. Raises `Corrupted` when it is in none."""
         position = bisect.bisect_right(self._first_numbers, number) - 1
         if position >= 0:
             numbers = self._with_rows[position].segment.numbers
@@ -155,17 +155,17 @@ class View:
         raise Corrupted(f"chunk number {number} is in the term index but in no segment of {self.name}")
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
-        """A chunk and its document's facts."""
+        """Return a chunk and its document's facts."""
         segment, row = self.locate(number)
         return segment.facts(int(segment.owners[row])), segment.chunk(row)
 
     def chunk_id(self, number: int) -> str:
-        """The chunk id of a chunk number."""
+        """Return the chunk id of a chunk number."""
         segment, row = self.locate(number)
         return segment.chunk_id(row)
 
     def find_document(self, document_id: str) -> Place | None:
-        """Where the document is, or None when it is not in this generation."""
+        """Return the place of the document, or None when it is not in this generation."""
         key = document_key(document_id)
         for position in reversed(range(len(self.parts))):
             part = self.parts[position]
@@ -175,21 +175,21 @@ class View:
         return None
 
     def facts(self, document_id: str) -> DocumentFacts | None:
-        """The document's facts, or None when it is not in this generation."""
+        """Return the document's facts, or None when it is not in this generation."""
         place = self.find_document(document_id)
         return self.parts[place.part].segment.facts(place.document) if place else None
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that are in this generation."""
+        """Return the facts of those documents that are in this generation."""
         found = ((document_id, self.facts(document_id)) for document_id in document_ids)
         return {document_id: facts for document_id, facts in found if facts is not None}
 
     def all_facts(self) -> Iterator[DocumentFacts]:
-        """The facts of every live document."""
+        """Return the facts of every live document."""
         return (segment.facts(document) for segment, document in self._live_documents())
 
     def id_set_hash(self) -> str:
-        """The hash of what is held, read anew from every document and chunk: what `IdSet` makes of them."""
+        """Return the `IdSet` hash of all live ids, read anew from every document and chunk."""
         ids = IdSet()
         for segment, document in self._live_documents():
             key = document_key(segment.facts(document).document_id)
@@ -202,12 +202,12 @@ class View:
             yield from ((part.segment, document) for document in documents if document not in part.dead_documents)
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
-        """The document's chunks in its order; none where it is not in this generation."""
+        """Return the document's chunks in its order; an empty tuple where the document is not in this generation."""
         place = self.find_document(document_id)
         return tuple(map(self.parts[place.part].segment.chunk, place.rows)) if place else ()
 
     def vectors(self, document_id: str) -> Vectors | None:
-        """The vectors (n, d) of the document's chunks in its order; None where it is not in this generation."""
+        """Return the vectors (n, d) of the document's chunks in its order; None for a document that is not here."""
         place = self.find_document(document_id)
         if place is None:
             return None
@@ -241,8 +241,8 @@ NOTHING_FOUND = Ranked.of(())
 class OpenGeneration(View):
     """A generation as a view of the corpus.
 
-    Until it is closed, its folder is pinned against collection. `known` are segments that are open already. Raises
-    `Corrupted` when it does not open, and `Unavailable` where the machine lacks memory, file handles or disk for it.
+    Until it is closed, its folder is pinned against collection. `known` are segments that are already open. Raises
+    `Corrupted` when it does not open, and `Unavailable` where the machine lacks memory, file handles or disk.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, known: dict[str, StoredSegment] | None = None) -> None:
@@ -276,7 +276,7 @@ class OpenGeneration(View):
 
 
 def read_dead(folder: Path, entry: SegmentEntry) -> frozenset[int]:
-    """Read which documents of a segment are dead, by their position."""
+    """Read the positions of the dead documents of a segment."""
     if entry.dead_file is None:
         return frozenset()
     return frozenset(np.load(folder / "segments" / entry.dead_file, allow_pickle=False).tolist())

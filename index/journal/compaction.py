@@ -61,12 +61,12 @@ def compact(
 
 
 def _select_files(files: Sequence[JournalFile], horizon: int) -> list[JournalFile]:
-    """The files, from the first on, that end at or before the horizon; never the last, which is being written."""
+    """Return the first files, those that end at or before the horizon; never the last, which is being written."""
     return list(takewhile(lambda file: file.last_offset <= horizon, files[:-1]))
 
 
 def _is_worthwhile(due: Sequence[JournalFile], live_offsets: NDArray[np.uint64], least_dead_share: float) -> bool:
-    """Whether there are dead records in the files, and at least that share of all."""
+    """Return whether there are dead records in the files, and whether they are at least that share of all."""
     live = int(np.count_nonzero(live_offsets <= due[-1].last_offset))
     held = sum(file.record_count for file in due)
     return held > live and 1 - live / held >= least_dead_share

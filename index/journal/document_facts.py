@@ -23,9 +23,9 @@ def make_facts(document: ChunkedDocument) -> DocumentFacts:
 
 
 def is_recorded(recorded: DocumentFacts, new: DocumentFacts) -> bool:
-    """Whether `new` is recorded, or something later is: a late delivery must not bring an old version back.
+    """Return whether `new` or a later version is recorded: a late delivery must not bring an old version back.
 
-    Of two inspections of the same fetch the later one stands: a chunk that was released since is in it.
+    Of two inspections of the same fetch the later one counts: it includes chunks that were released since.
     """
     if new.provenance.fetched_at < recorded.provenance.fetched_at:
         return True
@@ -35,11 +35,11 @@ def is_recorded(recorded: DocumentFacts, new: DocumentFacts) -> bool:
 
 
 def is_same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
-    """Whether `new` need not be recorded after `old`.
+    """Return whether `new` needs no record after `old`.
 
-    The same content under the same facts is the same version, whichever run brought it, unless it was
-    fetched again more than `REFRESH_AFTER_SECONDS` later: the gate judges freshness by the date. Other rules of
-    inspection, other chunks left out by it and other verdicts make another version.
+    The same content under the same facts is the same version, whichever run brought it, unless it was fetched again
+    more than `REFRESH_AFTER_SECONDS` later: the gate judges freshness by the date. Other rules of inspection, other
+    chunks left out by it and other verdicts make another version.
     """
     age_seconds = (new.provenance.fetched_at - old.provenance.fetched_at).total_seconds()
     if age_seconds > REFRESH_AFTER_SECONDS:
@@ -49,7 +49,7 @@ def is_same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
 
 @lru_cache(maxsize=4096)  # needed several times for each document that is ingested
 def document_key(document_id: str) -> int:
-    """A 128-bit key of the document's id: fixed width on disk, without collisions in practice."""
+    """Return a 128-bit hash of the document's id: fixed width on disk, without collisions in practice."""
     return int.from_bytes(hashlib.blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")
 
 
@@ -58,7 +58,7 @@ def _is_inspected_before(one: DocumentFacts, other: DocumentFacts) -> bool:
 
 
 def _without_fetch(facts: DocumentFacts, fetched_at: datetime) -> DocumentFacts:
-    """The facts without those that differ between two fetches, and two inspections, of the same content."""
+    """Return the facts without those that differ between two fetches, and two inspections, of the same content."""
     passing: dict[str, object] = {
         "fetched_at": fetched_at,
         "run_id": None,

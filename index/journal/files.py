@@ -1,9 +1,9 @@
-"""The files of a journal: which there are, what they cover, how they are read and repaired.
+"""The files of a journal: their names, the offsets that they cover, reading and repair.
 
 A segment, `FIRST.log`, holds every record from its first offset up to the next segment's. A compacted file,
-`FIRST-LAST.kept` (`index.journal.compaction`), holds of its range only the versions that were live.
+`FIRST-LAST.kept` (`index.journal.compaction`), holds only the versions of its range that were live.
 
-Each record is a frame, with the checksum that tells it from damage:
+Each record is a frame, with a checksum that reveals damage:
 
     magic "SLJ1" · u32 payload length · u64 offset · u8 kind · 3 zero bytes · 16 bytes of SHA-256 · payload
 
@@ -31,7 +31,7 @@ OPEN_END = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """A file of the journal and the offsets that it covers: a segment has each of them, a compacted file some."""
+    """A file of the journal and the offsets that it covers: a segment holds all of them, a compacted file some."""
 
     path: Path
     first_offset: int
@@ -40,7 +40,7 @@ class JournalFile:
 
     @property
     def record_count(self) -> int:
-        """How many records are in it."""
+        """Number of records in the file."""
         if not self.is_compacted:
             return self.last_offset - self.first_offset + 1
         return _read_end_mark(self.path)
@@ -94,7 +94,7 @@ def read_pinned_model(folder: Path) -> tuple[str, int] | None:
 
 
 def repair_segment(path: Path) -> int:
-    """Cut a torn write off the end of the last segment; returns the last offset in it."""
+    """Cut a torn write off the end of the last segment, and return the last offset in it."""
     last_offset = parse_first_offset(path) - 1
     with path.open("r+b") as file:
         for frame in read_frames(file):
@@ -108,7 +108,7 @@ def repair_segment(path: Path) -> int:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove what an interrupted compaction left behind; returns the segments that remain, at least one."""
+    """Remove what an interrupted compaction left behind, and return the segments that remain, at least one."""
     for leftover in folder.glob("*.tmp"):
         leftover.unlink()
     ranges = [_parse_range(path) for path in folder.glob("*.kept")]
@@ -123,7 +123,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 
 def create_segment(folder: Path, first_offset: int) -> Path:
-    """Create an empty segment and flush the folder; returns its path."""
+    """Create an empty segment and flush the folder, and return its path."""
     path = folder / f"{first_offset:020d}.log"
     path.touch()
     fsync_path(folder)
@@ -136,12 +136,12 @@ def list_segments(folder: Path) -> list[Path]:
 
 
 def parse_first_offset(path: Path) -> int:
-    """The first offset of a segment, by its name."""
+    """Return the first offset of a segment, by its name."""
     return int(path.stem)
 
 
 def _parse_range(path: Path) -> tuple[int, int]:
-    """The first and last offset of a compacted file, by its name."""
+    """Return the first and last offset of a compacted file, by its name."""
     first, last = path.stem.split("-")
     return int(first), int(last)
 
@@ -183,7 +183,7 @@ def _read_end_mark(path: Path) -> int:
 
 
 def _read_model_frames(folder: Path) -> Iterator[Frame]:
-    """The frames that may name the model: the first one of a compacted file, then every record."""
+    """Yield the frames that may name the model: the first one of a compacted file, then every record."""
     first = next(iter(list_files(folder)), None)
     if first is not None and first.is_compacted:
         with first.path.open("rb") as file:
@@ -214,7 +214,7 @@ class Frame:
 
 
 def encode_frame(offset: int, kind: Kind, payload: bytes) -> bytes:
-    """The bytes of a frame."""
+    """Return the bytes of a frame."""
     fields = _FIELDS.pack(_MAGIC, len(payload), offset, kind)
     return fields + _digest(fields, payload) + payload
 
@@ -262,7 +262,7 @@ def read_frame(file: BinaryIO) -> Frame | None:
 
 
 def contains_frame(rest: bytes) -> bool:
-    """Whether an intact frame begins after the first byte of `rest`: then `rest` is damage and no torn write."""
+    """Return whether an intact frame begins after the first byte of `rest`: then `rest` is damage and no torn write."""
     position = rest.find(_MAGIC, 1)
     while position != -1:
         header = rest[position : position + _HEADER_BYTES]

@@ -35,7 +35,7 @@ from sluice.index.journal.files import (
 from sluice.index.journal.records import Kind
 
 OFFSET = struct.Struct("<Q")
-"""How the file `durable` holds an offset."""
+"""Encoding of an offset in the file `durable`."""
 DURABLE = "durable"
 SEGMENT_BYTES = 64_000_000
 """Size at which a new segment begins: small enough to copy away, large enough to be few."""
@@ -134,7 +134,7 @@ class _DurableMark:
         self._descriptor = os.open(path, os.O_RDONLY)
 
     def read(self) -> int:
-        """The offset; 0 where there is none yet."""
+        """Return the offset; 0 where no offset is stored yet."""
         content = os.pread(self._descriptor, OFFSET.size, 0)
         return int(OFFSET.unpack(content)[0]) if len(content) == OFFSET.size else 0
 
@@ -156,7 +156,7 @@ class JournalTail:
         self.offset = after_offset
 
     def durable_offset(self) -> int:
-        """The last offset that may be read now; 0 before the first record. One system call."""
+        """Return the last offset that may be read now; 0 before the first record. One system call."""
         mark = self._mark
         if mark is None:
             try:
@@ -181,7 +181,7 @@ class JournalTail:
             yield frame
 
     def is_in_place(self) -> bool:
-        """Whether the open segment is still the file of its name, and was neither replaced nor compacted away."""
+        """Return whether the open segment is still the file of its name: neither replaced nor compacted away."""
         if self._file is None:
             return True
         try:
@@ -196,14 +196,14 @@ class JournalTail:
         self._file = self._mark = None
 
     def _segment_after(self, offset: int) -> Path:
-        """The segment that holds the next offset."""
+        """Return the segment that holds the next offset."""
         before = [path for path in list_segments(self._folder) if parse_first_offset(path) <= offset + 1]
         if not before:
             raise Corrupted(f"the journal has no segment with offset {offset + 1}")
         return before[-1]
 
     def _following(self, file: BinaryIO) -> BinaryIO:
-        """The next segment, once `file` has no more intact frames. It must begin with the next offset."""
+        """Return the next segment, once `file` has no more intact frames. It must begin with the next offset."""
         following = self._folder / f"{self.offset + 1:020d}.log"
         if str(following) == file.name or not following.exists():
             raise Corrupted(f"journal segment {Path(file.name).name} is damaged after offset {self.offset}")

@@ -5,7 +5,7 @@ An upsert's payload is
     <u32 length of the fingerprint> <u32 length of the document> <u32 rows n> <u32 dimension d>
     fingerprint (UTF-8) · document (zstd) · n x d float32, little endian
 
-where the document is made of its records, the very ones that a segment holds, so that they are encoded once:
+where the document consists of its records. A segment holds the same bytes, so they are encoded only once:
 
     <u32 count> <count x u32 lengths> · its facts as JSON · each of its chunks as JSON
 
@@ -41,15 +41,15 @@ _CHUNKS = {"chunks"}
 
 
 class Kind(IntEnum):
-    """What a journal frame holds."""
+    """Kinds of journal frames."""
 
     OLD_UPSERT = 1
     """An upsert in the encoding of older journals: read, no longer written."""
     REMOVAL = 2
     PIN = 3
-    """Which model the corpus is bound to; not a record, at the head of a compacted journal."""
+    """The model that the corpus is bound to; not a record, at the head of a compacted journal."""
     END = 4
-    """How many records a compacted journal has; not a record, at its foot."""
+    """The number of records in a compacted journal; not a record, at its foot."""
     UPSERT = 5
 
 
@@ -62,7 +62,7 @@ class DocumentRecords:
 
 
 def make_records(document: ChunkedDocument) -> DocumentRecords:
-    """Encode the document's facts and each of its chunks as JSON, without making a model of either first."""
+    """Encode the document's facts and each of its chunks as JSON, without validating a copy first."""
     facts = _document_json(document, exclude=_CHUNKS)
     return DocumentRecords(facts, tuple([_chunk_json(chunk) for chunk in document.chunks]))
 
@@ -78,7 +78,7 @@ class Upsert:
 
     @classmethod
     def of(cls, document: ChunkedDocument, vectors: Vectors, fingerprint: str) -> Upsert:
-        """An upsert whose records are made of the document."""
+        """Return an upsert whose records are made of the document."""
         return cls(document, vectors, fingerprint, make_records(document))
 
 
@@ -136,7 +136,7 @@ def decode_record(kind: int, payload: bytes) -> Record:
 
 
 def decode_pin(payload: bytes) -> tuple[str, int] | None:
-    """Decode the model fingerprint and dimension of an upsert or pin, and nothing else; None if it has no vector."""
+    """Decode only the model fingerprint and dimension of an upsert or pin; None if it has no vector."""
     name_length, _, rows, dimension = _LENGTHS.unpack_from(payload)
     return (payload[_LENGTHS.size : _LENGTHS.size + name_length].decode(), dimension) if rows else None
 
@@ -178,7 +178,7 @@ def _decode_upsert(kind: int, payload: bytes) -> Upsert:
 
 
 class _Codecs(threading.local):
-    """A compressor and a decompressor for each thread: they serve one at a time, and cost more to make than to use."""
+    """A compressor and a decompressor per thread: each serves one thread at a time and costs more to make than use."""
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)

@@ -1,4 +1,4 @@
-"""The build alias of a corpus: the folder beside it in which it is rebuilt before it is swapped in.
+"""The build alias of a corpus: the folder beside the corpus in which it is rebuilt before the swap.
 
     .reindex-<corpus>/lock              one builder at a time
     .reindex-<corpus>/<corpus>/         the build alias; after the swap, the old corpus
@@ -41,7 +41,7 @@ GENERATIONS_AHEAD = 10_000
 _NOTHING = 16 * "0"
 _LOCK = "lock"
 _PIN_GRACE_SECONDS = 2.0
-"""How long readers get to release the old generations. Their searches take milliseconds, and files that they have
+"""Time that readers get to release the old generations. Their searches take milliseconds, and files that they have
 mapped stay readable when they are removed."""
 _LOOK_SECONDS = 0.02
 
@@ -55,7 +55,7 @@ class BuildAlias:
         self._keep = corpus.beside / "keep"
 
     def prepare(self, model: tuple[str, int]) -> None:
-        """Continue with the build alias if it is bound to the model (fingerprint, dimension); else begin a new one."""
+        """Continue with the build alias if it is bound to the model (fingerprint, dimension); else begin another."""
         if self._can_continue(model):
             return
         self.clear()
@@ -64,7 +64,7 @@ class BuildAlias:
         replace_file(self.layout.epoch, f"{_epoch(self._corpus) + EPOCHS_AHEAD}\n".encode())
         head = encode_frame(0, Kind.PIN, encode_pin(*model)) + encode_frame(last, Kind.END, encode_end(0))
         replace_file(journal / f"{1:020d}-{last:020d}.kept", head)
-        # A removal of no document, so that even a corpus without documents covers an offset beyond the old ones.
+        # A removal without a document, so that even a corpus without documents covers an offset beyond the old ones.
         replace_file(journal / f"{last + 1:020d}.log", encode_frame(last + 1, Kind.REMOVAL, b""))
         self._reserve_number().mkdir(parents=True)
         fsync_path(self.layout.folder)
@@ -84,7 +84,7 @@ class BuildAlias:
             self._keep.unlink(missing_ok=True)
 
     def clear(self) -> Path | None:
-        """Remove the build alias; an old corpus that is to be kept is moved, and its new folder returned."""
+        """Remove the build alias; move an old corpus that is to be kept, and return its new folder."""
         kept = None
         if self._was_swapped():
             if self._keep.exists():
@@ -103,11 +103,11 @@ class BuildAlias:
         return is_whole and not self._was_swapped() and read_pinned_model(self.layout.journal) == model
 
     def _was_swapped(self) -> bool:
-        """Whether the folder holds the old corpus: its offsets are lower than the corpus's."""
+        """Return whether the folder holds the old corpus: its offsets are lower than the corpus's."""
         return self.layout.folder.is_dir() and read_last_offset(self.layout) < read_last_offset(self._corpus)
 
     def _reserve_number(self) -> Path:
-        """An empty folder named as a generation, so that those of the build alias are numbered from there on."""
+        """Return an empty folder named as a generation: the build alias numbers its generations from there on."""
         newest = max(map(parse_generation_number, list_generation_names(self._corpus)), default=0)
         return self.layout.generations / f"g{newest + GENERATIONS_AHEAD:08d}-{_NOTHING}"
 
@@ -131,7 +131,7 @@ class BuildAlias:
 
 @contextmanager
 def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
-    """Lock and give the corpus's build alias. Raises `Conflict` while another process has it."""
+    """Lock and yield the corpus's build alias. Raises `Conflict` while another process holds it."""
     corpus.beside.mkdir(exist_ok=True)
     refusal = Conflict(f"corpus {corpus.corpus} is being rebuilt by another process: wait for it")
     with lock_file(corpus.beside / _LOCK, refusal):
@@ -143,7 +143,7 @@ def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
 
 
 def read_last_offset(corpus: CorpusLayout) -> int:
-    """The last offset of the journal as far as it is known without reading it: flushed, or in a completed segment."""
+    """Return the journal's last offset that is known without reading it: flushed, or in a completed segment."""
     if not _has_segments(corpus):
         return 0
     tail = JournalTail(corpus.journal, 0)
@@ -155,12 +155,12 @@ def read_last_offset(corpus: CorpusLayout) -> int:
 
 
 def _leftovers(corpus: CorpusLayout) -> list[Path]:
-    """All files in the folder but the lock."""
+    """Return all files in the folder except the lock."""
     return [path for path in corpus.beside.iterdir() if path.name != _LOCK]
 
 
 def _has_segments(corpus: CorpusLayout) -> bool:
-    """Whether there is a journal with a segment; one whose writer was killed at once has none yet."""
+    """Return whether there is a journal with a segment; there is none if its writer was killed at once."""
     return any(corpus.journal.glob("*.log"))
 
 

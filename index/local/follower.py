@@ -1,9 +1,9 @@
-"""Follows a corpus: decides which view of it queries see. Views are complete, and changing them fails no query.
+"""Follows a corpus: decides which view queries see. Views are complete, and no query fails because the view changes.
 
 The pointer and the journal's mark on disk are read for each query (two system calls). A new generation is verified and
-opened beside the old one, then swapped in; what the journal has beyond it is added as a memory segment
-(`index.local.memory_segment`). Queries end on the view that they began with. A generation that does not verify is not
-served: the one in use stays, or at the start the newest older one that is intact. Then, as after a rollback, it is
+opened beside the old one, then swapped in; later journal records are added as a memory segment
+(`index.local.memory_segment`). A query keeps the view that it began with. A generation that does not verify is not
+served: the one in use stays; at the start, the newest intact older one is used. That one, as after a rollback, is
 served as it was published, without later records.
 """
 
@@ -39,8 +39,8 @@ class Follower:
     """The view of one corpus that is served now. Safe for threads.
 
     `on_fallback` is called once for each generation that is refused, and for a damaged journal, with the reason.
-    `fallback_reason` has the latest reason while something else than the newest generation is served. Of the records
-    beyond the generation at most `max_recent_chunks` are held in memory; the others wait for the next generation.
+    `fallback_reason` is the latest reason while another generation than the newest is served. At most
+    `max_recent_chunks` chunks beyond the generation are held in memory; the others wait for the next generation.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Follower:
         self.fallback_reason: str | None = None
 
     def latest(self) -> View | None:
-        """The view to search now; None while there is no generation at all.
+        """Return the view to search now; None while there is no generation at all.
 
         Raises `Corrupted` when there are generations and none of them is intact, and `Unavailable` when the machine
         lacks memory, file handles or disk to open the first one.
@@ -87,7 +87,7 @@ class Follower:
         return self._served
 
     def reload(self) -> View | None:
-        """Read the pointer now, and try generations that were refused again."""
+        """Read the pointer now, and try refused generations again."""
         with self._swapping:
             self._refused.clear()
             self._swap()
@@ -95,7 +95,7 @@ class Follower:
         return self._served
 
     def wait_for_swap(self, seconds: float) -> None:
-        """Wait until another view is served, at most so long."""
+        """Wait until another view is served, at most `seconds`."""
         with self._swapped:
             self._swapped.wait(seconds)
 
@@ -108,17 +108,17 @@ class Follower:
         self._generation = self._served = None
 
     def _is_behind(self) -> bool:
-        """Whether the journal has records to add to the overlay."""
+        """Return whether the journal has records to add to the overlay."""
         overlay = self._overlay
         return overlay is not None and overlay.wants_more and self._mark.durable_offset() > overlay.offset
 
     def _is_held(self) -> bool:
-        """Whether the generation was rolled back to, so that it is served without an overlay. One system call."""
+        """Return whether a rollback chose the generation, which is then served without an overlay. One system call."""
         is_there = self._overlay is not None and os.access(self._hold, os.F_OK)
         return is_there and read_rollback_offset(self._layout) is not None
 
     def _is_named_now(self, name: str | None) -> bool:
-        """Whether the pointer now names the generation that is served in place of another."""
+        """Return whether the pointer now names the generation that is served in place of another."""
         return self._is_substitute and self._generation is not None and self._generation.name == name
 
     def _catch_up(self) -> None:
@@ -145,7 +145,7 @@ class Follower:
             self._swapped.notify_all()
 
     def _take(self, generation: OpenGeneration) -> None:
-        """Serve a generation; with an overlay, unless it replaces another one or was rolled back to."""
+        """Serve a generation; add an overlay unless it is a substitute or a rollback chose it."""
         lengths = self._overlay.segments.known_lengths if self._overlay else None
         overlay, self._overlay = self._overlay, None
         tail = overlay.hand_on(generation.journal_offset) if overlay else None
@@ -193,7 +193,7 @@ class Follower:
                 raise Corrupted(f"corpus {self._layout.corpus} has no intact generation: {self.fallback_reason}")
 
     def _serve_first_intact(self, names: list[str]) -> bool:
-        """Serve the first of the generations that is intact; returns whether any view is served now."""
+        """Serve the first of the generations that is intact, and return whether any view is served now."""
         for name in names:
             if self._served is not None and self._served.name == name:
                 return True
@@ -223,7 +223,7 @@ class Follower:
 
 
 _FEW_RECORDS = 1_000
-"""Records that are read to move an open journal on to where the next overlay begins."""
+"""Most records read to move an open journal on to the start of the next overlay."""
 
 
 class Overlay:
@@ -232,37 +232,37 @@ class Overlay:
     def __init__(
         self, tail: JournalTail, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
     ) -> None:
-        """`tail` is the journal, read up to what the generation covers."""
+        """Take the journal `tail`, which was read up to the offset that the generation covers."""
         self._tail = tail
         self._max_chunks = max_chunks
         self.segments = MemorySegments(generation, generation.manifest.next_chunk_number, lengths)
 
     @property
     def offset(self) -> int:
-        """The journal offset that is covered."""
+        """The journal offset that the overlay covers."""
         return self._tail.offset
 
     @property
     def wants_more(self) -> bool:
-        """Whether there is room for further records."""
+        """Whether there is room for more records."""
         return self.segments.chunk_count < self._max_chunks
 
     def read(self, until_offset: int) -> None:
-        """Add the records up to an offset, or as many as there is room for."""
+        """Add the records up to an offset, or until there is no more room."""
         for frame in self._tail.read(until_offset):
             self.segments.apply(frame.offset, decode_record(frame.kind, frame.payload))
             if not self.wants_more:
                 return
 
     def hand_on(self, offset: int) -> JournalTail | None:
-        """Give the open journal, read on to `offset`, to the next overlay: finding the place again takes milliseconds.
+        """Hand the open journal, read on to `offset`, to the next overlay: finding the place again takes milliseconds.
 
-        Returns None and closes the journal where `offset` is behind or far ahead, or the journal was replaced.
+        Return None and closes the journal where `offset` lies behind or far ahead, or the journal was replaced.
         """
         if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
             with suppress(Corrupted, OSError):
                 for _ in self._tail.read(offset):
-                    pass  # the next generation has it in its files
+                    pass  # the next generation holds these records in its files
                 return self._tail
         self._tail.close()
         return None

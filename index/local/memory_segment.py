@@ -1,7 +1,7 @@
-"""The memory segment: what the journal has beyond a generation, held in memory and searched exactly.
+"""The memory segment: the journal records after a generation, held in memory and searched exactly.
 
-Generations are published now and then. Documents that were appended since are searchable at once, because a reader
-follows the journal and adds a memory segment to the generation:
+Generations are published now and then. Documents appended since then are searchable at once, because a reader follows
+the journal and adds a memory segment to the generation:
 
     MemorySegments.apply(offset, record)   add one journal record
     MemorySegments.view()                  the generation and all records so far, as one immutable view
@@ -44,13 +44,13 @@ _LENGTH_SAMPLE = 64
 
 @dataclass(frozen=True, slots=True)
 class FieldLengths:
-    """The average number of terms in each field, estimated when the index had so many chunks."""
+    """The average number of terms in each field, estimated when the index had `chunk_count` chunks."""
 
     chunk_count: int
     averages: Mapping[str, float]
 
     def still_holds(self, chunk_count: int) -> bool:
-        """Whether the estimate is still good: the index has at most doubled."""
+        """Return whether the estimate is still good: the index has at most doubled."""
         return 0 < self.chunk_count <= chunk_count <= 2 * self.chunk_count
 
 
@@ -58,7 +58,7 @@ class MemorySegments:
     """The records after a generation. Not safe for threads; its views are."""
 
     def __init__(self, base: View, first_number: int, lengths: FieldLengths | None = None) -> None:
-        """`lengths` is an estimate made for an earlier generation, where there is one."""
+        """Take `lengths`, an estimate made for an earlier generation, where there is one."""
         self._base = base
         self._lengths = lengths if lengths and lengths.still_holds(base.chunk_count) else None
         self._rows = _GrowingRows(first_number)
@@ -88,19 +88,19 @@ class MemorySegments:
 
     @property
     def known_lengths(self) -> FieldLengths | None:
-        """The estimate, if one was needed so far; it may serve the next generation."""
+        """The estimate, if one has been made; it may serve the next generation."""
         return self._lengths
 
     @property
     def lengths(self) -> FieldLengths:
-        """The average lengths of fields: by a sample of the generation, or of the memory segment if that is empty."""
+        """Average lengths of fields, from a sample of the generation or, if that is empty, of the memory segment."""
         if self._lengths is None or not self._lengths.still_holds(self._base.chunk_count):
             averages = _sample_lengths(self._base, _LENGTH_SAMPLE) or self._postings.average_lengths()
             self._lengths = FieldLengths(self._base.chunk_count, averages)
         return self._lengths
 
     def view(self) -> View:
-        """The corpus as of the last record."""
+        """Return the corpus as of the last record."""
         segment = MemorySegment(self._rows, f"recent-{self._coverage.journal_offset}")
         dead = frozenset(self._dead)
         alive = segment.alive(sorted(dead))
@@ -150,7 +150,7 @@ class MemorySegments:
 
 
 class MemorySegment(Segment):
-    """The rows that were in memory when it was made, as a segment."""
+    """The rows in memory at the time of its creation, as a segment."""
 
     def __init__(self, rows: _GrowingRows, name: str) -> None:
         self.name = name
@@ -163,27 +163,27 @@ class MemorySegment(Segment):
 
     @cached_property
     def languages(self) -> NDArray[np.str_]:
-        """As `Segment.languages`."""
+        """Languages as in `Segment.languages`."""
         return np.array([name.lower() for name in self._rows.languages[: len(self.numbers)]], dtype=np.str_)
 
     def chunk_id(self, row: int) -> str:
-        """As `Segment.chunk_id`."""
+        """Return the chunk id, as `Segment.chunk_id` does."""
         return self._rows.chunk_ids[row]
 
     def chunk_record(self, row: int) -> bytes:
-        """As `Segment.chunk_record`."""
+        """Return the chunk's JSON, as `Segment.chunk_record` does."""
         return self._rows.chunk_records[row]
 
     def facts(self, document: int) -> DocumentFacts:
-        """As `Segment.facts`."""
+        """Return the document's facts, as `Segment.facts` does."""
         return self._rows.facts[document]
 
     def rows_of(self, document: int) -> range:
-        """As `Segment.rows_of`."""
+        """Return the document's rows, as `Segment.rows_of` does."""
         return self._rows.rows_of(document)
 
     def find_document(self, key: int) -> list[int]:
-        """As `Segment.find_document`."""
+        """Return the documents under `key`, as `Segment.find_document` does."""
         return [document for document in self._rows.documents.get(key, ()) if document < self.document_count]
 
 
@@ -203,7 +203,7 @@ class _GrowingRows:
         self.documents: dict[int, list[int]] = {}
 
     def add(self, entry: SegmentDocument, facts: DocumentFacts) -> int:
-        """Add a document with its chunks and vectors; returns its position."""
+        """Add a document with its chunks and vectors, and return its position."""
         document = len(self.facts)
         self._append_vectors(entry.vectors)
         self.owners += [document] * len(entry.vectors)
@@ -217,7 +217,7 @@ class _GrowingRows:
         return document
 
     def rows_of(self, document: int) -> range:
-        """The rows of a document."""
+        """Return the rows of a document."""
         return range(self.first_rows[document], self.first_rows[document + 1])
 
     def _append_vectors(self, vectors: Vectors) -> None:
@@ -232,7 +232,7 @@ class _GrowingRows:
 
 
 def _sample_lengths(view: View, count: int) -> dict[str, float]:
-    """The average lengths over `count` chunks spread evenly over the view; empty where it has none."""
+    """Return the average lengths over `count` chunks spread evenly over the view; empty where it has none."""
     step = max(1, sum(len(part.segment.numbers) for part in view.parts) // count)
     sampled = [
         _extract_row_terms(part.segment, row)
@@ -254,8 +254,8 @@ Posting = tuple[int, int, int]
 class MemoryPostings:
     """Postings of rows in the order of their arrival. Only grows: an older view ignores later rows.
 
-    A term lists a row once for each occurrence; occurrences are counted when the term is searched, as few of the
-    terms of a chunk ever are.
+    A term lists a row once for each occurrence; occurrences are counted when the term is searched, since few of a
+    chunk's terms are ever searched.
     """
 
     def __init__(self) -> None:
@@ -275,16 +275,16 @@ class MemoryPostings:
             self._row_count += 1
 
     def of(self, field: str, term: str, live: Mask) -> list[Posting]:
-        """The postings of a term in the live rows, in row order."""
+        """Return the postings of a term in the live rows, in row order."""
         counts, lengths = self._counted(field, term, live), self._lengths[field]
         return [(row, count, lengths[row]) for row, count in counts.items()]
 
     def frequency(self, field: str, term: str, live: Mask) -> int:
-        """The number of live rows that have the term."""
+        """Return the number of live rows that have the term."""
         return len(self._counted(field, term, live)) if term in self._rows[field] else 0
 
     def within(self, field: str, term: str, rows: Iterable[int]) -> Iterator[Posting]:
-        """The postings of a term in these rows: a look-up for each, however many other rows have the term."""
+        """Yield the postings of a term in these rows: one look-up per row, however many other rows have the term."""
         found = self._rows[field].get(term, [])
         for row in rows if found else ():
             first = bisect_left(found, row)
@@ -292,7 +292,7 @@ class MemoryPostings:
                 yield row, bisect_right(found, row, first) - first, self._lengths[field][row]
 
     def frequency_so_far(self, field: str, term: str) -> int:
-        """The number of rows that have the term, those that were replaced included; what was counted stays counted."""
+        """Count the rows that have the term, replaced rows included. Rows counted once are not counted again."""
         found = self._rows[field].get(term)
         if not found:
             return 0
@@ -304,7 +304,7 @@ class MemoryPostings:
         return rows
 
     def average_lengths(self) -> Mapping[str, float]:
-        """Terms per chunk in each field."""
+        """Return the number of terms per chunk in each field."""
         return {field: sum(lengths) / max(self._row_count, 1) for field, lengths in self._lengths.items()}
 
     def _counted(self, field: str, term: str, live: Mask) -> Counter[int]:
@@ -315,15 +315,15 @@ class MemoryPostings:
 class JoinedTerms:
     """The term index and the memory segment's postings, searched as one.
 
-    score = boost · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))
-    idf   = ln(1 + (N - n + 0.5) / (n + 0.5))
+    score = boost · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length)) idf   = ln(1 + (N - n + 0.5)
+    / (n + 0.5))
 
-    as Tantivy has it (Robertson and Zaragoza, 2009; k1 1.2, b 0.75). N and n count the chunks of both, so a chunk ranks
-    as it will once it is in the term index. Differences: lengths are exact here and rounded there, and the average
-    length is estimated from a sample.
+    as in Tantivy (Robertson and Zaragoza, 2009; k1 1.2, b 0.75). N and n count the chunks of both, so a chunk ranks as
+    it will once it is in the term index. Differences: lengths are exact here and rounded there, and the average length
+    is estimated from a sample.
 
-    `replaced` are the chunk numbers of the index that are dead; `live`, bool (rows,), says which rows of the memory
-    segment are live. Its row `i` is the chunk `first_number + i`.
+    `replaced` are the chunk numbers of the index that are dead; `live`, bool (rows,), marks the live rows of the memory
+    segment. Its row `i` is the chunk `first_number + i`.
     """
 
     def __init__(
@@ -345,26 +345,26 @@ class JoinedTerms:
 
     @property
     def chunk_count(self) -> int:
-        """Chunks alive."""
+        """Number of live chunks."""
         return self._chunk_count
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """As `Terms.languages`."""
+        """Languages as in `Terms.languages`."""
         return list_languages(self)
 
     def frequency(self, field: str, term: str) -> int:
-        """As `Terms.frequency`."""
+        """Return the frequency, as `Terms.frequency` does."""
         return self._index.frequency(field, term) + self._postings.frequency(field, term, self._live)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
-        """As `Terms.search`."""
+        """Search as `Terms.search` does."""
         in_memory = self._memory_hits(weigh_question_terms(text, boosts, self), only)
         hits = [*self._indexed_hits(text, boosts, limit, only), *in_memory.items()]
         return sorted(hits, key=lambda hit: -hit[1])[:limit]
 
     def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
-        """As `Terms.score`."""
+        """Score as `Terms.score` does."""
         indexed = [number for number in numbers if number < self._first_number]
         score_of = dict(zip(indexed, self._index.score(text, boosts, indexed), strict=True))
         rows = [number - self._first_number for number in numbers if number >= self._first_number]
@@ -377,7 +377,7 @@ class JoinedTerms:
         return [score_of.get(number, 0.0) for number in numbers]
 
     def _indexed_hits(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None) -> list[Hit]:
-        """The hits that are not replaced. Searches deeper while replaced ones leave too few."""
+        """Return the hits on chunks that are not replaced, searching deeper while too few remain."""
         depth = limit
         while True:
             hits = self._index.search(text, boosts, depth, only)
@@ -399,7 +399,7 @@ class JoinedTerms:
         return scores
 
     def _weight(self, wanted: WeightedTerm, memory_count: int) -> float:
-        """The boost times the inverse document frequency of a term."""
+        """Return the boost times the inverse document frequency of a term."""
         frequency = self._index.frequency(wanted.field, wanted.term) + memory_count
         return wanted.boost * inverse_document_frequency(self._chunk_count, frequency)
 

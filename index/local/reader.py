@@ -32,17 +32,17 @@ from sluice.index.settings import QuerySettings
 
 @dataclass(frozen=True, slots=True)
 class CorpusHash:
-    """What a corpus holds, as one number (`index.generations.manifest.IdSet`): of every document and its chunks."""
+    """Hash of all documents and chunks of a corpus, as one number (`index.generations.manifest.IdSet`)."""
 
     generation: str
     journal_offset: int
     served: str
     published: str | None
-    """As the generation's manifest has it; None while more than the generation is served."""
+    """Hash in the generation's manifest; None while the view holds more than the generation."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether what is served is what was published."""
+        """Whether the served documents are those that were published."""
         return self.published in (None, self.served)
 
 
@@ -50,7 +50,7 @@ class IndexReader(CorpusReader[View]):
     """Searches a corpus on this machine's disk.
 
     `on_fallback` is called with the reason when another generation is served because the current one is damaged.
-    `graph` is walked where a query's strategy asks for it.
+    `graph` is walked where a query's strategy requires it.
     """
 
     engine = "local"
@@ -76,21 +76,21 @@ class IndexReader(CorpusReader[View]):
 
     @property
     def fallback_reason(self) -> str | None:
-        """Why another generation than the current one is served; None while the current one is."""
+        """Reason for serving another generation than the current one; None while the current one is served."""
         return None if self._pinned else self._follower.fallback_reason
 
     def corpus_hash(self) -> CorpusHash | None:
-        """The hash of what is served, read anew, beside the published one; None for a corpus without a generation."""
+        """Return the hash of the served view, read anew, and the published one; None without a generation."""
         generation = self.current_view()
         if generation is None:
             return None
         manifest = load_manifest(self._layout.generations / generation.name)
-        is_published = manifest.journal_offset == generation.journal_offset  # and nothing besides is in memory
+        is_published = manifest.journal_offset == generation.journal_offset  # and memory holds no further records
         published = manifest.id_set_hash if is_published else None
         return CorpusHash(generation.name, generation.journal_offset, generation.id_set_hash(), published)
 
     def reload(self) -> str | None:
-        """Read the pointer now and serve what it names; returns the name of the generation served."""
+        """Read the pointer now, serve its generation, and return the name of the generation served."""
         self._latest_candidates.clear()
         if self._pinned is None:
             self._follower.reload()

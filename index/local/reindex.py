@@ -1,15 +1,15 @@
-"""Reindexing: a corpus gets the vectors of another model. It is rebuilt beside itself while it serves, then swapped.
+"""Reindexing: gives a corpus the vectors of another model. A copy is built beside it while it serves, then swapped in.
 
 1. *Build.* The live documents are read from the journal, embedded again and appended to the build alias
-   (`index.local.build_alias`). What the corpus records meanwhile follows in further rounds, each shorter than the last.
-2. *Take over.* Once little is left, the corpus's writer is asked to close (`index.disk.locks`). The rest is
+   (`index.local.build_alias`). Records that arrive meanwhile follow in further rounds, each shorter than the last.
+2. *Take over.* Once little is left, the corpus's writer must close (`index.disk.locks`). The rest is
    appended, and the build alias publishes a generation that covers everything.
 3. *Swap.* The two folders swap names in one step (`disk.durable.swap`): readers follow the pointer into the new one,
    writers open the new one, and the old one is removed or kept.
 
-Killed at any moment, the old corpus serves or the new one, each complete. The next call continues with the build alias:
-documents that it holds are not embedded again. The ids, texts and facts of documents do not change. Records that a
-rollback leaves out are in the journal, and so in the new corpus.
+After a kill at any moment, the old corpus or the new one serves, each complete. The next call continues with the build
+alias: documents that it holds are not embedded again. The ids, texts and facts of documents do not change. Records that
+a rollback leaves out are in the journal, and so in the new corpus.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 
 Embed = Callable[[Sequence[str]], Vectors]
-"""Texts to float32 (texts, dimension), each row of length 1."""
+"""Maps texts to float32 (texts, dimension), each row of length 1."""
 
 _BATCH_CHUNKS = 128
-"""Chunks embedded at a time: enough to sort them by length; a kill loses some seconds of work at most."""
+"""Number of chunks embedded at a time: enough to sort them by length; a kill loses some seconds of work at most."""
 _PUBLISH_CHUNKS = 20_000
-"""Chunks between two generations of the build alias: continuing after a kill reads only the rest again."""
+"""Chunks between two generations of the build alias; after a kill only the rest is read again."""
 _FEW_CHUNKS = 64
 """Chunks that may be embedded while writers wait: about two seconds on one core."""
 _MOST_ROUNDS = 50
-"""A bound on the rounds: documents may arrive faster than they can be embedded."""
+"""Largest number of rounds: documents may arrive faster than they can be embedded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """The result. This call embedded `embedded` chunks; `kept` is the folder of the old corpus, if it was kept."""
+    """Result of a call that embedded `embedded` chunks; `kept` is the folder of the old corpus, if it was kept."""
 
     model_before: str | None
     model: str
@@ -67,11 +67,11 @@ class Reindexed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to reindex. `on_progress` gets chunks done and chunks in all; `check_cancelled` raises to end the work."""
+    """Options of a reindexing. `on_progress` gets chunks done and in all; `check_cancelled` raises to end the work."""
 
     policy: WritePolicy
     patience_seconds: float = 60.0
-    """How long the corpus's writer may take to close."""
+    """Longest time that the corpus's writer may take to close."""
     keeps_old: bool = False
     on_progress: Callable[[int, int], None] = lambda done, total: None
     check_cancelled: Callable[[], None] = lambda: None
@@ -80,9 +80,9 @@ class Plan:
 def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan: Plan) -> Reindexed:
     """Give every chunk of the corpus a vector of `model` (fingerprint, dimension), which `embed` makes.
 
-    Raises `NotFound` for a corpus that never was, `Conflict` while another process does the same, `InvalidInput`
-    where the file system cannot swap folders, `TimedOut` when the corpus's writer does not close, `Corrupted` for a
-    damaged journal, and what `embed` raises. After any error the old corpus serves, and a later call continues.
+    Raises `NotFound` for an unknown corpus, `Conflict` while another process reindexes it, `InvalidInput` where the
+    file system cannot swap folders, `TimedOut` when the corpus's writer does not close, `Corrupted` for a damaged
+    journal, and any error of `embed`. After any error the old corpus serves, and a later call continues.
     """
     layout = CorpusLayout(root, corpus)
     if not layout.journal.is_dir():
@@ -140,7 +140,7 @@ class _Building:
                 return
 
     def catch_up(self, until: int) -> int:
-        """Apply the journal's records up to an offset. Returns how many chunks changed."""
+        """Apply the journal's records up to an offset. Return the number of changed chunks."""
         after = self._covered
         if after is None or is_compacted_beyond(self._source, after):
             live, changed = self._compared(until)
@@ -157,9 +157,9 @@ class _Building:
         return changed.chunk_count + len(changed.removed)
 
     def _compared(self, until: int) -> tuple[LiveRecords, LiveRecords]:
-        """The live records of the corpus, and the part of them that the build alias lacks.
+        """Return the live records of the corpus, and the part of them that the build alias lacks.
 
-        A compaction drops removals, so only this comparison shows which documents were removed.
+        A compaction drops removals, so only this comparison finds the removed documents.
         """
         everything = read_live_records(self._source, 0, until)
         held = {name: _digest(document) for name, document in read_live_documents(self._target)}
@@ -171,7 +171,7 @@ class _Building:
         return everything, changed
 
     def _batches(self, live: LiveRecords, after: int) -> Iterator[list[ChunkedDocument]]:
-        """The live documents in the order of their records, in batches of about `_BATCH_CHUNKS` chunks."""
+        """Yield the live documents in the order of their records, in batches of about `_BATCH_CHUNKS` chunks."""
         batch: list[ChunkedDocument] = []
         for _, document in read_documents(self._source, live, after):
             batch.append(document)
@@ -184,7 +184,7 @@ class _Building:
     def _append(self, documents: Sequence[ChunkedDocument]) -> None:
         texts = [text for document in documents for text in document.embedding_texts()]
         vectors = self._vectors(texts)
-        # A version that was removed and recorded again may be older than the one before, and must still be recorded.
+        # A version that was removed and recorded again may be older than the previous one, and must still be recorded.
         self._writer.remove([document.document_id for document in documents])
         self._writer.append(ChunkBatch(documents=tuple(documents)), vectors, self._model[0])
         self.embedded += len(texts)
@@ -216,7 +216,7 @@ def _open_writer(alias: BuildAlias, model: tuple[str, int], policy: WritePolicy)
 
 
 def _mark_durable(layout: CorpusLayout, policy: WritePolicy) -> None:
-    """Open and close the journal if no writer has it: a killed writer may not have stored the last flushed offset."""
+    """Open and close the journal if no writer holds it: a killed writer may not have stored the last flushed offset."""
     try:
         lock = WriterLock(layout)
     except Unavailable:
@@ -237,29 +237,29 @@ _READ_TRIES = 10
 
 @dataclass(slots=True)
 class LiveRecords:
-    """What the records in a range of a journal leave, read while another process may append to it and compact it."""
+    """Documents left by a range of journal records, read while another process may append to it and compact it."""
 
     documents: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By id, the offset of the latest version and its number of chunks."""
+    """The offset of the latest version and its number of chunks, by document id."""
     removed: set[str] = field(default_factory=set)
     """Ids whose last record is a removal."""
     until: int = 0
-    """The offset of the last record that was read."""
+    """Offset of the last record that was read."""
 
     @property
     def chunk_count(self) -> int:
-        """Chunks of the live documents."""
+        """Number of chunks of the live documents."""
         return sum(chunk_count for _, chunk_count in self.documents.values())
 
 
 def is_compacted_beyond(folder: Path, offset: int) -> bool:
-    """Whether a compaction may have dropped records after the offset."""
+    """Return whether a compaction may have dropped records after the offset."""
     files = list_files(folder)
     return bool(files) and files[0].is_compacted and files[0].last_offset > offset
 
 
 def read_live_records(folder: Path, after: int, until: int) -> LiveRecords:
-    """Read what the records after the offset `after` up to `until` leave. Raises `Corrupted` for a damaged journal."""
+    """Read the documents left by the records after `after` up to `until`. Raises `Corrupted` for a damaged journal."""
     live = LiveRecords(until=after)
     for frame in _frames(folder, after, until):
         record = decode_record(frame.kind, frame.payload)
@@ -280,7 +280,7 @@ def read_live_documents(folder: Path) -> Iterator[tuple[str, ChunkedDocument]]:
 
 
 def read_documents(folder: Path, live: LiveRecords, after: int = 0) -> Iterator[tuple[str, ChunkedDocument]]:
-    """Yield the live documents with their ids. One that was replaced after `live` was read may be missing."""
+    """Yield the live documents with their ids. A document replaced after `live` was read may be missing."""
     offsets = {offset for offset, _ in live.documents.values()}
     for frame in _frames(folder, after, live.until):
         if frame.offset in offsets:
@@ -290,9 +290,9 @@ def read_documents(folder: Path, live: LiveRecords, after: int = 0) -> Iterator[
 
 
 def _frames(folder: Path, after: int, until: int) -> Iterator[Frame]:
-    """The records after one offset up to another, while files may be added and compacted away.
+    """Yield the records after one offset up to another, while files may be added and compacted away.
 
-    Reading in the middle of that finds a file missing or a gap; it is then repeated from the last offset read.
+    Meanwhile a reader may find a file missing or a gap; reading is then repeated from the last offset read.
     """
     tries = 0
     while after < until:

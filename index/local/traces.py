@@ -1,4 +1,4 @@
-"""Looks for documents in everything that a corpus has on disk, dead versions too: nothing is changed."""
+"""Looks for documents in everything that a corpus has on disk, dead versions included. Changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IsWanted = Callable[[DocumentFacts], bool]
 
 @dataclass(slots=True)
 class Found:
-    """How many document versions were looked at in one place, and the ids of those that were looked for."""
+    """Number of document versions read in one place, and the ids of the wanted documents among them."""
 
     place: str
     looked_at: int = 0
@@ -28,7 +28,7 @@ class Found:
 
 
 def find_in_generations(layout: CorpusLayout, is_wanted: IsWanted) -> Iterator[Found]:
-    """Look into each generation on disk: its live documents, and those that are only marked as dead.
+    """Look into each generation on disk, at live documents and at those only marked as dead.
 
     Raises `Corrupted` for a generation that does not open.
     """
@@ -49,7 +49,7 @@ def find_in_generations(layout: CorpusLayout, is_wanted: IsWanted) -> Iterator[F
 
 
 def find_in_journal(layout: CorpusLayout, is_wanted: IsWanted, document_ids: frozenset[str]) -> Found:
-    """Look at each record of the journal; of removals, for those of `document_ids`.
+    """Look at each record of the journal; a removal is found if its id is in `document_ids`.
 
     Raises `Corrupted` for a damaged journal.
     """

@@ -1,10 +1,10 @@
-"""The writer's working set of a corpus: the segments of the last generation, and the records since.
+"""The writer's working set of a corpus: the segments of the last generation, and the records after it.
 
 It is disposable: made of hard links to a generation's files, brought up to date from the journal, and discarded after
 any error. `seal` turns it into the files of the next generation.
 
-Small segments are merged while sealing, large ones in the background, which also flushes and hashes the new file.
-The merged segment replaces its sources at a later seal; documents that were removed meanwhile are marked as dead in it.
+Small segments are merged while sealing, large ones in the background, which also flushes and hashes the new file. The
+merged segment replaces its sources at a later seal; documents that were removed meanwhile are marked as dead in it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WritePolicy:
     """Thresholds for writing and merging segments. The product uses constants; tests choose others."""
 
     keep_generations: int = IndexSettings().keep_generations
-    """Generations kept for rollback; one that a reader has pinned is kept beyond this number."""
+    """Generations kept for rollback; a generation that a reader has pinned is kept beyond this number."""
     merge_factor: int = 4
     """Neighbouring segments of about one size that become one: each chunk is written again once for each power of
     this number, some seven times until there are a million, and each segment costs a query about 20 µs."""
@@ -57,7 +57,7 @@ class WritePolicy:
     """Merges of more chunks than this run in a background thread, and publishing does not wait for them: five thousand
     take about 50 ms."""
     flush_chunks: int = 50_000
-    """Chunks held in memory before they become a segment; at 384 dimensions 77 MB of vectors, and the texts."""
+    """Chunks held in memory before they become a segment; at 384 dimensions 77 MB of vectors, besides the texts."""
     journal_segment_bytes: int = SEGMENT_BYTES
     """Size at which the journal starts a new segment."""
 
@@ -68,9 +68,9 @@ USUAL_POLICY = WritePolicy()
 class WorkingSet:
     """The corpus as of the journal offset `offset`. Not safe for threads: the writer that owns it locks.
 
-    `base` is the generation to start from (its folder and manifest), None to start from nothing.
-    `names` yields names for new segments, which no other segment of the corpus ever had. What mostly waits for the disk
-    is done in `threads`.
+    `base` is the generation to start from (its folder and manifest), None to start from nothing. `names` yields names
+    for new segments, which no other segment of the corpus ever had. Work that mostly waits for the disk runs in
+    `threads`.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class WorkingSet:
 
     @property
     def id_set_hash(self) -> str:
-        """The hash of the set of all (document, chunk) ids."""
+        """Hash of the set of all (document, chunk) ids."""
         return self._ids.hexadecimal
 
     def newest(self, document_id: str) -> tuple[int, DocumentFacts] | None:
-        """The journal offset and the facts of the document's live version; None where there is none."""
+        """Return the journal offset and the facts of the document's live version; None where there is none."""
         key = document_key(document_id)
         if key in self._pending:
             pending = self._pending[key]
@@ -123,7 +123,7 @@ class WorkingSet:
         return None
 
     def all_facts(self) -> Iterator[DocumentFacts]:
-        """The facts of every live document."""
+        """Yield the facts of every live document."""
         for owner in self._segments:
             for document in range(owner.segment.document_count):
                 if document not in owner.dead:
@@ -132,7 +132,7 @@ class WorkingSet:
             yield DocumentFacts.model_validate_json(pending.record)
 
     def drop_dead(self) -> None:
-        """Write every segment that has dead documents anew without them. `seal` has still to be called."""
+        """Rewrite every segment that has dead documents without them. `seal` must be called after this."""
         if self._merge is not None:
             self._use_background_merge(self._merge)
         for owner in [owner for owner in self._segments if owner.dead and owner.live_documents]:
@@ -146,7 +146,7 @@ class WorkingSet:
                 path.unlink()
 
     def apply(self, offset: int, record: Record) -> None:
-        """Apply one journal record: a version replaces the document's version before it."""
+        """Apply one journal record: a version replaces the document's previous version."""
         match record:
             case Removal(document_id):
                 self._forget(document_key(document_id))
@@ -170,7 +170,7 @@ class WorkingSet:
         commit.result()
 
     def sources(self) -> Sources:
-        """The files that the next generation links; call after `seal`."""
+        """Return the files that the next generation links; call after `seal`."""
         links = {}
         segments, staged = os.fspath(self._segments_folder), os.fspath(self._folder / "staged")
         for owner in self._segments:
@@ -182,7 +182,7 @@ class WorkingSet:
         return Sources(links, {"terms/meta.json": meta})
 
     def segment_entries(self) -> tuple[SegmentEntry, ...]:
-        """The segments as the manifest lists them."""
+        """Return the segments as entries of the manifest."""
         return tuple(
             SegmentEntry(
                 name=owner.segment.name,
@@ -196,12 +196,12 @@ class WorkingSet:
 
     @property
     def durable_files(self) -> dict[str, FileEntry]:
-        """The files that are flushed and hashed: an earlier generation's, and large segments. Waits for the last."""
+        """Entries of the flushed and hashed files: an earlier generation's, and large segments. Waits for the last."""
         flushed = {name: entry.result() for name, entry in self._being_flushed.items()}
         return {**self.carried, **self._merged_in_background, **flushed}
 
     def live_offsets(self) -> NDArray[np.uint64]:
-        """The journal offsets of the live versions in segments, in no order: uint64."""
+        """Return the journal offsets of the live versions in segments, in no order: uint64."""
         offsets = []
         for owner in self._segments:
             alive = np.ones(owner.segment.document_count, dtype=np.bool_)
@@ -210,7 +210,7 @@ class WorkingSet:
         return np.concatenate(offsets) if offsets else np.empty(0, dtype=np.uint64)
 
     def unchanged_segments(self) -> dict[str, StoredSegment]:
-        """The open segments, by name, that an earlier generation holds already."""
+        """Return the open segments, by name, that an earlier generation already holds."""
         return {
             owner.segment.name: owner.segment
             for owner in self._segments
@@ -223,14 +223,14 @@ class WorkingSet:
         self._merged_in_background, self._being_flushed = {}, {}
 
     def wait_for_merge(self) -> bool:
-        """Wait for the background merge; returns whether there was one. The next `seal` uses its result."""
+        """Wait for the background merge, and return whether there was one. The next `seal` uses its result."""
         if self._merge is None or self._merge.entry is None:
             return False
         wait([self._merge.entry])
         return True
 
     def close(self) -> None:
-        """Wait for what is done in the background, and close the term index."""
+        """Wait for background work, and close the term index."""
         wait(self._being_flushed.values())
         self.wait_for_merge()
         self._terms.close()
@@ -285,7 +285,7 @@ class WorkingSet:
         self.chunk_count -= len(chunk_ids)
 
     def _place(self, key: int) -> tuple[WorkingSetSegment, int] | None:
-        """The segment and position of the live version under `key`; None where no segment has one."""
+        """Return the segment and position of the live version under `key`; None where no segment has one."""
         for owner in reversed(self._segments):
             for document in owner.segment.find_document(key):
                 if document not in owner.dead:
@@ -306,7 +306,7 @@ class WorkingSet:
         self._pending, self._pending_chunks = {}, 0
 
     def _merge_segments(self) -> None:
-        """Use a finished background merge, then start those that are due; small ones are finished here."""
+        """Use a finished background merge, then start the due merges; small ones finish here."""
         if self._merge is not None and self._merge.entry is not None and self._merge.entry.done():
             self._use_background_merge(self._merge)
         while self._merge is None:
@@ -328,7 +328,7 @@ class WorkingSet:
         return select_merge(live, dead, self._policy.merge_factor, self._policy.max_segments)
 
     def _use_background_merge(self, merge: SegmentMerge) -> None:
-        """Wait for the merge and use it. Raises the error that kept it from being written."""
+        """Wait for the merge and use it. Raises the error of a failed merge."""
         self._merge = None
         if merge.entry is not None:
             self._merged_in_background[f"segments/{merge.name}.{SUFFIX}"] = merge.entry.result()
@@ -350,7 +350,7 @@ class WorkingSet:
                 np.save(file, np.array(sorted(owner.dead), dtype=np.uint32), allow_pickle=False)
 
     def _stage_terms(self) -> tuple[bytes, list[str]]:
-        """Link the committed term files to a folder of our own, as a background merge may remove them."""
+        """Link the committed term files to a folder of its own, as a background merge may remove them."""
         terms, staged = os.fspath(self._folder / "terms"), os.fspath(self._folder / "staged")
         os.makedirs(staged, exist_ok=True)
         while True:
@@ -367,13 +367,13 @@ class WorkingSet:
 
 
 def _select_immutable(manifest: Manifest) -> dict[str, FileEntry]:
-    """The entries of files that never change; Tantivy's meta file is rewritten."""
+    """Return the entries of files that never change; Tantivy's meta file is rewritten."""
     return {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}
 
 
 @dataclass(slots=True, eq=False)
 class WorkingSetSegment:
-    """A segment, its dead documents, and the file that lists them (None: not written yet)."""
+    """A segment, its dead documents, and the file that lists them (None until it is written)."""
 
     segment: StoredSegment
     dead: set[int] = field(default_factory=set)
@@ -393,7 +393,7 @@ class WorkingSetSegment:
 class SegmentMerge:
     """A merge of neighbouring segments into one, without the documents that were dead when it began.
 
-    It may run in the background while documents of its sources are removed: who uses its result marks those as dead
+    It may run in the background while documents of its sources are removed: the user of its result marks those as dead
     in the merged segment (`sources`, `dead_before`).
     """
 
@@ -403,11 +403,11 @@ class SegmentMerge:
         self.dead_before = [frozenset(owner.dead) for owner in sources]
         self.chunk_count = sum(owner.live_chunks for owner in sources)
         self.entry: Future[FileEntry] | None = None
-        """The new file's, once it is flushed and hashed in the background; None where publishing does that."""
+        """Entry of the new file, once it is flushed and hashed in the background; None where publishing does that."""
         self._folder = folder
 
     def run(self) -> Path:
-        """Write the merged segment; returns its file."""
+        """Write the merged segment, and return its path."""
         pairs = zip(self.sources, self.dead_before, strict=True)
         write_segment(self._folder, self.name, join_contents([owner.segment.content(dead) for owner, dead in pairs]))
         return self._folder / f"{self.name}.{SUFFIX}"

@@ -4,8 +4,8 @@
     offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
     generation = writer.publish()                         # searchable when it returns
 
-Opening brings the working set up to date from the journal, so nothing that was appended is lost. After any error the
-working set is discarded and made again from the last generation and the journal; the current generation keeps serving.
+Opening brings the working set up to date from the journal, so no appended record is lost. After any error the working
+set is discarded and made again from the last generation and the journal; the current generation keeps serving.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ from sluice.index.terms.analysis import analyse
 from sluice.index.terms.bm25 import Boosts
 
 _PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
-"""All terms of a text are searched: in a corpus of many languages its own need not be the rarest."""
+"""Bound on terms that lets all terms of a text be searched: among many languages its own need not be the rarest."""
 _TESTED_WORDS = 12
-"""Words of a chunk that are searched, if they have a term."""
+"""Number of words of a chunk that the self-test searches, if they have a term."""
 
 
 class IndexWriter(CorpusWriter):
@@ -96,7 +96,7 @@ class IndexWriter(CorpusWriter):
 
     @property
     def published_offset(self) -> int:
-        """The offset that the current generation covers; 0 before the first."""
+        """The offset that the current generation covers; 0 before the first generation."""
         generation = self._current()
         return generation.journal_offset if generation else 0
 
@@ -109,10 +109,10 @@ class IndexWriter(CorpusWriter):
     def erase(self) -> Generation:
         """Publish a generation, and leave nothing on disk of documents and versions that are not in it.
 
-        Its segments hold no dead document; all older generations go, so that there is none to roll back to or to fall
-        back on; the journal keeps the live versions alone. Single words may stay in the term index, without a document,
-        until Tantivy merges its own segments. Killed at any point, a later call does it again.
-        Raises `Unavailable` when the disk refuses, and `Corrupted` for a damaged journal.
+        Its segments hold no dead document; all older generations are removed, so that no rollback or fallback can reach
+        them; the journal keeps only the live versions. Single words may stay in the term index, without a document,
+        until Tantivy merges its own segments. After a kill at any point, a later call does it again. Raises
+        `Unavailable` when the disk refuses, and `Corrupted` for a damaged journal.
         """
         with self._mutex:
             self._lock.check()
@@ -131,10 +131,10 @@ class IndexWriter(CorpusWriter):
         return generation
 
     def publish(self) -> Generation:
-        """Make everything in the journal searchable; the current generation when that is so already.
+        """Make everything in the journal searchable; return the current generation when everything is already.
 
-        Raises `Unavailable` when the disk refuses: the old generation serves on, and a later call tries
-        again. After a rollback the older generation stays until there are new records.
+        Raises `Unavailable` when the disk refuses: the old generation keeps serving, and a later call tries again.
+        After a rollback the older generation stays until there are new records.
         """
         with self._mutex:
             self._lock.check()
@@ -142,16 +142,16 @@ class IndexWriter(CorpusWriter):
             return current if current is not None and self._is_up_to_date(current) else self._publish()
 
     def _is_up_to_date(self, current: Generation) -> bool:
-        """Whether there is nothing to publish: an intact generation has all records, or a rollback leaves them out."""
+        """Return whether all is published: an intact generation has all records, or a rollback leaves them out."""
         offset, held = self._view().offset, read_rollback_offset(self._layout)
         if self._base is None or parse_generation_number(self._base[0].name) < parse_generation_number(current.name):
-            return False  # the current one was found damaged
+            return False  # the current generation was found damaged
         if held is not None:
             return offset <= held
         return self._base[0].name == current.name and offset == current.journal_offset
 
     def heal(self) -> Generation:
-        """Verify the files of the current generation, and publish a new one where they are damaged."""
+        """Verify the files of the current generation, and publish a new generation where they are damaged."""
         with self._mutex:
             self._lock.check()
             self._close_view()
@@ -169,7 +169,7 @@ class IndexWriter(CorpusWriter):
     def rebuild(self) -> Rebuild:
         """Make a generation from the journal alone and compare its id-set hash with the one before.
 
-        It is published only if they are the same: else the journal lacks what the current generation has.
+        It is published only if the hashes are equal: else the journal lacks records of the current generation.
         """
         with self._mutex:
             self._lock.check()
@@ -209,7 +209,7 @@ class IndexWriter(CorpusWriter):
         return self._view().all_facts()
 
     def _record(self, records: Sequence[Record]) -> int:
-        """Append to the journal and, while the disk flushes that, to the working set. Returns the last offset."""
+        """Append to the journal and, while the disk flushes, to the working set. Return the last offset."""
         with self._view_to_change() as view:
             first = self._journal.last_offset + 1
 
@@ -239,14 +239,14 @@ class IndexWriter(CorpusWriter):
         return describe_generation(name, manifest)
 
     def _start_collecting(self, view: WorkingSet) -> None:
-        """Remove old generations and compact the journal in the background, unless that is going on."""
+        """Remove old generations and compact the journal in the background, unless a collection is running."""
         if self._collecting is None or not self._collecting.is_alive():
             known = (view.offset, view.live_offsets(), view.model)
             self._collecting = threading.Thread(target=self._collect, args=known, name="collect", daemon=True)
             self._collecting.start()
 
     def _collect(self, offset: int, live_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
-        """`live_offsets` are those of the live versions at `offset`. Journal files are swapped under the mutex."""
+        """Collect; `live_offsets` are those at `offset`. Journal files are swapped under the mutex."""
         layout = self._layout
         with contextlib.suppress(OSError):  # a full disk: the next publish tries again
             collect(layout, self._policy.keep_generations)
@@ -275,7 +275,7 @@ class IndexWriter(CorpusWriter):
         )
 
     def _current(self) -> Generation | None:
-        """The generation that the pointer names, as its manifest describes it."""
+        """Return the generation that the pointer names, as its manifest describes it."""
         name = read_current_name(self._layout)
         if name is None:
             return None
@@ -288,7 +288,7 @@ class IndexWriter(CorpusWriter):
 
     @contextlib.contextmanager
     def _view_to_change(self) -> Iterator[WorkingSet]:
-        """The working set, to be changed. When the block fails, it is discarded and made again at its next use."""
+        """Yield the working set for changes. If the block fails, discard it; its next use makes it again."""
         view = self._view()
         try:
             with self._disk_may_refuse():
@@ -311,7 +311,7 @@ class IndexWriter(CorpusWriter):
         return self._open_view
 
     def _make_view(self) -> WorkingSet:
-        """The base generation, and all records of the journal after it."""
+        """Return the working set: the base generation, and all records of the journal after it."""
         view = WorkingSet(self._layout, self._policy, self._segment_names, self._base, self._threads)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
@@ -319,7 +319,7 @@ class IndexWriter(CorpusWriter):
         return view
 
     def _point_to_base(self) -> None:
-        """Restore a missing pointer: the writer of the base was killed before it made one, or it was removed."""
+        """Restore a missing pointer: it was removed, or the writer of the base was killed before making it."""
         if self._base is not None and not os.path.lexists(self._layout.current):
             replace_pointer(self._layout.current, f"generations/{self._base[0].name}")
 
@@ -334,8 +334,8 @@ def find_base(
 ) -> tuple[Path, Manifest] | None:
     """Find the newest candidate that is intact; None where there is none, and the journal must be read from its start.
 
-    `on_fallback` is called with the problem of each damaged one. Raises `Corrupted` when the journal, which ends at
-    `journal_offset`, lacks records that a generation has.
+    `on_fallback` is called with the problem of each damaged candidate. Raises `Corrupted` when the journal, which ends
+    at `journal_offset`, lacks records that a generation holds.
     """
     for name in list_candidates(layout):
         folder = layout.generations / name

@@ -53,7 +53,7 @@ class CollectionState(Value):
         return f"q{self.number:08d}-{self.id_set_hash[:16]}"
 
     def point(self) -> Point:
-        """The point in which it is stored."""
+        """Return the point in which it is stored."""
         return Point(STATE_ID, {"kind": "state", "state": self.model_dump_json()})
 
 
@@ -101,7 +101,7 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
 
 
 def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:
-    """The chunk in a point and its document's facts. Raises `Corrupted` when they are not in it."""
+    """Return the chunk in a point and its document's facts. Raises `Corrupted` when they are not in it."""
     try:
         facts = DocumentFacts.model_validate_json(payload["facts"])
         return facts, Chunk.model_validate_json(payload["chunk"])
@@ -110,7 +110,7 @@ def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:
 
 
 def read_document(payload: Payload) -> StoredDocument:
-    """The document in a point. Raises `Corrupted` when it is not in it."""
+    """Return the document in a point. Raises `Corrupted` when it is not in it."""
     try:
         facts = DocumentFacts.model_validate_json(payload["facts"])
         return StoredDocument(facts=facts, journal_offset=payload["offset"], chunk_ids=tuple(payload["chunk_ids"]))
@@ -119,7 +119,7 @@ def read_document(payload: Payload) -> StoredDocument:
 
 
 def where_live(generation: int, kind: str) -> Condition:
-    """The condition of the chunks, or the documents, that are live in a generation."""
+    """Return the condition of the chunks, or the documents, that are live in a generation."""
     return (
         Clause("any", "kind", (kind,)),
         Clause("at_most", "since", generation),
@@ -128,12 +128,12 @@ def where_live(generation: int, kind: str) -> Condition:
 
 
 def where_document_is(document_ids: Sequence[str]) -> Condition:
-    """The condition of points of these documents."""
+    """Return the condition of points of these documents."""
     return (Clause("any", "document", tuple(make_key(name) for name in document_ids)),)
 
 
 def where_matches(filters: Filters) -> Condition:
-    """The condition of chunks that match the filters."""
+    """Return the condition of chunks that match the filters."""
     clauses: list[Clause] = []
     if filters.document_ids:
         clauses += where_document_is(filters.document_ids)
@@ -172,7 +172,7 @@ def _filterable(facts: DocumentFacts) -> dict[str, object]:
 
 
 def _token(name: str, value: Scalar) -> str:
-    """A name and its value as one word, equal for equal values of one kind: `True` is not `1`, but `1.0` is."""
+    """Return a name and its value as one word, equal for equal values of one kind: `True` is not `1`, but `1.0` is."""
     match value:
         case bool():
             told = f"b:{value}"

@@ -121,17 +121,17 @@ class QdrantView:
         return {term: min(sum(those), self.state.chunk_count) for term, those in rarest.items()}
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that the generation holds."""
+        """Return the facts of those documents that the generation holds."""
         found = read_live_documents(self._collection, self.state.number, document_ids) if document_ids else {}
         return {document_id: document.facts for document_id, document in found.items()}
 
     def all_facts(self) -> Iterator[DocumentFacts]:
-        """The facts of every document that the generation holds."""
+        """Return the facts of every document that the generation holds."""
         hits = self._collection.points(where_live(self.state.number, "document"), DOCUMENT_FIELDS)
         return (read_document(hit.payload).facts for hit in hits)
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
-        """The document's chunks in its order; none where the generation does not hold it."""
+        """Return the document's chunks in its order; none where the generation does not hold it."""
         hits = self._collection.points(self._chunks + where_document_is([document_id]), CHUNK_FIELDS)
         return tuple(sorted((read_chunk(hit.payload)[1] for hit in hits), key=lambda one: one.ordinal))
 
@@ -142,7 +142,7 @@ class QdrantView:
         return np.array(own, dtype=np.float32) if own else None
 
     def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
-        """The first `limit` hits of each search, equal scores in the order of their chunk ids.
+        """Return the first `limit` hits of each search, equal scores in the order of their chunk ids.
 
         Qdrant cuts off a run of equal scores at any point, so more hits are requested until the run has ended.
         """
@@ -201,11 +201,11 @@ class QdrantChunkSource:
         return Ranked.of([(self._numbers[hit.id], hit.score) for hit in hits])
 
     def ids(self, numbers: Sequence[int]) -> tuple[str, ...]:
-        """The ids of the points."""
+        """Return the ids of the points."""
         return tuple(self._hits[number].id for number in numbers)
 
     def chunk_id(self, number: int) -> str:
-        """The chunk id."""
+        """Return the chunk id."""
         return str(self._hits[number].payload["chunk_id"])
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:

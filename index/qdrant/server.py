@@ -104,7 +104,7 @@ class ServerCollection:
         self._write_seconds = max(1, round(settings.write_timeout_seconds))
 
     def exists(self) -> bool:
-        """Whether it was created and not dropped."""
+        """Return whether it was created and not dropped."""
         with _failures():
             return bool(self._client.collection_exists(self._name))
 
@@ -184,7 +184,7 @@ class ServerCollection:
         return [[_hit(one, one.score) for one in answer.points] for answer in found]
 
     def points(self, where: Condition, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
-        """All points that meet `where`, in no order."""
+        """Return all points that meet `where`, in no order."""
         found: list[Hit] = []
         offset: Any = None
         with _failures():
@@ -203,7 +203,7 @@ class ServerCollection:
                     return found
 
     def payload(self, point_id: str) -> Payload | None:
-        """The payload of one point, or None when there is no such point or no collection."""
+        """Return the payload of one point, or None when there is no such point or no collection."""
         from qdrant_client.http.exceptions import UnexpectedResponse
 
         if not self._is_there:
@@ -231,7 +231,7 @@ class ServerCollection:
 
 
 def open_collection(corpus: str, settings: QdrantSettings) -> ServerCollection:
-    """The collection of a corpus on the server of the settings. The caller closes it.
+    """Return the collection of a corpus on the server of the settings. The caller closes it.
 
     Raises `InvalidSetting` when there is no URL or it is none, or when the library for it is not installed.
     """
@@ -249,12 +249,12 @@ def require_url(settings: QdrantSettings) -> None:
 
 
 def collection_name(corpus: str, settings: QdrantSettings) -> str:
-    """The name of a corpus's collection on a server."""
+    """Return the name of a corpus's collection on a server."""
     return f"{settings.collection_prefix}_{corpus}"
 
 
 def server_client(settings: QdrantSettings) -> QdrantClient:
-    """A client of the server at `settings.url`; it connects at its first use."""
+    """Return a client of the server at `settings.url`; it connects at its first use."""
     try:
         from qdrant_client import QdrantClient
     except ImportError as error:
@@ -269,7 +269,7 @@ def server_client(settings: QdrantSettings) -> QdrantClient:
 
 
 def list_collections(client: QdrantClient) -> list[str]:
-    """The names of all collections of the server. Raises `Unavailable` when it does not answer."""
+    """Return the names of all collections of the server. Raises `Unavailable` when it does not answer."""
     with _failures():
         return [one.name for one in client.get_collections().collections]
 

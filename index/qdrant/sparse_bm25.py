@@ -73,7 +73,7 @@ def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), *, with_fun
 
 
 def saturate(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
-    """The formula above, for each distinct term of one field."""
+    """Return the formula above, for each distinct term of one field."""
     return {term: saturation(count, len(terms) / average_terms) for term, count in Counter(terms).items()}
 
 

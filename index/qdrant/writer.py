@@ -256,12 +256,12 @@ class QdrantWriter(CorpusWriter):
 
 
 def _compacted_offset(layout: CorpusLayout) -> int:
-    """The offset up to which the journal is compacted: it has no removals before."""
+    """Return the offset up to which the journal is compacted: it has no removals before."""
     return max((piece.last_offset for piece in list_files(layout.journal) if piece.is_compacted), default=0)
 
 
 def _records(layout: CorpusLayout, after_offset: int, last_offset: int) -> Iterator[tuple[int, Record]]:
-    """The records of the corpus's journal after one offset and up to another, each with its own."""
+    """Yield the records of the corpus's journal after one offset and up to another, each with its own."""
     for frame in read_journal(layout.journal, after_offset):
         if frame.offset > last_offset:
             return

@@ -3,8 +3,8 @@
     store = open_store("s3://bucket/prefix", ObjectStoreSettings())
     store.write("default/CURRENT", b"g00000001-...")
 
-`s3://` (and what speaks its language, by `endpoint`), `gs://`, `az://`, `file://` and `memory://` are understood.
-Requests have time-outs and are tried again by the library, so no call here waits for ever.
+`s3://` (and S3-compatible stores, by `endpoint`), `gs://`, `az://`, `file://` and `memory://` are understood. The
+library sets time-outs and tries requests again, so no call here waits for ever.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _PART_BYTES = 8_000_000
-"""What one request carries at most, up or down: small enough to end within its time-out on a slow line."""
+"""Most bytes of one request, up or down: small enough to end within its time-out on a slow line."""
 _FILES_AT_A_TIME = 8
-"""Files that travel at the same time."""
+"""Number of files that are transferred at the same time."""
 _CONNECT_TIMEOUT_SECONDS = 5.0
-"""Longest to wait for a connection; a store that is there answers within one."""
+"""Longest wait for a connection; a reachable store answers within one second."""
 _CREDENTIALS = "AWS_ACCESS_KEY_ID"
 _REFUSED = re.compile(r"status code: 40[13]\b")
-"""How the library tells that a listing was refused: in the message alone."""
+"""Pattern of a refused listing: the library reports it in the message alone."""
 
 
 class ObjectStore:
@@ -48,28 +48,28 @@ class ObjectStore:
         self._backend = backend
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """The size in bytes of every object below `prefix`, by path."""
+        """Return the size in bytes of every object below `prefix`, by path."""
         import obstore
 
         with _named_errors(prefix):
             return {one["path"]: one["size"] for page in obstore.list(self._backend, prefix) for one in page}
 
     def read(self, path: str) -> bytes:
-        """A small object, whole. Raises `NotFound` when there is none."""
+        """Return a small object, whole. Raises `NotFound` when the object does not exist."""
         import obstore
 
         with _named_errors(path):
             return bytes(obstore.get(self._backend, path).bytes())
 
     def write(self, path: str, content: bytes) -> None:
-        """Put a small object, replacing what was there; readers see the old one or the new one."""
+        """Put a small object, replacing an older one; readers see the old one or the new one."""
         import obstore
 
         with _named_errors(path):
             obstore.put(self._backend, path, content, use_multipart=False)
 
     def upload(self, path: str, file: Path) -> None:
-        """Put a file, in parts where it is large; it is not there before it is there whole."""
+        """Put a file, in parts where it is large; it does not appear before it is complete."""
         import obstore
 
         with _named_errors(path):
@@ -89,7 +89,7 @@ class ObjectStore:
         return digest.hexdigest()
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove objects; one that is gone already is no error."""
+        """Remove objects; a missing object is no error."""
         import obstore
 
         for path in paths:
@@ -97,7 +97,7 @@ class ObjectStore:
                 obstore.delete(self._backend, path)
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """Do `work` for each item, several at a time. The first failure ends it: what has not begun never does."""
+        """Do `work` for each item, several at a time. The first failure cancels the items that have not begun."""
         pool = ThreadPoolExecutor(max_workers=_FILES_AT_A_TIME, thread_name_prefix="object-store")
         try:
             return list(pool.map(work, items))
@@ -106,7 +106,7 @@ class ObjectStore:
 
 
 def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
-    """The store at `url`; nothing is asked of it yet.
+    """Return the store at `url`; no request is sent yet.
 
     Raises `InvalidSetting` for a URL that names no store.
     """
@@ -131,7 +131,7 @@ def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
     seconds = timedelta(seconds=settings.timeout_seconds)
     client = {"timeout": seconds, "connect_timeout": timedelta(seconds=_CONNECT_TIMEOUT_SECONDS)}
     endpoint = settings.endpoint or ""
-    # Only what is set: the rest comes from the process's environment, as for every S3 client.
+    # Only set values: credentials and region come from the process's environment, as for every S3 client.
     return {
         "config": {"endpoint": endpoint} if endpoint and scheme in ("s3", "s3a") else {},
         "client_options": {**client, "allow_http": endpoint.startswith("http://")},
@@ -141,7 +141,7 @@ def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _named_errors(path: str) -> Iterator[None]:
-    """The library's errors as the project's own."""
+    """Raise the library's errors as the project's own."""
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
     try:
@@ -157,5 +157,5 @@ def _named_errors(path: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    """Without the library's debug dump, which repeats the whole request."""
+    """Return the first line of the message, without the library's debug dump, which repeats the whole request."""
     return str(error).split("\n", 1)[0][:300]

@@ -1,13 +1,13 @@
 """Snapshots in an object store: generations are pushed and pulled; only new files are transferred.
 
     <corpus>/files/<sha256>                       a file's bytes, under the hash of its content
-    <corpus>/generations/<name>/manifest.json     what a generation consists of
-    <corpus>/CURRENT                              the name of the generation that was pushed last
+    <corpus>/generations/<name>/manifest.json     the files of a generation
+    <corpus>/CURRENT                              the name of the generation pushed last
 
-Files are pushed first, then the manifest, then the pointer: an interrupted push leaves only unnamed files.
-The generation's name authenticates its manifest, and the manifest every file, so what is pulled is checked in a
+Files are pushed first, then the manifest, then the pointer: an interrupted push leaves only unnamed files. The
+generation's name authenticates its manifest, and the manifest every file, so a pulled generation is checked in a
 temporary folder before it is put in place; after an interrupted pull the old generation serves. One machine writes a
-corpus, pushes and prunes it. Any number of others pull, and trust nothing that they read there.
+corpus, pushes and prunes it. Any number of others pull, and check everything that they read there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INCOMING = ".tmp-pull"
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a push or pull transferred, and what of the generation was there already."""
+    """Result of a push or pull: the files transferred, and the files of the generation that were already present."""
 
     generation: str
     files_moved: int
@@ -51,7 +51,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was removed from the store."""
+    """The generations and files that were removed from the store."""
 
     generations: tuple[str, ...]
     files: int
@@ -61,8 +61,8 @@ class Pruned:
 def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -> Transfer:
     """Publish a generation (without `name`, the current one) to the store and make it the store's current one.
 
-    Raises `NotFound` when there is no such generation, `Corrupted` when a file of it is not what the manifest says:
-    then nothing of it is published.
+    Raises `NotFound` when there is no such generation, `Corrupted` when one of its files differs from the manifest;
+    then nothing of the generation is published.
     """
     layout = CorpusLayout(root, corpus)
     name = name or read_current_name(layout)
@@ -86,11 +86,11 @@ def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -
 def pull(
     root: Path, corpus: str, store: ObjectStore, name: str | None = None, keep: int = IndexSettings().keep_generations
 ) -> Transfer:
-    """Load a generation (without `name`, the store's current one) and make it current here; keep the newest `keep`.
+    """Load a generation (without `name`, the store's current one) make it current here, and keep the newest `keep`.
 
-    Readers on this machine serve the old one until then. Raises `NotFound` when the store has no such generation,
-    `Corrupted` when a downloaded file is not what was published, `Unavailable` while a writer has the corpus open,
-    and `Conflict` when the corpus was written here and its journal lacks what the generation covers.
+    Readers on this machine serve the old generation until then. Raises `NotFound` when the store has no such
+    generation, `Corrupted` when a downloaded file differs from the published one, `Unavailable` while a writer has the
+    corpus open, and `Conflict` when the corpus was written here and its journal lacks what the generation covers.
     """
     layout = CorpusLayout(root, corpus)
     name = name or read_stored_current(store, corpus)
@@ -109,10 +109,10 @@ def pull(
 
 
 def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:
-    """Remove all but the newest `keep` generations and the current one, and the files that none of these names.
+    """Remove all but the newest `keep` generations and the current one, and the files that no kept manifest names.
 
-    Not to be run while a push of the corpus is under way. Raises `Corrupted`, before anything is removed, when a kept
-    manifest cannot be read.
+    Must not run during a push of the corpus. Raises `Corrupted`, before anything is removed, when a kept manifest
+    cannot be read.
     """
     names = list_stored_generations(store, corpus)
     kept = {*names[:keep], read_stored_current(store, corpus)}
@@ -128,7 +128,7 @@ def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:
 
 
 def _fetch(layout: CorpusLayout, store: ObjectStore, name: str, manifest: Manifest, content: bytes) -> set[str]:
-    """Put a generation in place from local files and files of the store; returns the downloaded hashes."""
+    """Put a generation in place from local files and files of the store, and return the downloaded hashes."""
     incoming = layout.generations / _INCOMING
     shutil.rmtree(incoming, ignore_errors=True)
     try:
@@ -148,7 +148,7 @@ def _fetch(layout: CorpusLayout, store: ObjectStore, name: str, manifest: Manife
 
 
 def _collect_files(layout: CorpusLayout, store: ObjectStore, manifest: Manifest, incoming: Path) -> set[str]:
-    """Link intact local files, download and check the others; returns the hashes that were downloaded."""
+    """Link intact local files, download and check the others, and return the hashes downloaded."""
     here = _files_here(layout)
     places: dict[str, list[Path]] = {}
     for path, entry in manifest.files.items():
@@ -186,7 +186,7 @@ def _upload(store: ObjectStore, corpus: str, path: Path, entry: FileEntry) -> No
 
 
 def _files_here(layout: CorpusLayout) -> dict[str, Path]:
-    """Where the files of the local generations are, by hash; the newest whose manifest can be read first."""
+    """Return the paths of local generations' files, by hash; the newest generation with a readable manifest wins."""
     found: dict[str, Path] = {}
     for name in list_generation_names(layout):
         try:
@@ -235,25 +235,25 @@ def _transfer(name: str, entries: Iterable[FileEntry], moved: set[str]) -> Trans
 
 
 GENERATION_NAME = re.compile(r"g\d{8,}-[0-9a-f]{16}")
-"""What a generation may be called: a name from the store becomes a folder here, so nothing else will do."""
+"""Allowed names of a generation: a name from the store becomes the name of a folder here."""
 _POINTER_BYTES = 100
 
 
 def read_stored_current(store: ObjectStore, corpus: str) -> str:
-    """The generation that the store's pointer names. Raises `NotFound` when the corpus was never pushed."""
+    """Return the generation that the store's pointer names. Raises `NotFound` when the corpus was never pushed."""
     name = store.read(f"{corpus}/CURRENT")[:_POINTER_BYTES].decode("utf-8", "replace").strip()
     _check_name(name)
     return name
 
 
 def list_stored_generations(store: ObjectStore, corpus: str) -> list[str]:
-    """The generations whose manifest is in the store, newest first."""
+    """Return the generations whose manifest is in the store, newest first."""
     names = {path.split("/")[-2] for path in store.sizes(f"{corpus}/generations") if path.endswith(f"/{MANIFEST}")}
     return sorted(filter(GENERATION_NAME.fullmatch, names), key=parse_generation_number, reverse=True)
 
 
 def read_stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Manifest, bytes]:
-    """A generation's manifest and its bytes. Raises `NotFound`, or `Corrupted` when it is not what its name says."""
+    """Return a generation's manifest and its bytes. Raises `NotFound`, or `Corrupted` when its name is another's."""
     _check_name(name)
     content = store.read(manifest_path(corpus, name))
     try:
@@ -269,22 +269,22 @@ def read_stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Ma
 
 
 def list_present_files(store: ObjectStore, corpus: str) -> dict[str, int]:
-    """The size of every file in the store, by hash."""
+    """Return the size of every file in the store, by hash."""
     return {path.rsplit("/", 1)[-1]: size for path, size in store.sizes(f"{corpus}/files").items()}
 
 
 def list_distinct_files(manifest: Manifest) -> list[FileEntry]:
-    """One entry for each content."""
+    """Return one file entry for each distinct hash."""
     return list({entry.sha256: entry for entry in manifest.files.values()}.values())
 
 
 def file_path(corpus: str, sha256: str) -> str:
-    """Where a file's bytes stand."""
+    """Return the path of a file's bytes in the store."""
     return f"{corpus}/files/{sha256}"
 
 
 def manifest_path(corpus: str, name: str) -> str:
-    """Where a generation's manifest stands."""
+    """Return the path of a generation's manifest in the store."""
     return f"{corpus}/generations/{name}/{MANIFEST}"
 
 

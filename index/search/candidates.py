@@ -1,6 +1,6 @@
 """Selects the candidates that may become results: not blocked, trusted, distinct, within the cap of their domain.
 
-Candidates are read in fused order until there are enough of them, so most are never read. Those that merely repeat the
+Candidates are read in fused order until enough are selected, so most are never read. Those that merely repeat the
 question come after all others, where there is room.
 """
 
@@ -25,17 +25,17 @@ from sluice.index.settings import QuerySettings
 DEEPER = 4
 """Factor by which the search goes deeper where too few candidates remain."""
 MOST_CANDIDATES = 1_000
-"""How deep a search goes because of duplicates and capped domains: a bound on the cost of a mirrored site."""
+"""Largest depth of a search repeated for duplicates and capped domains: a bound on the cost of a mirrored site."""
 
 Reason = Literal["guard", "trust", "duplicates", "domain"]
-"""Why a candidate was dropped."""
+"""Reason for dropping a candidate."""
 CLEARLY_MORE_TRUST = 0.1
 """Difference of trust from which the less trusted of two copies gives way: more than four months of age make."""
 
 
 @dataclass(slots=True, eq=False)
 class SelectedCandidate:
-    """A candidate that may become a result, with its chunk and what is known of it."""
+    """A candidate that may become a result, with its chunk, document facts and trust."""
 
     candidate: Candidate
     facts: DocumentFacts
@@ -44,19 +44,19 @@ class SelectedCandidate:
     duplicates: tuple[str, ...] = ()
     rerank_score: float | None = None
     is_echo: bool = False
-    """Whether it merely repeats the question: it stays behind all that do not."""
+    """Whether it merely repeats the question: such candidates stay behind all others."""
 
 
 @dataclass(slots=True, eq=False)
 class CandidateSelection:
-    """The candidates that may become results, in fused order, and how many others were dropped for which reason."""
+    """The candidates that may become results, in fused order, and the number of dropped ones by reason."""
 
     candidates: list[SelectedCandidate] = field(default_factory=list)
     dropped: Counter[Reason] = field(default_factory=Counter)
     echo_count: int = 0
 
     def needs_more(self, top_k: int, depth: int, found: int) -> bool:
-        """Whether a deeper search may fill the list: the last one `found` all of its `depth`, and too few remain."""
+        """Return whether a deeper search may fill the list: the last `found` all of its `depth`, and too few remain."""
         if sum(not one.is_echo for one in self.candidates) >= top_k or found < depth:
             return False
         repeats = self.dropped["duplicates"] + self.dropped["domain"] + self.echo_count
@@ -67,7 +67,7 @@ class CandidateSelection:
 def select_candidates(
     source: ChunkSource, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime
 ) -> CandidateSelection:
-    """Select the best candidates that are trusted, distinct and within the domain cap: as many as later steps use."""
+    """Select the best candidates that are trusted, distinct and within the domain cap, as many as later steps use."""
     selection = CandidateSelection()
     selected = selection.candidates
     distinct = DistinctTexts(ranking.duplicate_threshold(query))
@@ -98,9 +98,9 @@ def select_candidates(
 
 
 def _join_copies(first: SelectedCandidate, second: SelectedCandidate) -> SelectedCandidate:
-    """Of two copies the one to keep, which names the other: the first, unless the second is clearly more trusted.
+    """Return the copy to keep, naming the other one: the first, unless the second is clearly more trusted.
 
-    So a forged copy of a page, be it the better match, does not hide the page.
+    So a forged copy of a page does not hide the page, even if it matches better.
     """
     is_clearer = first.trust and second.trust and second.trust.score >= first.trust.score + CLEARLY_MORE_TRUST
     kept, other = (second, first) if is_clearer else (first, second)
@@ -109,7 +109,7 @@ def _join_copies(first: SelectedCandidate, second: SelectedCandidate) -> Selecte
 
 
 def is_blocked(chunk: Chunk) -> bool:
-    """Whether a chunk may not be served: the guard blocks it, or its text is not the one whose hash was recorded."""
+    """Return whether a chunk may not be served: the guard blocks it, or its text differs from the recorded hash."""
     if chunk.inspection is not None and chunk.inspection.verdict is Verdict.BLOCKED:
         return True
     return chunk.checksum != sha256_text(chunk.text)
@@ -118,7 +118,7 @@ def is_blocked(chunk: Chunk) -> bool:
 def _read_echoes_last(
     source: ChunkSource, question: str, ranked: Sequence[Candidate]
 ) -> Iterator[tuple[Candidate, DocumentFacts, Chunk, bool]]:
-    """Read the candidates in their order, those that merely repeat the question after all others."""
+    """Yield the candidates in their order, with those that merely repeat the question after all others."""
     detector = EchoDetector(question)
     echoes: list[tuple[Candidate, DocumentFacts, Chunk, bool]] = []
     for candidate in ranked:
@@ -131,39 +131,39 @@ def _read_echoes_last(
 
 
 def _source_of(facts: DocumentFacts) -> str:
-    """The host that the domain cap counts. A file has none, and that of a submission is a claim: there the document."""
+    """Return the host for the domain cap; for a file (no host) or a submission (claimed host) the document id."""
     host = None if facts.provenance.origin == "submitted" else parse_host(facts.url)
     return host or facts.document_id
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What every query of a reader is selected by, unless it says otherwise."""
+    """Defaults for selecting the results of a reader's queries; a query may override some."""
 
     settings: QuerySettings
     trust: TrustScorer | None = None
-    """None: every source is trusted fully."""
+    """None where every source is trusted fully."""
     reranker: Reranker | None = None
-    """None: the order of fusion stays."""
+    """None where the order of fusion stays."""
 
     def trusts(self, facts: DocumentFacts, chunk: Chunk, now: datetime, threshold: float) -> bool:
-        """Whether the source of a chunk is trusted at least by `threshold`."""
+        """Return whether the source of a chunk is trusted at least by `threshold`."""
         if not threshold or self.trust is None:
             return True
         return self.trust.score(facts.url, facts.provenance, chunk.chunk_id, now).score >= threshold
 
     def rerank_depth(self, query: Query) -> int:
-        """How many candidates the reranker wants to see for this query."""
+        """Return the number of candidates that the reranker gets for this query."""
         return self.reranker.depth if self.reranker and query.rerank else 0
 
     def diversity(self, query: Query) -> float:
-        """The query's; 0 without one. On SQuAD's questions every weight cost nDCG@10 (0.1: 0.001, 0.3: 0.008)."""
+        """Return the query's, or 0. On SQuAD's questions every weight cost nDCG@10 (0.1: 0.001, 0.3: 0.008)."""
         return query.diversity or 0.0
 
     def max_per_domain(self, query: Query) -> int:
-        """The query's, else the configured one; 0 is no cap."""
+        """Return the query's cap, else the configured one; 0 means no cap."""
         return self.settings.max_per_domain if query.max_per_domain is None else query.max_per_domain
 
     def duplicate_threshold(self, query: Query) -> float:
-        """The query's, else the configured one; 0 keeps every duplicate."""
+        """Return the query's threshold, else the configured one; 0 keeps every duplicate."""
         return self.settings.duplicate_threshold if query.duplicate_threshold is None else query.duplicate_threshold

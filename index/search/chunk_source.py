@@ -24,16 +24,16 @@ from sluice.index.segments.segment import Segment
 
 
 class ChunkSource(Protocol):
-    """Chunks by number. Immutable while a search lasts."""
+    """Chunks by number. Immutable during a search."""
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
-        """A chunk and its document's facts. Raises `Corrupted` where there is none of that number."""
+        """Return a chunk and its document's facts. Raises `Corrupted` for an unknown number."""
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
-        """Their vectors, of length 1, in that order: float32 (n, d). There is at least one."""
+        """Return the vectors of at least one number, of length 1, in that order: float32 (n, d)."""
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:
-        """The chunk with up to `width` of the same document before it and as many behind it, in reading order."""
+        """Return the chunk with up to `width` chunks of its document before and behind it, in reading order."""
 
 
 class SegmentChunkSource:
@@ -43,12 +43,12 @@ class SegmentChunkSource:
         self._view = view
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
-        """As `ChunkSource.read`."""
+        """Return a chunk and its document's facts, as `ChunkSource.read` does."""
         segment, row = self._view.locate(number)
         return segment.facts(int(segment.owners[row])), read_chunk(segment, row)
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
-        """As `ChunkSource.vectors`, with one read of each segment."""
+        """Return the vectors, as `ChunkSource.vectors` does, with one read of each segment."""
         rows: dict[Segment, list[tuple[int, int]]] = {}
         for position, number in enumerate(numbers):
             segment, row = self._view.locate(number)
@@ -59,7 +59,7 @@ class SegmentChunkSource:
         return vectors
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:
-        """As `ChunkSource.around`: the rows of a document are consecutive."""
+        """Return the chunk and its neighbours, as `ChunkSource.around` does: a document's rows are consecutive."""
         segment, row = self._view.locate(number)
         own = segment.rows_of(int(segment.owners[row]))
         return [
@@ -70,7 +70,7 @@ class SegmentChunkSource:
 def read_chunk(segment: Segment, row: int) -> Chunk:
     """Read the chunk of a row. Raises `Corrupted` where the record is no JSON."""
     fields = _read_fields(segment, row)
-    if len(fields) < len(_CHUNK_FIELDS):  # written before there were all of them
+    if len(fields) < len(_CHUNK_FIELDS):  # written before all of these fields existed
         fields = _CHUNK_DEFAULTS | fields
     fields["section_path"] = tuple(fields["section_path"])
     if fields["inspection"] is not None:
@@ -81,7 +81,7 @@ def read_chunk(segment: Segment, row: int) -> Chunk:
 
 
 def read_start_line(segment: Segment, row: int) -> int:
-    """The first line of the chunk of a row. Raises as `read_chunk`."""
+    """Return the first line of the chunk of a row. Raises as `read_chunk` does."""
     line: int = _read_fields(segment, row)["start_line"]
     return line
 

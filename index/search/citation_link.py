@@ -1,4 +1,4 @@
-"""The address under which a reader finds a cited passage.
+"""Links by which a reader finds a cited passage.
 
     a page         https://example.org/guide#install:~:text=Download%20the,and%20start%20it
     a PDF          https://example.org/paper.pdf#page=3        docs/paper.pdf#page=3
@@ -6,8 +6,8 @@
     an HTML file   docs/guide.html#install
 
 The text directive (WICG, Scroll To Text Fragment, section 3.3) names the passage's first and last words as the page
-shows them; a browser that does not know it, or does not find the words, goes to the heading. What a caller handed in
-has no link: its address is only what the caller claims.
+shows them; a browser that does not know it, or does not find the words, goes to the heading. A submitted document has
+no link: its address is only claimed by the caller.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from urllib.parse import quote
 from sluice.contracts.retrieval import RetrievedChunk
 
 MOST_WORDS, MOST_CHARACTERS = 6, 60
-"""At each end of a passage: enough to be found once in a page, few enough for an address."""
+"""Most words and characters at each end of a passage: unique enough in a page, short enough for an address."""
 _LEAST_WORDS = 3
-"""Fewer words stand in a page more than once."""
+"""Fewer words than this stand in a page more than once."""
 _READ_AS_ANOTHER_TEXT = frozenset((".html", ".htm", ".xhtml", ".pdf", ".xml", ".rss", ".atom"))
-"""Files whose lines are not those of the text that was extracted from them."""
+"""Files whose lines differ from those of the extracted text."""
 _KEPT_IN_FRAGMENT = "!$&'()*+,;=:@/?"
-"""Characters that a fragment may have beside the unreserved ones (RFC 3986, section 3.5)."""
+"""Characters that a fragment may contain beside the unreserved ones (RFC 3986, section 3.5)."""
 _LINE_MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*(?:#{1,6}[ \t]+)?\\?")
 _PAIRED_MARKS = re.compile(r"(\*{1,3}|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)*(?:`{3,}|~{3,})")
 _LONE_MARK = re.compile(r"(?<!\S)(?:\*{1,3}|~~|`+)\w\S*|\S*\w[^\w\s]{0,3}(?:\*{1,3}|~~|`+)(?!\S)")
 _MASKED = re.compile(r"\[(?:secret: [\w.-]+|card|iban|email|ip|ssn|phone)\]")
-"""What stands for a masked value, which the page does not show."""
+"""Placeholder of a masked value, which the page does not show."""
 _CUT_OFF = re.compile(r" …(?: \S+)?\Z")
 """The end of a snippet: the sign of a cut, and the address (trust/snippets.py)."""
 _SENTENCE = re.compile(r".+?[。！？]")
 
 
 def link_of(chunk: RetrievedChunk) -> str | None:
-    """The link of a passage; None for what a caller handed in, and for what has neither address nor path."""
+    """Return the link of a passage; None for a submitted one, and for one with neither address nor path."""
     if chunk.provenance.origin == "submitted":
         return None
     if chunk.file_path is not None:
@@ -65,7 +65,7 @@ def _line(chunk: RetrievedChunk, path: str) -> str:
 
 @lru_cache(maxsize=256)
 def text_directive(text: str) -> str | None:
-    """`text=first words,last words` of a Markdown passage; None where no words are fit for it."""
+    """Return `text=first words,last words` of a Markdown passage; None where no words suit."""
     lines = _lines_to_quote(_CUT_OFF.sub("", text))
     if not lines:
         return None
@@ -81,7 +81,7 @@ def text_directive(text: str) -> str | None:
 
 
 def _lines_to_quote(text: str) -> list[str]:
-    """Lines of prose as the page shows them; else lines of code, a cell of a table, a heading."""
+    """Return lines of prose as the page shows them; else lines of code, a cell of a table, or a heading."""
     kinds: dict[str, list[str]] = {"prose": [], "code": [], "cell": [], "heading": []}
     for kind, line in _rendered(text):
         kinds[kind].append(line)
@@ -118,9 +118,9 @@ def _unmarked(text: str) -> str:
 
 
 def _whole_words(line: str, *, from_end: bool = False) -> list[str]:
-    """The words of a line up to the first mark of emphasis that has no partner in it, or from the last one on.
+    """Return the words of a line up to the first mark of emphasis without a partner, or from the last such mark on.
 
-    Emphasis that goes over a line or a cut leaves such a mark; whether the page shows it is not known.
+    Emphasis across a line end or a cut leaves such a mark; the page may or may not show it.
     """
     runs = [run.split() for run in _LONE_MARK.split(line)]
     long = [run for run in runs if len(run) >= _LEAST_WORDS] or [run for run in runs if run]
@@ -128,7 +128,7 @@ def _whole_words(line: str, *, from_end: bool = False) -> list[str]:
 
 
 def _within(words: list[str], *, from_end: bool = False) -> str:
-    """The first words, or the last ones; of a script without spaces the first or last characters of a sentence."""
+    """Return the first or last words; in a script without spaces, the first or last characters of a sentence."""
     chosen: list[str] = []
     for word in reversed(words) if from_end else words:
         if chosen and (len(chosen) == MOST_WORDS or sum(map(len, chosen)) + len(chosen) + len(word) > MOST_CHARACTERS):
@@ -142,5 +142,5 @@ def _within(words: list[str], *, from_end: bool = False) -> str:
 
 
 def _encoded(words: str) -> str:
-    """Percent-encoded, with the dash too: beside `,` and `&` it has a meaning in a directive."""
+    """Return the words percent-encoded, the dash too: like `,` and `&` it has a meaning in a directive."""
     return quote(words, safe="").replace("-", "%2D")

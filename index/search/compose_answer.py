@@ -1,7 +1,6 @@
-"""The answer: passages under `[n]` marks, each with its source and how well it matches, the best first.
+"""The answer: passages under `[n]` marks, each with its source and its match, the best first.
 
-[1] docs/leases.md:10-24 (91% match) · Leases > Renewal
-A lease is renewed by its holder …
+[1] docs/leases.md:10-24 (91% match) · Leases > Renewal A lease is renewed by its holder …
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sluice.text.words import estimate_tokens
 CountTokens = Callable[[str], int]
 
 MATCH_SHARE = 0.7
-"""Of the best match that a preferred passage must have: one that hardly matches is no better for where it is from."""
+"""Share of the best match that a preferred passage must reach: its source does not make up for a poor match."""
 
 
 def compose_answer(
@@ -36,7 +35,7 @@ def compose_answer(
 ) -> Answer:
     """Cite the retrieved chunks within `max_tokens`, the most confident first; repeated texts are cited once.
 
-    Those that are preferred come before others that match hardly better (`prefer`).
+    Preferred chunks come before others that match hardly better (`prefer`).
 
     Chunks that a reranker ordered, and those without confidence, keep their order. A passage that does not fit is left
     out, and shorter ones may follow. `count_tokens` counts headings; of a passage its own `token_estimate` is used.
@@ -71,7 +70,7 @@ def compose_answer(
 
 
 def drop_repeated_texts(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-    """The chunks without later ones of the same text, white space aside; of a page without text one."""
+    """Return the chunks without later ones of the same text, white space aside; of a page without text one."""
     first: dict[str, RetrievedChunk] = {}
     for chunk in chunks:
         words = " ".join(chunk.text.split())
@@ -80,9 +79,9 @@ def drop_repeated_texts(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk
 
 
 def order_by_confidence(chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
-    """The most confident first, equals in their order; unchanged where a chunk was not judged.
+    """Return the chunks by confidence, highest first, equals in their order; unchanged where a chunk has no confidence.
 
-    Measured, this order has the right passage first more often than that of the fused scores (decision 19).
+    In measurements this order has the right passage first more often than that of the fused scores (decision 19).
     """
     if any(chunk.confidence is None for chunk in chunks):
         return chunks
@@ -92,7 +91,7 @@ def order_by_confidence(chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
 def prefer(
     chunks: list[RetrievedChunk], is_preferred: Callable[[RetrievedChunk], bool], best_score: float
 ) -> list[RetrievedChunk]:
-    """The preferred chunks that match at least `MATCH_SHARE` as well as the best, then the others in order."""
+    """Return the preferred chunks that match at least `MATCH_SHARE` as well as the best, then the others in order."""
     least = MATCH_SHARE * max((match_of(chunk, best_score) for chunk in chunks), default=0.0)
     first = [chunk for chunk in chunks if is_preferred(chunk) and match_of(chunk, best_score) >= least]
     ids = {chunk.chunk_id for chunk in first}
@@ -100,9 +99,9 @@ def prefer(
 
 
 def match_of(chunk: RetrievedChunk, best_score: float) -> float:
-    """How well a chunk matches the question, in [0, 1].
+    """Return how well a chunk matches the question, in [0, 1].
 
-    Its confidence; where it was not judged its cosine; without that its score as a share of the best one's.
+    This is its confidence; without one, its cosine; without that, its score as a share of the best score.
     """
     if chunk.confidence is not None:
         return chunk.confidence
@@ -112,7 +111,7 @@ def match_of(chunk: RetrievedChunk, best_score: float) -> float:
 
 
 def smooth_matches(matches: Sequence[float]) -> list[float]:
-    """The nearest values that never rise, so that a match tells no other order than the one shown.
+    """Return the nearest values that never rise, so that the matches agree with the order shown.
 
     Least squares, by the pool-adjacent-violators algorithm (Barlow et al., 1972): a value that is higher than the one
     before it becomes, with that one, the mean of both.
@@ -126,7 +125,7 @@ def smooth_matches(matches: Sequence[float]) -> list[float]:
 
 
 def cite(number: int, chunk: RetrievedChunk, match: float) -> Citation:
-    """The citation of a chunk."""
+    """Return the citation of a chunk."""
     return Citation(
         number=number,
         chunk_id=chunk.chunk_id,
@@ -148,25 +147,25 @@ def cite(number: int, chunk: RetrievedChunk, match: float) -> Citation:
 
 
 def _warnings(chunk: RetrievedChunk) -> tuple[str, ...]:
-    """The rules of the guard that mark the chunk, each once."""
+    """Return the rules of the guard that flagged the chunk, each once."""
     if chunk.inspection is None or chunk.inspection.verdict is Verdict.PASSED:
         return ()
     return tuple(dict.fromkeys(finding.rule for finding in chunk.inspection.findings))
 
 
 def _text_fact(chunk: RetrievedChunk, name: str) -> str | None:
-    """What the document's metadata has under that name, where it is text."""
+    """Return the value of that name in the document's metadata; None where it is not text."""
     fact = chunk.metadata.get(name)
     return fact if isinstance(fact, str) else None
 
 
 def format_source(chunk: RetrievedChunk) -> str:
-    """`path:start-end`, or the URL's when there is no path, or the document's id when there is neither."""
+    """Return `path:start-end`, with the URL where there is no path, or the document's id where there is neither."""
     return f"{chunk.file_path or chunk.url or chunk.document_id}:{chunk.start_line}-{chunk.end_line}"
 
 
 def _origin_mark(chunk: RetrievedChunk) -> str:
-    """What the reader must know of the source: what was submitted only claims its URL or path."""
+    """Return a mark for a submitted source, whose URL or path is only claimed; empty for any other."""
     if chunk.provenance.origin != "submitted":
         return ""
     return "submitted, source claimed" if chunk.url or chunk.file_path else "submitted"
@@ -190,7 +189,7 @@ def _context(chunks: Sequence[RetrievedChunk], citations: Sequence[Citation]) ->
 
 
 def _text(chunk: RetrievedChunk) -> str:
-    """Its first line keeps its indentation: it may be code."""
+    """Return the text of a chunk. Its first line keeps its indentation: it may be code."""
     return chunk.text.strip("\n").rstrip() or NO_TEXT
 
 
@@ -201,10 +200,10 @@ def _frame(number: int, chunk: RetrievedChunk, match: float) -> str:
 
 
 def hide_nosnippet_texts(found: Retrieval) -> Retrieval:
-    """Copy the result without the text of chunks whose site asks that none be shown: these are ranked by their text and
-    cited by title and address alone. To be applied last, after ranking, duplicates and reranking have used the text.
+    """Copy the result without the text of chunks whose site forbids snippets: they are ranked by their text but cited
+    by title and address alone. Apply this last, after ranking, duplicates and reranking have used the text.
 
-    Headings and symbol names are removed with it, as they are text of the page too.
+    Headings and symbol names are removed with it, as they are also text of the page.
     """
     if not any(chunk.provenance.nosnippet for chunk in found.chunks):
         return found

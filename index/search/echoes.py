@@ -1,7 +1,7 @@
 """Echoes: passages that merely repeat the question. They have all of its words, rank first, and answer nothing.
 
-A question stands alone in a list of questions, as a heading whose text is elsewhere, in a log of what was asked, in the
-strings and names of tests, and in examples of a command. In an FAQ it stands too, with its answer behind it.
+A question stands alone in a list of questions, as a heading whose text is elsewhere, in a log of past questions, in the
+strings and names of tests, and in examples of a command. In an FAQ its answer follows it.
 
 A passage is an echo where it repeats the question, its other sentences have less than half of the question's content
 terms, and no repetition is answered:
@@ -10,13 +10,13 @@ terms, and no repetition is answered:
     as a line or sentence without one              the passage has no other words
     quoted or in an identifier, among other words  no five words in a row follow it in its line
 
-The last two hold only where the question, or its repetition, ends with a question mark: else it may be a text that is
-looked for word for word, such as an error's message in the code that raises it.
+The last two hold only where the question, or its repetition, ends with a question mark: otherwise the user may be
+looking for the text word for word, such as an error's message in the code that raises it.
 
 Repeated means word for word, whatever the case, punctuation and marks between the words; as a sentence that ends with a
 question mark also in another order or with other function words. A sentence with a full stop states something: it is no
-repetition, as a claim is best answered by its source. Question marks of all scripts count; no list of words of any
-language is used but that of the term index.
+repetition, as a claim is best answered by its source. Question marks of all scripts count; the only word lists used are
+those of the term index.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from itertools import takewhile
 from sluice.index.terms.analysis import analyse, analysis_language, extract_content_terms
 
 LEAST_WORDS = 4
-"""A shorter question is a name or a few keywords, which a passage that answers may well repeat. In scripts without
-blanks two characters count as a word."""
+"""A shorter question is a name or a few keywords, which an answering passage may well repeat. In scripts without blanks
+two characters count as a word."""
 SAME_TERMS = 0.8
 """Jaccard index of the content terms of two questions from which they ask the same: one of nine terms may differ."""
 COVERED = 0.5
-"""Share of the question's content terms in a passage's other sentences from which these may answer."""
+"""Share of the question's content terms in a passage's other sentences from which these may be an answer."""
 SHORTEST_ANSWER = 2
 """Letters of the shortest answer: `No`."""
 LABEL_WORDS = 2
@@ -46,7 +46,7 @@ _WORD = re.compile(rf"{_CHARACTER.pattern}|[^\W_]+")
 _UNIT_END = re.compile(r"\n|(?<=[.!?…])[\"'”’»)\]*_`]*[ \t]+|(?<=[。！？؟])")
 _MARK = r"(?:[?\uff1f\u061f\u037e\u055e\u1367\u2047\u2048\ufe56]|(?<=[\u0370-\u03ff\u1f00-\u1fff]);)"
 """Question marks: Latin, full-width, Arabic, Greek, Armenian, Ethiopic, doubled, with an exclamation mark, small; and
-the semicolon that most Greek texts have."""
+the semicolon, which most Greek texts use."""
 _ASKING = re.compile(_MARK)
 _ASKS = re.compile(rf"{_MARK}\W*$")
 _STATES = re.compile(r"[\w\"'”’»)][.。][\"'”’»)\]*_`]*\s*$")
@@ -56,7 +56,7 @@ _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 _QUOTES = frozenset("\"'`“”„‟‘’‚«»‹›「」『』")
 _PUNCTUATION = re.compile(rf"^(?:{_MARK}|[.!,:])+")
 _PROSE = re.compile(r"[^\W_]+(?:[ ,]+[^\W_]+){4}")
-"""Five words in a row: an answer, and no arguments of a call."""
+"""Five words in a row: likely an answer, and not arguments of a call."""
 _IDENTIFIER_BEFORE = re.compile(r"[^\W_]_$")
 
 
@@ -70,11 +70,11 @@ class _Unit:
 
     @property
     def is_label(self) -> bool:
-        """Whether it only says what would follow: `A:`, `assistant:`."""
+        """Whether it only labels the text that follows: `A:`, `assistant:`."""
         return self.text.rstrip().endswith(":") and len(_WORD.findall(self.text)) <= LABEL_WORDS
 
     def ends_answer_to(self, question: _Unit) -> bool:
-        """Whether what answers `question` is over here: at a question, the next heading or the next point of a list."""
+        """Return whether the answer to `question` ends here: at a question, the next heading or the next list item."""
         heading, own_heading = _HEADING.match(self.text), _HEADING.match(question.text)
         item, own_item = _ITEM.match(self.text), _ITEM.match(question.text)
         if heading:
@@ -83,7 +83,7 @@ class _Unit:
 
 
 class EchoDetector:
-    """Finds the echoes of one question. Costs some searches for a word in each passage unless one is suspected."""
+    """Finds the echoes of one question. Most passages cost only a search for two words."""
 
     def __init__(self, question: str) -> None:
         self._question = question
@@ -93,7 +93,7 @@ class EchoDetector:
         self._longest_first = sorted(set(self._words), key=len, reverse=True)
 
     def is_echo(self, text: str, language: str | None = None) -> bool:
-        """Whether a passage of `language` (as `Chunk.language`) merely repeats the question."""
+        """Return whether a passage of `language` (as `Chunk.language`) merely repeats the question."""
         if not self._is_long or not self._may_repeat(text):
             return False
         units = [self._unit(part) for part in _split(text)]
@@ -104,7 +104,7 @@ class EchoDetector:
         return self._coverage(others, language) < COVERED
 
     def _may_repeat(self, text: str) -> bool:
-        """Whether there is anything to look at: most passages are passed over here."""
+        """Return whether the passage may repeat the question: this excludes most passages cheaply."""
         folded, words = text.casefold(), self._longest_first
         if not all(word in folded for word in words[:2]):
             return False
@@ -132,19 +132,19 @@ class EchoDetector:
         return len(terms & asked) >= SAME_TERMS * len(terms | asked)
 
     def _coverage(self, text: str, language: str | None) -> float:
-        """The share of the question's content terms that a text of `language` has."""
+        """Return the share of the question's content terms that occur in a text of `language`."""
         analysis = analysis_language(language)
         wanted = extract_content_terms(self._question, analysis)
         return len(set(wanted).intersection(analyse(text, analysis))) / max(1, len(wanted))
 
 
 def _split(text: str) -> Iterator[str]:
-    """Lines and sentences, without the targets of links."""
+    """Yield the lines and sentences, without the targets of links."""
     return (part for part in _UNIT_END.split(_LINK_TARGET.sub("]", text)) if part and not part.isspace())
 
 
 def _is_answered(units: list[_Unit], position: int, repeat: tuple[int, int], is_question: bool) -> bool:
-    """Whether a repetition may be an answer, or what stands behind it."""
+    """Return whether a repetition, or the text behind it, may be an answer."""
     unit, (start, end) = units[position], repeat
     before, behind = _WORD.findall(unit.text[:start]), _WORD.findall(unit.text[end:])
     is_question = is_question or _ASKING.match(unit.text, end) is not None
@@ -162,6 +162,6 @@ def _is_answered(units: list[_Unit], position: int, repeat: tuple[int, int], is_
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether the range stands in quotation marks, or is the end of an identifier."""
+    """Return whether the range is in quotation marks, or ends an identifier."""
     before, behind = text[:start].rstrip(), _PUNCTUATION.sub("", text[end:])
     return before[-1:] in _QUOTES or behind[:1] in _QUOTES or _IDENTIFIER_BEFORE.search(text[:start]) is not None

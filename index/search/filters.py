@@ -1,4 +1,4 @@
-"""Filters as masks: which rows of a segment a query may find, computed before anything is ranked.
+"""Filters as masks of the rows of a segment that a query may find, computed before ranking.
 
 Segments are immutable, so a segment's mask for a filter is computed once and kept with it.
 """
@@ -16,11 +16,11 @@ from sluice.index.segments.segment import Mask, Segment
 
 _NO_CONDITION = Filters()
 _MOST_MASKS = 32
-"""Masks kept with a segment, each a byte a chunk."""
+"""Number of masks kept with a segment, each one byte per chunk."""
 
 
 def find_masks(view: View, filters: Filters) -> Masks:
-    """Find for each segment the mask of live rows that meet every condition; None where all do."""
+    """Find the mask, for each segment, of live rows that meet every condition; None where all do."""
     if not has_conditions(filters):
         return view.live_masks()
     name = filters.model_dump_json()
@@ -38,12 +38,12 @@ def _find_mask(part: Part, filters: Filters, name: str) -> Mask:
 
 
 def has_conditions(filters: Filters) -> bool:
-    """Whether the filters have any condition."""
+    """Return whether the filters have any condition."""
     return filters != _NO_CONDITION
 
 
 def find_matching_rows(segment: Segment, filters: Filters) -> Mask:
-    """The rows of a segment that meet every condition, dead or live: bool (rows,)."""
+    """Return the rows of a segment that meet every condition, dead or live: bool (rows,)."""
     if filters.document_ids:
         allowed = _rows_of_documents(segment, filters.document_ids)
     else:
@@ -56,7 +56,7 @@ def find_matching_rows(segment: Segment, filters: Filters) -> Mask:
 
 
 def matches(facts: DocumentFacts, filters: Filters) -> bool:
-    """Whether a document meets every condition but that on language, which is each chunk's own."""
+    """Return whether a document meets every condition except language, which belongs to each chunk."""
     provenance = facts.provenance
     return (
         (not filters.document_ids or facts.document_id in filters.document_ids)
@@ -70,7 +70,7 @@ def matches(facts: DocumentFacts, filters: Filters) -> bool:
 
 
 def _holds(facts: DocumentFacts, name: str, value: object) -> bool:
-    """Equal in value and in kind: `True` is not `1`."""
+    """Return whether the metadata value is equal in value and in kind: `True` is not `1`."""
     found = facts.metadata.get(name)
     return found == value and isinstance(found, bool) == isinstance(value, bool)
 
@@ -89,7 +89,7 @@ def _rows_of_documents(segment: Segment, document_ids: tuple[str, ...]) -> Mask:
 
 
 def is_selected(facts: DocumentFacts, selection: Selection) -> bool:
-    """Whether the document is among those that the selection means."""
+    """Return whether the document belongs to the selection."""
     provenance = facts.provenance
     if selection.filters is not None:
         languages = [language.lower() for language in selection.filters.languages]

@@ -1,19 +1,19 @@
-"""Fusion: the results of two retrievers, dense and BM25, in one order; and how a local corpus is asked by both.
+"""Fusion: one order of the results of two retrievers, dense and BM25; and the retrieval from a local corpus by both.
 
     cosine · |cosine| + `lexical_weight` · BM25
 
-What the graph leads to gets `graph_weight` · its score on top. It rises up to where the walk began and no further:
-what was found stays before what that leads to.
+Chunks that the graph leads to get `graph_weight` · their score on top. They rise up to the hits that the walk began
+from and no further: hits stay before the chunks that they lead to.
 
-The sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts
-function words too, which the search for candidates leaves out. Nothing is normalised over a question: how many words
-match and how rare they are is what the size of BM25 says, and it would be lost. docs/decisions/0012-fusion.md has the
+The sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts function
+words too, which the search for candidates leaves out. Nothing is normalised over a question: the size of BM25 tells how
+many words match and how rare they are, which normalising would lose. docs/decisions/0012-fusion.md has the
 measurements.
 
 Equal scores are ordered by chunk id, so the same corpus and question always give the same list.
 
-There are about a hundred candidates, for which lists are faster than arrays: a call into numpy costs as much as a
-pass over fifty of them.
+There are about a hundred candidates, for which lists are faster than arrays: a call into numpy costs as much as a pass
+over fifty of them.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from sluice.index.settings import QuerySettings
 from sluice.index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
 
 NameOf = Callable[[int], str]
-"""The chunk id of a chunk number, for ties."""
+"""Returns the chunk id of a chunk number, for ties."""
 
 CANDIDATES = 50
 """Candidates that each retriever gives to fusion."""
 _STEP = 1e-9
-"""Between the scores of those that would rise above a ceiling."""
+"""Step between the scores of candidates that would rise above a ceiling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk with its ranks and scores. A rank of None: it is not among what that retriever found.
+    """A chunk with its ranks and scores. A rank is None where that retriever did not find it.
 
     `similarity` is a cosine, None without vectors; `lexical_score` BM25, None for a chunk without a word of the
     question; `fused_score` orders the results.
@@ -64,9 +64,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FusionInput:
-    """The candidates of both retrievers, each once, as parallel lists of one value for each candidate.
+    """The candidates of both retrievers, each once, as parallel lists with one value per candidate.
 
-    A rank of 0: that retriever did not find it. A similarity of NaN: there is no vector.
+    A rank is 0 where that retriever did not find the candidate. A similarity is NaN where there is no vector.
     """
 
     numbers: Numbers
@@ -77,7 +77,7 @@ class FusionInput:
 
 
 def list_candidates(dense: Ranked, lexical: Ranked) -> Numbers:
-    """List what either retriever found, each once: first what the vectors found, then what the words alone found."""
+    """List the chunks that either retriever found, each once: the vectors' chunks first, then those of words alone."""
     near = set(dense.numbers)
     return dense.numbers + [number for number in lexical.numbers if number not in near]
 
@@ -85,8 +85,8 @@ def list_candidates(dense: Ranked, lexical: Ranked) -> Numbers:
 def combine_results(dense: Ranked, lexical: Ranked, cosines: Floats, lexical_scores: Floats | None) -> FusionInput:
     """Combine the results of both retrievers.
 
-    `cosines` are of those candidates that the words alone found (NaN: it has no vector), `lexical_scores` of all, in
-    the order of `list_candidates`; None leaves them as the words' retriever gave them, and 0 for the others.
+    `cosines` belong to the candidates that only the words found (NaN without a vector), `lexical_scores` to all, in the
+    order of `list_candidates`; None keeps the scores of the words' retriever, with 0 for the others.
     """
     numbers, count = list_candidates(dense, lexical), len(dense.numbers)
     rank_of = dict(zip(lexical.numbers, range(1, len(lexical.numbers) + 1), strict=True))
@@ -114,7 +114,7 @@ def fuse_scores(results: FusionInput, strategy: Strategy, settings: QuerySetting
 
 
 def add_weighted_scores(results: FusionInput, lexical_weight: float) -> Floats:
-    """cosine · |cosine| + `lexical_weight` · BM25; a chunk without a vector counts as one at right angles."""
+    """Compute cosine · |cosine| + `lexical_weight` · BM25; a chunk without a vector counts as one at right angles."""
     return [
         (cosine * abs(cosine) if cosine == cosine else 0.0) + lexical_weight * score
         for cosine, score in zip(results.similarities, results.lexical_scores, strict=True)
@@ -122,7 +122,7 @@ def add_weighted_scores(results: FusionInput, lexical_weight: float) -> Floats:
 
 
 def keep_below(ceiling: float, before: Floats, lifted: Floats) -> Floats:
-    """The `lifted` scores, none above the ceiling that was not there `before`; those at it keep their order."""
+    """Return the `lifted` scores, with none raised above the ceiling from below; those at it keep their order."""
     scores = list(before)
     order = sorted(range(len(lifted)), key=lifted.__getitem__, reverse=True)
     above = [place for place in order if before[place] < ceiling <= lifted[place]]
@@ -153,10 +153,10 @@ class RankedCandidates(Sequence[Candidate]):
         lexical_scores: Floats,
         settings: QuerySettings,
     ) -> RankedCandidates:
-        """These candidates and those that the graph `reached`, by chunk number, in one order.
+        """Return these candidates and those that the graph `reached`, by chunk number, in one order.
 
-        `cosines` and `lexical_scores` are of those that are new, in the order of `missing`. `ceiling` is the score that
-        the graph lifts nothing above.
+        `cosines` and `lexical_scores` belong to the new candidates, in the order of `missing`. The graph lifts no score
+        above `ceiling`.
         """
         new, old = self.missing(reached), self._results
         nothing = [0] * len(new)
@@ -173,7 +173,7 @@ class RankedCandidates(Sequence[Candidate]):
         return RankedCandidates(results, keep_below(ceiling, fused, lifted), self._name_of, reached)
 
     def missing(self, reached: Iterable[int]) -> Numbers:
-        """Those of the numbers that are not among the candidates, in their order."""
+        """Return the numbers that are not among the candidates, in their order."""
         known = set(self._results.numbers)
         return [number for number in reached if number not in known]
 
@@ -216,13 +216,13 @@ def break_ties(ranked: Ranked, name_of: NameOf) -> Ranked:
 
 
 def _by_score(numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
-    """Positions, the highest score first. Chunk ids are looked up only among equal scores."""
+    """Return the positions, highest score first. Chunk ids are looked up only among equal scores."""
     order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
     return _untied(order, numbers, scores, name_of) if _has_ties(scores) else order
 
 
 def _untied(order: Sequence[int], numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
-    """Positions in the order of their scores, equal scores in that of their chunk ids."""
+    """Return the positions in the order of their scores, with equal scores ordered by chunk id."""
     groups = [list(run) for _, run in groupby(order, key=scores.__getitem__)]
     return [
         place
@@ -236,14 +236,14 @@ def _has_ties(scores: Floats) -> bool:
 
 
 _FEW_CHUNKS = 2_000
-"""Up to this many passing chunks are listed to the term index, which is cheaper than searching deeper."""
+"""Up to this many passing chunks are listed for the term index, which is cheaper than searching deeper."""
 _MOST_KEPT = 16
-"""Searches whose candidates are kept: an equal one comes within milliseconds, or never."""
+"""Number of searches whose candidates are kept: an equal one comes within milliseconds, or never."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A question, and the rows of one view to search: those in `masks` (None: all)."""
+    """A question, and the rows of one view to search: those in `masks` (None for all)."""
 
     text: str
     vector: Vectors | None
@@ -256,7 +256,7 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
     """Retrieve `depth` candidates by each retriever, fuse them, and return them best first.
 
     A filter costs no results: the dense retriever scans only rows that pass, and BM25 either searches only those (when
-    they are few) or searches deeper until it has enough or there is no more.
+    they are few) or searches deeper until it has enough or no more exist.
     """
     lexical = dense = NOTHING_FOUND
     if search.strategy is not Strategy.VECTOR:
@@ -286,7 +286,7 @@ class LatestCandidates:
         self._lock = threading.Lock()
 
     def keep(self, view: View, search: Search, depth: int, candidates: RankedCandidates) -> None:
-        """Keep what an unfiltered search retrieved from `view`."""
+        """Keep the candidates that an unfiltered search retrieved from `view`."""
         if search.is_filtered:
             return
         with self._lock:
@@ -295,13 +295,13 @@ class LatestCandidates:
                 self._kept.popitem(last=False)
 
     def take(self, view: View, search: Search, depth: int) -> RankedCandidates | None:
-        """What was retrieved for an equal search; None where nothing is kept for it."""
+        """Return and forget the candidates of an equal search; None where none are kept for it."""
         with self._lock:
             kept = None if search.is_filtered else self._kept.pop(_asked(search, depth), None)
         return kept[1] if kept and kept[0] is view else None
 
     def clear(self) -> None:
-        """Let go of everything, and with it of the views."""
+        """Forget everything, and so release the views."""
         with self._lock:
             self._kept.clear()
 
@@ -328,7 +328,7 @@ def retrieve_by_terms(view: View, search: Search, limit: int, boosts: Boosts) ->
 
 
 def list_passing_numbers(view: View, masks: Masks) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """The numbers of the chunks that pass, ascending."""
+    """Return the numbers of the chunks that pass, ascending."""
     parts = zip(view.parts, masks, strict=True)
     chosen = [part.segment.numbers if mask is None else part.segment.numbers[mask] for part, mask in parts]
     return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.uint64)

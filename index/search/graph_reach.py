@@ -1,9 +1,8 @@
 """The graph in a search: from the best hits to the chunks that the graph leads to from them.
 
 The graph names a document and a line of it, or a document as a whole. Here these become chunks of the view that is
-searched: the chunk that holds the line; of a whole document the chunk nearest to the question. What the view does not
-hold, or what the query's filters leave out, is passed over, so a graph that is behind or ahead of the index does no
-harm.
+searched: the chunk that holds the line; for a whole document, the chunk nearest to the question. Documents that the
+view lacks or the query's filters exclude are skipped, so a graph that is behind or ahead of the index does no harm.
 """
 
 from __future__ import annotations
@@ -26,39 +25,39 @@ from sluice.index.settings import QuerySettings
 from sluice.index.terms.bm25 import USUAL_BOOSTS
 
 HITS = 2
-"""Hits from which a walk begins, and which nothing that it leads to rises above
+"""Hits from which a walk begins; no chunk that the graph reaches rises above them
 (docs/decisions/0028-graph-retrieval.md)."""
 HELD_IF_ASKED = 1
-"""Hits that nothing rises above where the question asks for what is related to something: they are then what the
-question is about, and not its answer."""
+"""Hits that no reached chunk rises above where the question asks for things related to something: these hits are then
+the subject of the question, and not its answer."""
 WEIGHT_IF_ASKED = 2.0
-"""Factor of `query.graph_weight` for such a question: words and vectors tell little of its answer."""
+"""Factor of `query.graph_weight` for such a question: words and vectors say little about its answer."""
 MOST_REACHED = 50
 """Chunks that the graph may add to the candidates: as many as each of the other retrievers."""
 
 NO_ARM = "the graph is not searched here"
-"""Why a reader without a graph has nothing to add."""
+"""Reason why a reader without a graph adds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The chunks that the graph leads to, by number, and how that came about."""
+    """The chunks that the graph leads to, by number, and the facts of the walk."""
 
     reached: dict[int, GraphCandidate]
     use: GraphUse
     ceiling: float = 0.0
-    """The score of the last of the hits that the walk began from."""
+    """Score of the last of the hits that the walk began from."""
     is_asked_for: bool = False
-    """Whether the question asks for what is related to something."""
+    """Whether the question asks for things related to something."""
 
 
 def as_hits(query: Query) -> Query:
-    """The query whose results are those that a walk begins from: `HITS` of them, whatever the query's own number."""
+    """Return the query for the hits that a walk begins from: `HITS` of them, whatever number the query asks for."""
     return query.model_copy(update={"top_k": HITS, "diversity": None, "rerank": False})
 
 
 def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[SelectedCandidate]) -> Expanded:
-    """Walk from the best of `hits`, those that merely repeat the question aside, to chunks that pass `search.masks`."""
+    """Walk from the best of `hits` that do not merely repeat the question to chunks that pass `search.masks`."""
     if arm is None:
         return Expanded({}, GraphUse(abstained=NO_ARM))
     started = time.perf_counter()
@@ -81,7 +80,7 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
 def add_reached(
     ranked: RankedCandidates, expanded: Expanded, view: View, search: Search, settings: QuerySettings
 ) -> RankedCandidates:
-    """Fuse what the graph reached with what the other retrievers found; all are scored by cosine and BM25 alike."""
+    """Fuse the chunks that the graph reached with the other candidates; all are scored by cosine and BM25 alike."""
     reached = expanded.reached
     if not reached or search.vector is None:
         return ranked
@@ -99,7 +98,7 @@ def _as_hit(one: SelectedCandidate) -> GraphHit:
 
 
 def _find_chunk(view: View, search: Search, candidate: GraphCandidate) -> int | None:
-    """The number of the chunk that the graph means; None where the view has none, or it may not be found."""
+    """Return the number of the chunk that the graph means; None where the view lacks it or a filter excludes it."""
     place = view.find_document(candidate.document_id)
     if place is None or not len(place.rows):
         return None
@@ -113,14 +112,14 @@ def _find_chunk(view: View, search: Search, candidate: GraphCandidate) -> int | 
 
 
 def find_row(segment: Segment, rows: range, line: int) -> int:
-    """The row of a document's chunk that holds the line: the last that begins at or before it, so that of two that
-    overlap the text behind the line is the chunk's. A document's chunks are in its order."""
+    """Return the row of a document's chunk that holds the line: the last chunk that begins at or before it, so that of
+    two overlapping chunks the later one is chosen. A document's chunks are in its order."""
     behind = bisect_right(rows, line, key=lambda row: read_start_line(segment, row))
     return rows[max(0, behind - 1)]
 
 
 def _nearest_row(segment: Segment, rows: range, mask: Mask | None, search: Search) -> int | None:
-    """Of the rows that may be found the one nearest to the question."""
+    """Return the nearest row to the question among those that pass the mask; None where there is none."""
     passing = np.array([row for row in rows if mask is None or mask[row]], dtype=np.int64)
     if not len(passing) or search.vector is None:
         return None

@@ -1,14 +1,14 @@
 """Near-duplicates among the results of one query: the best one stays and lists the others.
 
 Two texts are near-duplicates when their sets of three-word shingles overlap by a Jaccard index of at least the
-threshold (Broder, "On the resemblance and containment of documents", 1997), estimated by MinHash signatures of
-128 values, whose standard error at 0.9 is 0.027.
+threshold (Broder, "On the resemblance and containment of documents", 1997), estimated by MinHash signatures of 128
+values, whose standard error at 0.9 is 0.027.
 
-The default threshold of 0.9: one word in 60 may differ, or a tenth of the text may be added. Copies, mirrors and
+At the default threshold of 0.9, one word in 60 may differ, or a tenth of the text may be added. Copies, mirrors and
 reprints with another date or footer are then duplicates; texts that share a template or a quotation are not. Texts of
-fewer than about 60 words are duplicates only where they differ in nothing but case and white space.
+fewer than about 60 words are duplicates only where they differ just in case and white space.
 
-Equal texts need no signature. One costs 30 µs and is kept, so that of what is found again a comparison costs 0.2 µs.
+Equal texts need no signature. A signature costs 30 µs and is kept, so that comparing a known text costs 0.2 µs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ SHINGLE_WORDS = 3
 PERMUTATIONS = 128
 _SEED = 1
 MOST_SIGNATURES = 5_000
-"""Signatures kept from one query to the next, about 1 kB each, and the text."""
+"""Signatures kept from one query to the next, about 1 kB each besides the text."""
 
 
 class Signature(Protocol):
     """A MinHash signature."""
 
     def jaccard(self, other: Signature) -> float:
-        """The estimated Jaccard index of the two texts' shingles, in [0, 1]."""
+        """Return the estimated Jaccard index of the two texts' shingles, in [0, 1]."""
 
 
 class DistinctTexts:
     """The texts of one query's results, without those that repeat an earlier one.
 
-    `threshold` is a Jaccard index in (0, 1]; 0 takes every text for distinct.
+    `threshold` is a Jaccard index in (0, 1]; with 0 every text is distinct.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -41,7 +41,7 @@ class DistinctTexts:
         self._positions: dict[str, int] = {}
 
     def find_duplicate(self, text: str) -> int | None:
-        """The position, among the texts kept so far, of the one that this text repeats; None where it is distinct."""
+        """Return the position of the kept text that this text repeats; None where it is distinct."""
         if not self._threshold or not self._positions:
             return None
         equal = self._positions.get(text)
@@ -62,7 +62,7 @@ class DistinctTexts:
 
 @lru_cache(maxsize=MOST_SIGNATURES)
 def compute_signature(text: str) -> Signature:
-    """The MinHash signature of the text's shingles, case and white space aside; the latest are kept."""
+    """Return the MinHash signature of the text's shingles, ignoring case and white space; the latest are kept."""
     from rensa import RMinHash
 
     signature: Signature = RMinHash(PERMUTATIONS, _SEED)

@@ -1,6 +1,6 @@
-"""Texts put together from chunks: a found chunk with those before and behind it, and a whole document (`join_chunks`).
+"""Texts joined from chunks: a found chunk with its neighbours, and a whole document (`join_chunks`).
 
-Where the neighbourhoods of two found chunks overlap, they become one passage in the place of the better one, so that no
+Where the neighbourhoods of two found chunks overlap, they become one passage at the rank of the better one, so that no
 sentence is repeated. Lines, tokens and checksum of a passage are those of its text.
 """
 
@@ -25,7 +25,7 @@ class Passage:
     chunks: dict[int, Chunk] = field(default_factory=dict)
 
     def overlaps(self, other: Passage) -> bool:
-        """Whether both have a chunk in common."""
+        """Return whether both passages share a chunk."""
         return self.document_id == other.document_id and not self.chunks.keys().isdisjoint(other.chunks)
 
     def absorb(self, other: Passage) -> None:
@@ -74,18 +74,18 @@ def render_passage(passage: Passage) -> RetrievedChunk:
 
 
 class Place(NamedTuple):
-    """Where a chunk's text stands in the joined one: its start, and how many of its first characters are left out."""
+    """Position of a chunk's text in the joined text: its start, and the number of first characters left out."""
 
     start: int
     skipped: int = 0
 
     def of(self, offset: int) -> int:
-        """Where a character of the chunk stands; the first one of the chunk for those that are left out."""
+        """Return the position of a character of the chunk; for one left out, that of the chunk's first character."""
         return self.start + max(offset, self.skipped)
 
 
 def join_with_places(chunks: Sequence[Chunk]) -> tuple[str, list[Place]]:
-    """The joined text, and where in it each chunk's text begins."""
+    """Return the joined text, and the place of each chunk's text in it."""
     text, places = chunks[0].text, [Place(0)]
     for before, chunk in pairwise(chunks):
         body = body_of(chunk) if chunk.start_line <= before.end_line + 1 else chunk.text
@@ -98,9 +98,9 @@ def join_with_places(chunks: Sequence[Chunk]) -> tuple[str, list[Place]]:
 
 
 def join_inspections(chunks: Sequence[Chunk], places: Sequence[Place]) -> Inspection | None:
-    """What was found in a passage: all that was found in its chunks, where it stands now, and the gravest verdict.
+    """Return the inspection of a passage: all findings of its chunks at their new places, and the gravest verdict.
 
-    What two chunks repeat is named once, what is left out of a chunk's text is left out here.
+    A finding that two chunks repeat is listed once; a private span in left-out text is left out.
     """
     found = [(chunk.inspection, place) for chunk, place in zip(chunks, places, strict=True) if chunk.inspection]
     if not found:
@@ -122,7 +122,7 @@ def join_inspections(chunks: Sequence[Chunk], places: Sequence[Place]) -> Inspec
 
 
 def without_overlaps(spans: Iterable[PrivateSpan]) -> tuple[PrivateSpan, ...]:
-    """The spans in order; of two that overlap one, from the first character of both to the last."""
+    """Return the spans in order; overlapping ones become one, from the first character to the last."""
     apart: list[PrivateSpan] = []
     for span in sorted(spans, key=lambda one: (one.start, -one.end)):
         if apart and span.start < apart[-1].end:
@@ -135,13 +135,13 @@ def without_overlaps(spans: Iterable[PrivateSpan]) -> tuple[PrivateSpan, ...]:
 
 
 def body_of(chunk: Chunk) -> str:
-    """The text of its lines: of a table's chunk without the header rows, which it repeats from further up."""
+    """Return the text of the chunk's own lines, without the header rows that a table's chunk repeats from above."""
     lines = chunk.text.split("\n")
     return "\n".join(lines[len(lines) - (chunk.end_line - chunk.start_line + 1) :])
 
 
 def count_repeated(before: str, after: str, line_breaks: int) -> int:
-    """How many characters at the end of `before` are the beginning of `after`, with that many line breaks in them."""
+    """Count the characters at the end of `before` that begin `after`, with that many line breaks in them."""
     if line_breaks < 0:
         return 0
     line_ends = [position for position, letter in enumerate(after) if letter == "\n"]
@@ -152,17 +152,17 @@ def count_repeated(before: str, after: str, line_breaks: int) -> int:
 
 
 def _between(before: Chunk, chunk: Chunk) -> str:
-    """The separator between two chunks: a space within a line, a line end, or an empty line."""
+    """Return the separator between two chunks: a space within a line, a line end, or an empty line."""
     lines = chunk.start_line - before.end_line
     return " " if lines <= 0 else "\n" * min(lines, 2)
 
 
 _LEAST_OVERLAP_BYTES = 8
-"""In UTF-8, below which an agreement is chance: the same word at an end and at a beginning."""
+"""Least UTF-8 bytes of an overlap; a shorter agreement is chance, such as the same word at an end and a beginning."""
 
 
 _SPACELESS = ("\u2e80", "\U0003ffff")
-"""From the first to the last character of scripts that put no space between words: Chinese, Japanese, Korean."""
+"""First and last character of scripts that put no space between words: Chinese, Japanese, Korean."""
 
 
 class LineRange(NamedTuple):
@@ -173,7 +173,7 @@ class LineRange(NamedTuple):
 
 
 class JoinedText(NamedTuple):
-    """`text.split("\\n")[n - 1]` is line `n`. `private` are spans of `text`, in its order, none overlapping.
+    """`text.split("\\n")[n - 1]` is line `n`. `private` are spans of `text` in order, without overlaps.
 
     `left_out` are lines of chunks that are not served; they are empty.
     """
@@ -184,7 +184,7 @@ class JoinedText(NamedTuple):
 
 
 def join_chunks(chunks: Sequence[Chunk]) -> JoinedText:
-    """Put the chunks of one document together, in the order of their ordinals. Blocked ones are left out."""
+    """Join the chunks of one document in the order of their ordinals. Blocked chunks are left out."""
     joined = _Joined()
     for chunk in sorted(chunks, key=lambda one: one.ordinal):
         if chunk.inspection is None or chunk.inspection.verdict is not Verdict.BLOCKED:
@@ -193,7 +193,7 @@ def join_chunks(chunks: Sequence[Chunk]) -> JoinedText:
 
 
 class _Joined:
-    """What is put together so far: it ends in line `_line`."""
+    """The text joined so far; it ends in line `_line`."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -205,7 +205,7 @@ class _Joined:
         self._last = ""
 
     def add(self, chunk: Chunk) -> None:
-        """Add the next chunk, and before it what parts it from the one before."""
+        """Add the next chunk, preceded by its separator from the previous chunk."""
         body = body_of(chunk)
         first_free = self._line + 1 if self._length else 1
         if chunk.ordinal > self._ordinal + 1 and chunk.start_line > first_free:
@@ -217,7 +217,7 @@ class _Joined:
         self._line, self._ordinal, self._last = max(self._line, chunk.end_line), chunk.ordinal, body
 
     def _joint(self, body: str, start_line: int) -> tuple[str, int]:
-        """What to put before `body`, and how many of its first characters are there already."""
+        """Return the separator before `body`, and how many of its first characters the text already has."""
         if start_line > self._line or not self._length:
             return "\n" * (start_line - self._line), 0
         if repeated := count_repeated(self._last, body, self._line - start_line):
@@ -233,7 +233,7 @@ class _Joined:
         self._length += len(text)
 
     def _mark_private(self, spans: Sequence[PrivateSpan], skipped: int) -> None:
-        """Note where spans of a chunk's text stand, whose character `skipped` comes next."""
+        """Record the places of private spans of a chunk's text, whose character `skipped` comes next."""
         for span in spans:
             start, end = max(0, self._length + span.start - skipped), self._length + span.end - skipped
             if end > start:

@@ -1,7 +1,7 @@
-"""What every engine's reader does alike: RetrievalPort version 1, the coverage probe, and look-ups of documents.
+"""The common part of every engine's reader: RetrievalPort version 1, the coverage probe, and look-ups of documents.
 
-An engine says which view is served, and how candidates are found in it. Fusion, trust, reranking and selection are the
-same code for all. Every result names the one generation that it comes from.
+An engine defines the served view and how to find candidates in it. Fusion, trust, reranking and selection are the same
+code for all engines. Every result names the single generation that it comes from.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analysis_language, detect_language, is_function_word, passage_terms
 
 RELOAD_TIMEOUT_SECONDS = 10.0
-"""How long a query waits for a generation that covers the offset it asks for."""
+"""Longest time that a query waits for a generation covering its minimum offset."""
 
 
 class ServedView(Protocol):
-    """One generation of a corpus, and what came since, as an engine serves it. Does not change; safe for threads."""
+    """One generation of a corpus with later records, as an engine serves it. Immutable and safe for threads."""
 
     @property
     def coverage(self) -> Coverage:
-        """What it covers."""
+        """The generation, offset and counts that the view covers."""
 
     @property
     def languages(self) -> Sequence[str]:
         """The languages of the chunks' analyses."""
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that it holds."""
+        """Return the facts of those documents that the view holds."""
 
     def all_facts(self) -> Iterator[DocumentFacts]:
-        """The facts of every document."""
+        """Return the facts of every document."""
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
-        """The document's chunks in its order; none where it does not hold it."""
+        """Return the document's chunks in its order; empty where the view lacks it."""
 
     def vectors(self, document_id: str) -> Vectors | None:
-        """The vectors (n, d) of the document's chunks in its order; None where it does not hold it."""
+        """Return the vectors (n, d) of the document's chunks in its order; None where the view lacks it."""
 
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
-        """For each term the number of chunks that have it; terms are analysed as text is."""
+        """Return the number of chunks that have each term; terms are analysed as text is."""
 
 
 SomeView = TypeVar("SomeView", bound=ServedView)
@@ -71,7 +71,7 @@ class CorpusReader(ABC, Generic[SomeView]):
     version: Literal[1] = 1
     engine: ClassVar[Literal["local", "qdrant"]]
     no_graph: ClassVar[str] = ""
-    """Why the engine does not search by the graph; empty where it does."""
+    """Reason why the engine does not search by the graph; empty where it does."""
     look_seconds: ClassVar[tuple[float, float]] = (0.002, 0.05)
     """The first and the longest pause between two looks for a view that covers an offset."""
 
@@ -93,30 +93,30 @@ class CorpusReader(ABC, Generic[SomeView]):
 
     @abstractmethod
     def _latest(self) -> SomeView | None:
-        """The view to search now; None before the first generation."""
+        """Return the view to search now; None before the first generation."""
 
     def _pause(self, seconds: float) -> None:
-        """Wait before the next look for a newer view; less where one comes."""
+        """Wait before the next look for a newer view; less if one arrives."""
         time.sleep(seconds)
 
     @abstractmethod
     def _find(
         self, view: SomeView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, ChunkSource]:
-        """Retrieve `depth` candidates by each retriever; returns them fused, best first, and where to read them."""
+        """Retrieve `depth` candidates by each retriever; return them fused, best first, and their source."""
 
     def _reach(
         self, view: SomeView, query: Query, vector: Vectors | None, found: RankedCandidates, known: Expanded | None
     ) -> tuple[RankedCandidates, Expanded | None]:
-        """Add what the graph leads to. `known` is what it led to in the search before, of fewer candidates."""
+        """Add the chunks that the graph leads to. `known` is the result of the previous search, of fewer candidates."""
         return found, None
 
     def current_view(self) -> SomeView | None:
-        """What searches see now; None before the first generation."""
+        """Return the view that searches see now; None before the first generation."""
         return self._pinned[0] if self._pinned else self._latest()
 
     def pin(self, minimum_journal_offset: int = 0) -> Self:
-        """This reader over the view that is served now, whatever is published later. Closing it does nothing.
+        """Return this reader bound to the view that is served now, unaffected by later publishes.
 
         Raises `Unavailable` when no generation covers the offset in time.
         """
@@ -136,31 +136,31 @@ class CorpusReader(ABC, Generic[SomeView]):
 
     @property
     def chunk_count(self) -> int:
-        """Chunks in the served generation."""
+        """Number of chunks in the served generation."""
         return self._coverage().chunk_count
 
     @property
     def document_count(self) -> int:
-        """Documents in the served generation."""
+        """Number of documents in the served generation."""
         return self._coverage().document_count
 
     @property
     def model_fingerprint(self) -> str | None:
-        """The model whose vectors the served generation holds; None while it holds none."""
+        """The model whose vectors the served generation holds; None while it holds no vectors."""
         return self._coverage().model_fingerprint
 
     @property
     def fallback_reason(self) -> str | None:
-        """Why another generation than the current one is served; None while the current one is."""
+        """Reason for serving another generation than the current one; None while the current one is served."""
         return None
 
     def retrieve(self, query: Query, vector: Vectors | None = None) -> Retrieval:
-        """As `RetrievalPort.retrieve`."""
+        """Retrieve as `RetrievalPort.retrieve` does."""
         self._check(query, vector)
         return self.search(query, vector)
 
     def batch_retrieve(self, queries: Sequence[Query], vectors: Vectors | None = None) -> tuple[Retrieval, ...]:
-        """As `RetrievalPort.batch_retrieve`. Raises `Conflict` where there is not one vector for each query."""
+        """Retrieve as `RetrievalPort.batch_retrieve` does. Raises `Conflict` unless there is one vector per query."""
         if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(queries)):
             raise Conflict(f"vectors of shape {vectors.shape} for {len(queries)} queries: give one row for each")
         pairs = [(query, None if vectors is None else vectors[row]) for row, query in enumerate(queries)]
@@ -170,11 +170,11 @@ class CorpusReader(ABC, Generic[SomeView]):
         return tuple(pinned.search(query, vector) for query, vector in pairs)
 
     def search(self, query: Query, vector: Vectors | None = None) -> Retrieval:
-        """The best chunks for the query, by its strategy, filters, trust threshold and token budget.
+        """Return the best chunks for the query, by its strategy, filters, trust threshold and token budget.
 
-        As `retrieve`, whatever corpus the query names. `vector` is float32 (d,), L2-normalised, and needed unless the
-        strategy is `bm25`. Raises `InvalidInput` without it, `Conflict` for another dimension, `Unavailable` when no
-        generation covers `minimum_journal_offset` in time, and `Corrupted` when no generation is whole.
+        Searches as `retrieve` does, but ignores the query's corpus. `vector` is float32 (d,), L2-normalised, and needed
+        unless the strategy is `bm25`. Raises `InvalidInput` without it, `Conflict` for another dimension, `Unavailable`
+        when no generation covers `minimum_journal_offset` in time, and `Corrupted` when no generation is intact.
         """
         started = time.perf_counter()
         _check_vector(query, vector)
@@ -190,7 +190,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         )
 
     def stats(self) -> RetrievalStats:
-        """The figures of the generation that is served now."""
+        """Return the figures of the generation that is served now."""
         covered = self._coverage()
         return RetrievalStats(
             engine=self.engine,
@@ -229,26 +229,26 @@ class CorpusReader(ABC, Generic[SomeView]):
         )
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
-        """For each term the number of chunks of the served generation that have it; terms are analysed as text is."""
+        """Return the number of the served generation's chunks that have each term; terms are analysed as text is."""
         view = self.current_view()
         return view.count_chunks_with(terms) if view else dict.fromkeys(terms, 0)
 
     def document(self, document_id: str) -> DocumentFacts | None:
-        """The document's facts, or None when it is not in the served generation."""
+        """Return the document's facts, or None when it is not in the served generation."""
         return self.documents([document_id]).get(document_id)
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that are in the served generation."""
+        """Return the facts of those documents that are in the served generation."""
         view = self.current_view()
         return view.documents(document_ids) if view else {}
 
     def all_facts(self) -> Iterator[DocumentFacts]:
-        """The facts of every document of the served generation."""
+        """Return the facts of every document of the served generation."""
         view = self.current_view()
         return view.all_facts() if view else iter(())
 
     def chunks(self, document_id: str, minimum_journal_offset: int = 0) -> tuple[Chunk, ...]:
-        """The document's chunks in its order; none where it is not in the served generation.
+        """Return the document's chunks in its order; empty where the served generation lacks it.
 
         Raises `Unavailable` when no generation covers the offset in time.
         """
@@ -256,28 +256,28 @@ class CorpusReader(ABC, Generic[SomeView]):
         return view.chunks(document_id) if view else ()
 
     def vectors(self, document_id: str) -> Vectors | None:
-        """The vectors (n, d) of the document's chunks in its order; None where it is not in the served generation."""
+        """Return the vectors (n, d) of the document's chunks in its order; None where the generation lacks it."""
         view = self.current_view()
         return view.vectors(document_id) if view else None
 
     def has_document(self, document_id: str) -> bool:
-        """Whether the served generation holds the document."""
+        """Return whether the served generation holds the document."""
         return self.document(document_id) is not None
 
     def reload(self) -> str | None:
-        """Read now what is published, and serve it; returns the name of the generation served."""
+        """Look now for a newer published generation and serve it; return the name of the one served."""
         return self.generation
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what the reader has opened. Searches must have ended."""
+        """Release the reader's resources. Searches must have ended."""
 
     def _coverage(self) -> Coverage:
         view = self.current_view()
         return view.coverage if view else Coverage(self._corpus, "", 0, 0, 0, None, None)
 
     def _covering(self, journal_offset: int) -> SomeView | None:
-        """The view to search, once it covers the offset. Raises `Unavailable` when that takes too long."""
+        """Return the view to search, once it covers the offset. Raises `Unavailable` after the time-out."""
         deadline = time.monotonic() + self._reload_timeout_seconds
         look_seconds, longest_look_seconds = self.look_seconds
         while True:
@@ -294,7 +294,7 @@ class CorpusReader(ABC, Generic[SomeView]):
             look_seconds = min(2 * look_seconds, longest_look_seconds)
 
     def _select(self, view: SomeView, query: Query, vector: Vectors | None) -> tuple[Selection, int, Expanded | None]:
-        """Search deeper while dropped candidates, and not a lack of them, leave the list short."""
+        """Select the results; search deeper while dropped candidates, and not a lack of them, leave the list short."""
         depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         now = self._clock()
         graph: Expanded | None = None
@@ -329,7 +329,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         )
 
     def _check(self, query: Query, vector: Vectors | None) -> None:
-        """Raise `InvalidInput` when the query is for another corpus, or its strategy lacks the question's vector."""
+        """Raise `InvalidInput` when the query names another corpus, or its strategy needs a vector that is missing."""
         if query.corpus != self._corpus:
             problem = f"this engine serves {self._corpus}, not {query.corpus}"
             raise InvalidInput("corpus", problem, "ask that corpus's engine")
@@ -345,8 +345,8 @@ def _check_vector(query: Query, vector: Vectors | None) -> None:
 class RawHit:
     """A candidate with both scores and its text.
 
-    `dense_similarity` is a cosine and known for every hit when a vector was given; `lexical_score` is
-    None for what BM25 did not find among its candidates.
+    `dense_similarity` is a cosine and known for every hit when a vector was given; `lexical_score` is None for a chunk
+    that is not among BM25's candidates.
     """
 
     chunk_id: str
@@ -356,31 +356,31 @@ class RawHit:
     section_path: tuple[str, ...]
     text: str
     language: str
-    """Of its analysis (`index.terms.analysis`)."""
+    """Language of the text's analysis (`index.terms.analysis`)."""
     dense_similarity: float | None
     lexical_score: float | None
     fetched_at: datetime
     published_at: datetime | None
 
     def analyse(self, text: str) -> tuple[str, ...]:
-        """The terms of a text, read in the language of this hit."""
+        """Return the terms of a text, analysed in the language of this hit."""
         return passage_terms(text, self.language)
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What one generation has on a question. `generation` is None for a corpus without one."""
+    """Content of one generation on a question. `generation` is None for a corpus without one."""
 
     generation: str | None
     journal_offset: int
     chunk_count: int
     hits: tuple[RawHit, ...]
     document_frequency: dict[str, int]
-    """For each of the probed terms the number of chunks that have it."""
+    """Number of chunks that have each of the probed terms."""
     language: str | None = None
-    """The question's, among those of the corpus, by its function words; None where it has none of them."""
+    """Language of the question among those of the corpus, by its function words; None where it has none of them."""
     function_words: frozenset[str] = frozenset()
-    """Those of the probed terms that are function words of that language."""
+    """The probed terms that are function words of that language."""
 
 
 EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
@@ -389,7 +389,7 @@ EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), d
 def find_function_words(
     query_text: str, terms: Sequence[str], languages: Sequence[str]
 ) -> tuple[str | None, frozenset[str]]:
-    """The question's language among those of the corpus, and which of `terms` are its function words."""
+    """Return the question's language among those of the corpus, and those of `terms` that are its function words."""
     language = detect_language(query_text, languages)
     if language is None:
         return None, frozenset()
@@ -399,7 +399,7 @@ def find_function_words(
 def read_hits(
     source: ChunkSource, ranked: Iterable[Candidate], most: int, ranking: Ranking, now: datetime, trust_threshold: float
 ) -> tuple[RawHit, ...]:
-    """The first `most` candidates that an answer may serve: not blocked, and trusted enough."""
+    """Return the first `most` candidates that an answer may serve: not blocked, and trusted enough."""
     may_serve = (
         _make_raw_hit(candidate, facts, chunk)
         for candidate in ranked

@@ -1,8 +1,8 @@
 """From fused candidates to results.
 
     candidates in fused order, those that merely repeat the question behind all others (`index.search.echoes`)
-      -> guard: what is blocked is dropped
-      -> trust: what is below the query's threshold is dropped
+      -> guard: blocked candidates are dropped
+      -> trust: candidates below the query's threshold are dropped
       -> near-duplicates: the best one stays and names the others
       -> domain cap: a maximum of results for each host
       -> reranker: the best `depth` in its order, where one is configured
@@ -46,7 +46,7 @@ NOTHING = Selection()
 """The selection of a search without candidates."""
 
 Result = tuple[RetrievedChunk, Sequence[RetrievedChunk]]
-"""A result, and the found chunks that it is made of: itself, unless it is a passage."""
+"""A result, and the found chunks in it: itself, unless it is a passage."""
 
 
 def select_results(source: ChunkSource, query: Query, candidates: CandidateSelection, ranking: Ranking) -> Selection:
@@ -92,7 +92,7 @@ def _rerank(
 ) -> tuple[Sequence[SelectedCandidate], dict[str, object]]:
     """Put the best candidates in the reranker's order, before the others; keep the order where it fails.
 
-    Returns with them how that went, as fields of `RetrievalMetadata`.
+    Return them with the outcome, as fields of `RetrievalMetadata`.
     """
     depth = min(ranking.rerank_depth(query), sum(not one.is_echo for one in candidates))
     seen, others = candidates[:depth], candidates[depth:]
@@ -121,7 +121,7 @@ def _diversify(
 
 
 def _relevance(ordered: Sequence[SelectedCandidate]) -> list[float]:
-    """The reranker's scores, where there are any; candidates that it did not see get the lowest. Else fusion's."""
+    """Return the reranker's scores, the lowest for candidates that it did not see; without any, fusion's scores."""
     reranked = [one.rerank_score for one in ordered if one.rerank_score is not None]
     if not reranked:
         return [one.candidate.fused_score for one in ordered]
@@ -141,7 +141,7 @@ def _add_neighbours(
 
 
 def _readable(neighbourhood: Sequence[Chunk], found: Chunk) -> list[Chunk]:
-    """The neighbourhood of a found chunk up to the nearest chunk that is blocked, on each side."""
+    """Return the neighbourhood of a found chunk up to the nearest blocked chunk on each side."""
     blocked = [chunk.ordinal for chunk in neighbourhood if is_blocked(chunk)]
     first = max((ordinal for ordinal in blocked if ordinal < found.ordinal), default=-1)
     last = min((ordinal for ordinal in blocked if ordinal > found.ordinal), default=math.inf)
@@ -182,11 +182,11 @@ def _at_rank(chunk: RetrievedChunk, rank: int) -> RetrievedChunk:
 
 
 def diversify(scores: Sequence[float], vectors: Vectors, diversity: float, top_k: int) -> list[int]:
-    """The positions of `top_k` candidates (or of all there are), in the order of their choice.
+    """Return the positions of `top_k` candidates (or all, if fewer), in the order of their choice.
 
     Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998, equation 1): each place goes to the candidate with
-    the highest λ · relevance − (1 − λ) · cosine to the most similar one chosen before, where relevance is the score,
-    brought to [0, 1] over these candidates, and λ = 1 − diversity.
+    the highest λ · relevance − (1 − λ) · cosine to the most similar candidate chosen before, where relevance is the
+    score scaled to [0, 1] over these candidates, and λ = 1 − diversity.
 
     `scores` (n,) in any unit, higher is better; `vectors` (n, d) of length 1; `diversity` in [0, 1]: 0 keeps the order
     of the scores, 1 chooses by difference alone after the first. Equal candidates keep their order.
@@ -205,7 +205,7 @@ def diversify(scores: Sequence[float], vectors: Vectors, diversity: float, top_k
 
 
 def _unit_range(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scores between 0 (the lowest) and 1 (the highest); all 1 where they do not differ."""
+    """Return the scores between 0 (the lowest) and 1 (the highest); all 1 where they do not differ."""
     if len(scores) == 0:
         return scores
     low, high = scores.min(), scores.max()

@@ -1,1 +1,1 @@
-"""Immutable vector segments: their file, their quantization, when they merge."""
+"""Immutable vector segments: their file, their quantization, their merging."""

@@ -33,7 +33,7 @@ _SAFETY = 2
 _HELD_OUT = 100
 _TRAINING_SHARE = 0.1
 _TRAINING_ROWS = (1_024, 4_096)
-"""At least and at most: 64 and 256 for each of the 16 centroids."""
+"""Fewest and most training rows: 64 and 256 for each of the 16 centroids."""
 _TRAINING_ROUNDS = 3
 """Seven more change recall@10 for real questions by 0.001, either way, at 10,000 rows and at 100,000."""
 
@@ -57,7 +57,7 @@ class QuantizedIndex:
 
     def __init__(self, codes: NDArray[np.uint8], depth: int) -> None:
         reader = cast(Any, faiss).ZeroCopyIOReader(faiss.swig_ptr(codes), codes.nbytes)
-        self._codes = codes  # keeps alive what the index does not copy
+        self._codes = codes  # keeps the bytes alive, which the index does not copy
         self._index = cast(Any, faiss.read_index(reader))
         self._count: int = self._index.ntotal
         self.depth = depth
@@ -97,7 +97,7 @@ def _propose(index: Any, vectors: Vectors, count: int) -> Rows:
 
 
 def _count_training_rows(count: int) -> int:
-    """How many rows to train with: more for a large segment, whose other steps take longer."""
+    """Count the rows to train with: more for a large segment, whose other steps take longer."""
     least, most = _TRAINING_ROWS
     return min(max(least, round(_TRAINING_SHARE * count)), most)
 
@@ -111,7 +111,7 @@ def _make_questions(held_out: Vectors, random: np.random.Generator) -> Vectors:
 
 
 def _search_exactly(vectors: Vectors, questions: Vectors) -> Rows:
-    """The rows nearest to each question: int64 (questions, `_RECALL_AT`)."""
+    """Return the rows nearest to each question: int64 (questions, `_RECALL_AT`)."""
     products = questions @ vectors.T
     nearest: Rows = products.argpartition(-_RECALL_AT, axis=1)[:, -_RECALL_AT:]
     return nearest
@@ -123,7 +123,7 @@ def _measure_recall(index: Any, held_out: Vectors, nearest: Rows, depth: int) ->
 
 
 def _train_product_quantizer(training: Vectors) -> Any:
-    """A trained index of 96 codes where the dimension allows, else of as many as divide it; None where none do."""
+    """Return a trained index of 96 codes or the next lower count that divides the dimension; None where none does."""
     dimension = training.shape[1]
     codes = next((count for count in range(min(dimension, max(8, dimension // 4)), 7, -1) if dimension % count == 0), 0)
     if not codes:

@@ -36,7 +36,7 @@ class Segment(ABC):
     document_count: int
     """Number of documents, dead ones included."""
     _vectors: Vectors
-    """Of every row, (n, d)."""
+    """Vectors of every row, (n, d)."""
 
     @property
     @abstractmethod
@@ -45,41 +45,41 @@ class Segment(ABC):
 
     @abstractmethod
     def chunk_id(self, row: int) -> str:
-        """The chunk id of a row."""
+        """Return the chunk id of a row."""
 
     @abstractmethod
     def chunk_record(self, row: int) -> bytes:
-        """The JSON of a row's chunk."""
+        """Return the JSON of a row's chunk."""
 
     @abstractmethod
     def facts(self, document: int) -> DocumentFacts:
-        """A document's facts."""
+        """Return a document's facts."""
 
     @abstractmethod
     def rows_of(self, document: int) -> range:
-        """The rows of a document's chunks."""
+        """Return the rows of a document's chunks."""
 
     @abstractmethod
     def find_document(self, key: int) -> list[int]:
-        """The documents under `key`: versions of the same document, at most one of them live."""
+        """Return the documents under `key`: versions of the same document, at most one of them live."""
 
     def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
-        """The best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`."""
+        """Return the best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`."""
         if not len(self.numbers):  # written before the first vector, it has no dimension either
             return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
         return search_exactly(self._vectors, vector, limit, allowed)
 
     def vectors_of(self, rows: Rows) -> Vectors:
-        """The vectors of the rows, (n, d)."""
+        """Return the vectors of the rows, (n, d)."""
         vectors: Vectors = self._vectors[rows]
         return vectors
 
     def products(self, rows: Rows, vector: Vectors) -> Vectors:
-        """The inner products of the rows with `vector` (d,), (n,)."""
+        """Return the inner products of the rows with `vector` (d,), (n,)."""
         return inner_products(self._vectors, rows, vector)
 
     def chunk(self, row: int) -> Chunk:
-        """The chunk of a row."""
+        """Return the chunk of a row."""
         return Chunk.model_validate_json(self.chunk_record(row))
 
     @cached_property
@@ -93,7 +93,7 @@ class Segment(ABC):
         return [self.facts(document) for document in range(self.document_count)]
 
     def alive(self, dead_documents: Sequence[int] | NDArray[np.uint32]) -> Mask | None:
-        """Mask of the rows that are live when these documents are dead: bool (rows,). None: all of them."""
+        """Mask of the rows that are live when these documents are dead: bool (rows,). None where all are live."""
         if not len(dead_documents):
             return None
         documents_alive = np.ones(self.document_count, dtype=np.bool_)
@@ -115,7 +115,7 @@ _BLOCK_ROWS = 2_000
 
 
 def search_exactly(vectors: Vectors, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
-    """The best `limit` rows of `vectors` (n, d) by inner product with `vector` (d,), among the `allowed`."""
+    """Return the best `limit` rows of `vectors` (n, d) by inner product with `vector` (d,), among the `allowed`."""
     if allowed is not None:
         rows = np.nonzero(allowed)[0]
         return select_best(inner_products(vectors, rows, vector), rows, limit)
@@ -126,9 +126,9 @@ def search_exactly(vectors: Vectors, vector: Vectors, limit: int, allowed: Mask 
 
 
 def inner_products(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
-    """The inner products of these rows of `vectors` (n, d) with `vector` (d,), without copying them.
+    """Return the inner products of these rows of `vectors` (n, d) with `vector` (d,), without copying them.
 
-    On the calling thread alone: a team of threads takes milliseconds to meet where processors are busy, and then spins.
+    Runs on the calling thread alone: on busy processors, several threads take milliseconds to meet, and then spin.
     """
     faiss.omp_set_num_threads(1)  # counts for the calling thread
     products = np.empty(len(rows), dtype=np.float32)

@@ -1,7 +1,7 @@
-"""Segments in files: immutable, each holds some documents' chunks, vectors and texts.
+"""Segments in files: immutable, each holds chunks, vectors and texts of some documents.
 
-A segment is one file, `NAME.segment`, written once and hard-linked from generation to generation: a
-header that says where each section lies, then the sections, each at a multiple of 64 bytes.
+A segment is one file, `NAME.segment`, written once and hard-linked from generation to generation: a header with the
+place of each section, then the sections, each at a multiple of 64 bytes.
 
     vectors     float32 (chunks, dimension)
     codes       the quantized vectors (`index.segments.quantization`), where there are any
@@ -67,10 +67,10 @@ class SegmentDocument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentContent:
-    """What a segment holds, as columns: n chunks of m documents, `vectors` (n, d).
+    """Content of a segment, as columns: n chunks of m documents, `vectors` (n, d).
 
-    `chunk_records` and `document_records` are the records back to back, in pieces of any size; `chunk_bytes`
-    and `document_bytes` say how long each one is.
+    `chunk_records` and `document_records` are the records back to back, in pieces of any size; `chunk_bytes` and
+    `document_bytes` are their lengths.
     """
 
     vectors: Vectors
@@ -119,7 +119,7 @@ def join_contents(contents: Sequence[SegmentContent]) -> SegmentContent:
 
 
 def _fixed(names: Sequence[str], width_bytes: int = 0) -> NDArray[np.bytes_]:
-    """The names in UTF-8, each in as many bytes; by default as many as the longest has."""
+    """Return the names in UTF-8, each in `width_bytes`; by default in as many as the longest has."""
     encoded = [name.encode() for name in names]
     width = width_bytes or max(map(len, encoded), default=1)
     return np.array(encoded, dtype=f"S{max(width, 1)}")
@@ -128,7 +128,7 @@ def _fixed(names: Sequence[str], width_bytes: int = 0) -> NDArray[np.bytes_]:
 def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
     """Write a segment's file; the caller flushes it to the disk.
 
-    Raises `FileExistsError` when there is one of that name: it may be a link to a generation's.
+    Raises `FileExistsError` when a file has that name: it may be a link to a generation's file.
     """
     quantized = quantize(content.vectors)
     ends = np.cumsum(np.concatenate([content.chunk_bytes, content.document_bytes]), dtype="<u8")
@@ -190,7 +190,7 @@ class StoredSegment(Segment):
         self._ends: NDArray[np.uint64] = sections["ends"].view("<u8")
         self._languages: NDArray[np.bytes_] = sections["languages"].view(f"S{LANGUAGE_BYTES}")
         self._ids: NDArray[np.bytes_] = sections["ids"].view(f"S{header['id_bytes']}")
-        # One element of a memoryview takes a third of the time that one of an array does.
+        # Reading one element of a memoryview takes a third of the time that it takes from an array.
         self._record_bytes, self._record_ends = self._records.data, self._ends.data
         self._facts: dict[int, DocumentFacts] = {}
 
@@ -200,9 +200,9 @@ class StoredSegment(Segment):
         return np.char.lower(np.char.decode(self._languages, "utf-8"))
 
     def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
-        """The best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`.
+        """Return the best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`.
 
-        Scores are of the exact vectors. A quantized segment may miss a row; `recall` says how rarely.
+        Scores are those of the exact vectors. A quantized segment may miss a row, at the rate 1 - `recall`.
         """
         rows = self._propose(self._quantized, vector, limit, allowed) if self._quantized else None
         if rows is None:
@@ -210,11 +210,11 @@ class StoredSegment(Segment):
         return select_best(inner_products(self._vectors, rows, vector), rows, limit)
 
     def chunk_id(self, row: int) -> str:
-        """The chunk id of a row."""
+        """Return the chunk id of a row."""
         return bytes(self._ids[row]).decode()
 
     def chunk_record(self, row: int) -> bytes:
-        """The JSON of a row's chunk."""
+        """Return the JSON of a row's chunk."""
         start = self._record_ends[row - 1] if row else 0
         return bytes(self._record_bytes[start : self._record_ends[row]])
 
@@ -223,31 +223,31 @@ class StoredSegment(Segment):
         return self._records[int(before) : int(self.documents["end"][document])].tobytes()
 
     def facts(self, document: int) -> DocumentFacts:
-        """A document's facts, kept once read."""
+        """Return a document's facts; they are kept after the first reading."""
         facts = self._facts.get(document)
         if facts is None:
             facts = self._facts[document] = DocumentFacts.model_validate_json(self._document_record(document))
         return facts
 
     def rows_of(self, document: int) -> range:
-        """The rows of a document's chunks."""
+        """Return the rows of a document's chunks."""
         last = document == len(self.documents) - 1
         end = len(self.numbers) if last else int(self.documents["first_row"][document + 1])
         return range(int(self.documents["first_row"][document]), end)
 
     def find_document(self, key: int) -> list[int]:
-        """The documents under `key`: versions of the same document, at most one of them alive."""
+        """Return the documents under `key`: versions of the same document, at most one of them alive."""
         first = bisect_left(self._high_keys, key >> 64)
         last = bisect_right(self._high_keys, key >> 64, lo=first)
         found: list[int] = self._by_key[first:last].tolist()
         return [document for document in found if self.key_of(document) == key]
 
     def key_of(self, document: int) -> int:
-        """The key of a document."""
+        """Return the key of a document."""
         return (int(self.documents["high"][document]) << 64) | int(self.documents["low"][document])
 
     def content(self, dead_documents: Collection[int]) -> SegmentContent:
-        """The live documents as columns, to be written to another segment."""
+        """Return the live documents as columns, to be written to another segment."""
         documents_alive = np.ones(len(self.documents), dtype=np.bool_)
         documents_alive[sorted(dead_documents)] = False
         alive = documents_alive[self.owners]
@@ -272,13 +272,13 @@ class StoredSegment(Segment):
         )
 
     def _pieces(self, alive: Mask, edges: NDArray[np.int64]) -> list[Buffer]:
-        """The live records, neighbours in one piece; record `i` lies between the edges `i` and `i + 1`."""
+        """Return the live records, neighbours joined; record `i` lies between the edges `i` and `i + 1`."""
         turns = np.flatnonzero(np.diff(alive.astype(np.int8), prepend=0, append=0))
         bounds = edges[turns].reshape(-1, 2).tolist()
         return [self._records[start:end].data for start, end in bounds]
 
     def _propose(self, quantized: QuantizedIndex, vector: Vectors, limit: int, allowed: Mask | None) -> Rows | None:
-        """The rows to rank; None where too few would pass, or where ranking all that pass costs less."""
+        """Return the rows to rank; None where too few rows would pass or ranking all that pass is cheaper."""
         wanted = max(quantized.depth, _DEPTH_PER_RESULT * limit)
         if allowed is None:
             return quantized.propose(vector, wanted)
@@ -310,7 +310,7 @@ def _write_sections(file: BinaryIO, facts: dict[str, object], sections: dict[str
 
 def _open_sections(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.uint8]]]:
     with path.open("rb") as file:
-        # As `np.memmap` does it, which takes ten times as long, and gives an array whose elements are read as slowly.
+        # Does as `np.memmap`, which takes ten times as long and gives an array whose elements are slow to read.
         content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
     start = len(_MAGIC) + _HEADER_LENGTH.size
     if len(content) < start or content[: len(_MAGIC)].tobytes() != _MAGIC:

@@ -40,7 +40,7 @@ _own = threading.local()
 
 @lru_cache(maxsize=256)
 def analysis_language(language: str | None) -> str:
-    """The language whose analysis a text of `language` (`de`, `de-AT`, None: unknown) gets."""
+    """Return the language whose analysis is used for a text in `language` (`de`, `de-AT`, None for unknown)."""
     code = (language or ENGLISH).partition("-")[0].lower()
     code = _SAME.get(code, code)
     return code if code in _STEMMERS else ENGLISH
@@ -57,26 +57,26 @@ def analyse(text: str, language: str = ENGLISH) -> list[str]:
 
 @lru_cache(maxsize=1_000)
 def passage_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
-    """As `analyse`, for passages, their sentences and a question's words.
+    """Analyse as `analyse` does, for passages, their sentences and a question's words.
 
-    The latest are remembered: the probe and several rules judge each, and it is found again.
+    The latest results are cached: the probe and several rules judge the same text, and it is found again.
     """
     return tuple(analyse(text, language))
 
 
 @lru_cache(maxsize=64)
 def extract_content_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
-    """The distinct terms of a question without function words, in order; all terms if there are no others."""
+    """Return the distinct terms of a question without function words, in order; all terms if none are left."""
     return tuple(dict.fromkeys(_terms(text, language, _CONTENT) or analyse(text, language)))
 
 
 class QuestionWords(NamedTuple):
-    """The words of a question: for each its terms, one in each language; no term is in two words."""
+    """The words of a question: the terms of each, one per language; no term belongs to two words."""
 
     content: tuple[tuple[str, ...], ...]
-    """Those that are no function words; all where there are no others."""
+    """Words that are not function words; all words where there are no others."""
     function: tuple[tuple[str, ...], ...]
-    """The other ones."""
+    """The function words."""
     counts: Mapping[str, int]
     """How often the question has each term."""
 
@@ -109,7 +109,7 @@ def analyse_question(text: str, languages: tuple[str, ...] = (ENGLISH,)) -> Ques
 
 
 def detect_language(text: str, languages: Sequence[str]) -> str | None:
-    """The language, among `languages`, of which the question has the most function words; None where it has none."""
+    """Return the one of `languages` with the most function words in the question; None where it has none."""
     return _detect_language(_words(text), languages)
 
 
@@ -125,12 +125,12 @@ def _function_words(words: Iterable[str], language: str | None) -> set[str]:
 
 @lru_cache(maxsize=10_000)
 def is_function_word(word: str, language: str) -> bool:
-    """Whether a word is a function word of a language: one that says nothing about what a text is about."""
+    """Return whether a word is a function word of a language: a word that says nothing about a text's subject."""
     return not _terms(word, language, _CONTENT)
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in lower case, with repeats; pairs of characters where there are no blanks."""
+    """Return the words of a text in lower case, with repeats; pairs of characters in scripts without blanks."""
     return _analyzers(None)[_ALL].analyze(_spaced(text))
 
 
@@ -149,7 +149,7 @@ def _pairs(run: re.Match[str]) -> str:
 
 
 def _analyzers(language: str | None) -> tuple[TextAnalyzer, TextAnalyzer]:
-    """The analyzers of a language: with function words, and without. None: words in lower case, not stemmed.
+    """Return the analyzers of a language: with function words, and without. For None: words in lower case, not stemmed.
 
     Each thread has its own, as an analyzer serves one thread at a time.
     """
@@ -161,7 +161,7 @@ def _analyzers(language: str | None) -> tuple[TextAnalyzer, TextAnalyzer]:
 
 
 def _analyzer(*filters: Filter) -> TextAnalyzer:
-    """An analyzer that splits at all but letters and digits, lowers the case, and applies the filters."""
+    """Return an analyzer that splits at all but letters and digits, lowers the case, and applies the filters."""
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(LONGEST_TERM_BYTES))
     for one in (Filter.lowercase(), *filters):
         builder = builder.filter(one)
@@ -169,7 +169,7 @@ def _analyzer(*filters: Filter) -> TextAnalyzer:
 
 
 def _stems(language: str | None) -> list[Filter]:
-    """The stemming filters. English removes accents first, as only loan words have them; other stemmers need them."""
+    """Return the stemming filters. English removes accents first, as only loan words have them; others need them."""
     if language is None:
         return []
     if language == ENGLISH:
@@ -188,13 +188,13 @@ def _stop(language: str | None) -> list[Filter]:
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _COMPOUND = re.compile(r"\b[^\W\d]\w*?[A-Z0-9_]\w*")
-"""A word with a capital, a digit or an underscore after its first character; other words have one part."""
+"""A word with a capital, a digit or an underscore after its first character; other words are a single part."""
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 _LONGEST_CHARACTERS = 80
 
 
 def split_identifiers(text: str) -> Iterator[str]:
-    """For every compound identifier in `text`: its parts, then the whole without separators; lower case.
+    """Yield the parts of every compound identifier in `text`, then the whole without separators; lower case.
 
     Plain words yield nothing: the text field has them.
     """
@@ -208,7 +208,7 @@ def split_identifiers(text: str) -> Iterator[str]:
 
 
 def extract_query_identifiers(text: str) -> Iterator[str]:
-    """The identifier terms that a question may match: those of its compound identifiers, and each plain word."""
+    """Yield the identifier terms that a question may match: those of its compound identifiers, and each plain word."""
     yield from split_identifiers(text)
     for match in _WORD.finditer(text):
         if len(match.group()) <= _LONGEST_CHARACTERS:

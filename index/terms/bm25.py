@@ -1,8 +1,8 @@
-"""BM25: which terms of a question are searched, and with which weight. Shared by all term indexes.
+"""BM25: the terms of a question to search, and their weights. Shared by all term indexes.
 
-Questions become plain terms, so no character of a user's text is query syntax, and their number is bounded.
-A question is analysed in every language that the corpus has, so its own language need not be known; a term of one
-language is never a term of another (`index.terms.analysis`).
+Questions become plain terms, so no character of a user's text is query syntax, and their number is bounded. A question
+is analysed in every language that the corpus has, so its own language need not be known; a term of one language is
+never a term of another (`index.terms.analysis`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Hit = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Boosts:
-    """Weights of the fields, text being 1, and the most terms of a question to search."""
+    """Weights of the fields (text has 1), and the largest number of a question's terms to search."""
 
     title: float = 0.5
     """Half did best on SciFact's training questions: nDCG@10 0.699, against 0.689 without titles and 0.642 at twice
     the text's weight."""
     headings: float = 0.5
-    """Of a term found in the chunk's section path."""
+    """Weight of a term found in the chunk's section path."""
     code: float = 0.25
-    """Of a part of an identifier (camelCase, snake_case); low, as plain words match in the text too."""
+    """Weight of a part of an identifier (camelCase, snake_case); low, as plain words match in the text too."""
     max_terms: int = 64
     """Terms of a question that are searched, the rarest first: a bound on the cost of a pasted page."""
 
@@ -61,26 +61,26 @@ class Terms(Protocol):
 
     @property
     def chunk_count(self) -> int:
-        """Chunks alive."""
+        """Number of live chunks."""
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of the chunks' analyses, by `list_languages`."""
 
     def frequency(self, field: str, term: str) -> int:
-        """The number of chunks that have an analysed term in `field`. Replaced chunks may count for a while."""
+        """Return the number of chunks that have an analysed term in `field`. Replaced chunks may count for a while."""
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
-        """The best `limit` chunks for a question, best first; among the numbers in `only` when given.
+        """Return the best `limit` chunks for a question, best first; restricted to the numbers in `only` when given.
 
         The score is the sum of BM25 over fields and terms, each weighted by its boost.
         """
 
     def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
-        """The BM25 scores of these chunks in their order; 0 for one without a word of the question.
+        """Return the BM25 scores of these chunks in their order; 0 for one without a word of the question.
 
-        Unlike in `search`, function words count too. They would cost most of a search and find nothing, but tell
-        which of the chunks that were found is meant. Costs little for some hundred chunks.
+        Unlike in `search`, function words count too. In a search they would take most of the time and find nothing, but
+        they help to rank the chunks found. Costs little for some hundred chunks.
         """
 
 
@@ -90,7 +90,7 @@ def list_languages(counts: Terms) -> tuple[str, ...]:
 
 
 def count_chunks_with(terms: Terms, word: str) -> int:
-    """Count the chunks that have `word` in text, title or headings; of several parts, the rarest counts."""
+    """Count the chunks that have `word` in text, title or headings; of a word with several parts the rarest counts."""
     analysed = [analyse(word, language) for language in terms.languages]
     return sum(
         min((max(terms.frequency(field, part) for field in PROSE_FIELDS) for part in parts), default=0)
@@ -99,14 +99,14 @@ def count_chunks_with(terms: Terms, word: str) -> int:
 
 
 def weigh_question_terms(text: str, boosts: Boosts, counts: Terms) -> list[WeightedTerm]:
-    """The terms to search, with weights: content words in every prose field, identifiers in the code field."""
+    """Return the terms to search, with weights: content words in every prose field, identifiers in the code field."""
     content, _, occurrences = analyse_question(text, counts.languages)
     words = _choose_rarest(content, "text", boosts.max_terms, counts)
     return [*_weigh_words(words, occurrences, boosts, counts), *_code_terms(text, boosts, counts)]
 
 
 def weigh_function_words(text: str, boosts: Boosts, counts: Terms) -> list[WeightedTerm]:
-    """The terms that count as well in the scores of chunks that were found: function words in every prose field."""
+    """Return the terms for scoring found chunks that a search leaves out: function words in every prose field."""
     _, words, occurrences = analyse_question(text, counts.languages)
     return list(_weigh_words(words, occurrences, boosts, counts))
 
@@ -122,15 +122,14 @@ def _weigh_words(
 
 
 def weigh_repeats(occurrences: int) -> float:
-    """The weight of a term that a question has so many times: what a long question repeats, it is about."""
+    """Return the weight of a term by its occurrences in the question: a long question repeats its subject."""
     return math.sqrt(occurrences)
 
 
 def _as_one(field: str, terms: Sequence[str], counts: Terms) -> Sequence[tuple[str, float]]:
-    """The terms of a word in several languages, with the weight that each has as if they were one term.
-
-    Otherwise the one page of an English corpus that was taken for Danish would rank first for every question, since in
-    Danish even the most common English words are rare.
+    """Return the terms of a word in several languages, each with the weight that it has when they count as one term.
+    Otherwise a single page of an English corpus, wrongly detected as Danish, would rank first for every question, since
+    even the most common English words are rare in Danish.
     """
     if len(terms) == 1:
         return [(terms[0], 1.0)]
@@ -157,7 +156,7 @@ def _code_terms(text: str, boosts: Boosts, counts: Terms) -> Iterator[WeightedTe
 
 
 def _choose_rarest(words: Sequence[tuple[str, ...]], field: str, most: int, counts: Terms) -> Sequence[tuple[str, ...]]:
-    """The rarest `most` of a long question's words, those that no chunk has last; all words of a shorter one."""
+    """Return the rarest `most` of a long question's words, words that no chunk has last; all words of a shorter one."""
     if len(words) <= most:
         return words
     nowhere = counts.chunk_count + 1

@@ -1,8 +1,8 @@
 """The terms of a chunk by field, as the term index and the memory segment store them; a document made ready for both.
 
 Most words are frequent, so a word is analysed once and its terms are cached. A text is split into words where both
-analyses (`index.terms.analysis`, `index.terms.identifiers`) split it: at white space and at ASCII characters other than
-letters, digits and underscores. The terms of a text are therefore those of its words, in order.
+analyses (`analyse` and `split_identifiers` of `index.terms.analysis`) split it: at white space and at ASCII characters
+other than letters, digits and underscores. The terms of a text are therefore those of its words, in order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS
 
 FIELDS = (*PROSE_FIELDS, "code", LANGUAGE_FIELD)
 ChunkTerms = Mapping[str, str]
-"""For each of `FIELDS` its terms, separated by blanks; no term has white space in it."""
+"""The terms of each of `FIELDS`, separated by blanks; no term contains white space."""
 
 _NOT_ASCII = 0x80
 _BLANKED = bytes(
@@ -33,12 +33,12 @@ _LONGEST_WORD = 64
 
 
 _PARTS, _PARTS_END = "\x00", "\x01"
-"""Around the parts of an identifier, which stand behind its prose terms; no term has these characters."""
+"""Marks around the parts of an identifier, which follow its prose terms; no term has these characters."""
 
 
 @lru_cache(maxsize=MOST_WORDS)
 def analyse_word(word: str, language: str) -> str:
-    """The prose terms of a word, with its parts behind them where it is an identifier."""
+    """Return the prose terms of a word, followed by its parts if it is an identifier."""
     terms = " ".join(analyse(word, language))
     if not _is_plain(word) and (parts := " ".join(split_identifiers(word))):
         terms = f"{terms}{_PARTS}{parts}{_PARTS_END}"
@@ -66,22 +66,22 @@ def extract_chunk_terms(title: str | None, language: str | None, chunk: Chunk) -
 
 @lru_cache(maxsize=64)  # the chunks of a document share its title and many headings
 def extract_prose_terms(text: str, language: str = ENGLISH) -> str:
-    """The terms of `index.terms.analysis.analyse`, separated by blanks."""
+    """Return the terms of `index.terms.analysis.analyse`, separated by blanks."""
     return _analyse_words(_split_words(text), language)[0]
 
 
 def extract_code_terms(text: str) -> str:
-    """The terms of `index.terms.identifiers.split_identifiers`, separated by blanks."""
+    """Return the terms of `index.terms.analysis.split_identifiers`, separated by blanks."""
     return _analyse_words(_split_words(text), ENGLISH)[1]
 
 
 def _split_words(text: str) -> list[str]:
-    """Split the text where no term continues."""
+    """Split the text at characters that are part of no term."""
     return text.encode().translate(_BLANKED).decode().split()
 
 
 def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
-    """The prose terms and the identifier terms of words."""
+    """Return the prose terms and the identifier terms of words."""
     uncached = analyse_word.__wrapped__
     analysed = [(analyse_word if len(word) <= _LONGEST_WORD else uncached)(word, language) for word in words]
     first, *others = " ".join(analysed).split(_PARTS)
@@ -90,7 +90,7 @@ def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether the word is letters, lower case from the second on: such a word is no identifier of several parts."""
+    """Return whether the word is letters, lower case from the second on: then it is no compound identifier."""
     return word.isalpha() and word[1:].islower()
 
 

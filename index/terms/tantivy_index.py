@@ -85,7 +85,7 @@ class TermWriter:
 
 @contextlib.contextmanager
 def _disk_may_refuse() -> Iterator[None]:
-    """Tantivy reports a failed write as a plain `ValueError`."""
+    """Report Tantivy's `ValueError` for a failed write as `Unavailable`."""
     try:
         yield
     except ValueError as error:
@@ -95,7 +95,7 @@ def _disk_may_refuse() -> Iterator[None]:
 class TermIndex:
     """A committed term index opened for reading. Safe for threads.
 
-    Raises `Corrupted` if it does not open, and `Unavailable` where that is the disk's fault.
+    Raises `Corrupted` if it does not open, and `Unavailable` where the disk is the cause.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,16 +111,16 @@ class TermIndex:
 
     @property
     def chunk_count(self) -> int:
-        """Chunks alive."""
+        """Number of live chunks."""
         return self._searcher.num_docs
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """As `Terms.languages`."""
+        """Languages as in `Terms.languages`."""
         return list_languages(self)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
-        """As `Terms.search`."""
+        """Search as `Terms.search` defines."""
         clauses = self._clauses(text, boosts)
         if not clauses or limit < 1:
             return []
@@ -131,10 +131,10 @@ class TermIndex:
         return self._hits(query, limit)
 
     def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
-        """As `Terms.score`. A clause for each number is several times as fast as a set of them.
+        """Score as `Terms.score` defines. A clause for each number is several times as fast as a set of them.
 
-        Each function word has a query to itself, around the one before: in the list of a single optional clause Tantivy
-        goes to the chosen chunks alone, those of several it reads from end to end.
+        Each function word has its own query around the previous one: Tantivy skips to the chosen chunks in the list of
+        a single optional clause, but reads the lists of several from end to end.
         """
         clauses, frequent = self._clauses(text, boosts), self._make_clauses(weigh_function_words(text, boosts, self))
         if not (clauses or frequent) or not numbers:
@@ -153,7 +153,7 @@ class TermIndex:
         return [(int(number or 0), score) for number, (score, _) in zip(numbers, hits, strict=True)]
 
     def frequency(self, field: str, term: str) -> int:
-        """As `Terms.frequency`: chunks that were replaced count until their segment is merged."""
+        """Return the frequency as `Terms.frequency` does; replaced chunks count until their segment is merged."""
         known = self._frequencies.get((field, term))
         if known is None:
             if len(self._frequencies) >= _MOST_FREQUENCIES:
@@ -162,7 +162,7 @@ class TermIndex:
         return known
 
     def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
-        """The clauses of a search. The last question's are kept, as it is searched and then scored."""
+        """Return the clauses of a search. The last question's clauses are kept, as it is searched and then scored."""
         last_text, last_boosts, clauses = self._last_clauses
         if (last_text, last_boosts) != (text, boosts):
             clauses = self._make_clauses(weigh_question_terms(text, boosts, self))
@@ -170,7 +170,7 @@ class TermIndex:
         return clauses
 
     def _make_clauses(self, wanted: Iterable[WeightedTerm]) -> list[Query]:
-        """A clause for each term that some chunk has."""
+        """Return a clause for each term that some chunk has."""
         return [self._clause(*one) for one in wanted if self.frequency(one.field, one.term)]
 
     def _clause(self, field: str, term: str, boost: float) -> Query:

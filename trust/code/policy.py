@@ -71,7 +71,7 @@ def judge_code(code: str, language: str | None) -> CodeSample | None:
 
 @lru_cache(maxsize=1)
 def rules() -> tuple[Rule, ...]:
-    """The rules, in the order of the file."""
+    """Return the rules, in the order of the file."""
     return tuple(Rule.model_validate(one) for one in _FILE["rules"])
 
 
@@ -89,7 +89,7 @@ def _unparsed(language: str | None) -> str:
 
 
 def _covers(rule: Rule, call: str) -> bool:
-    """A rule's `os` covers `os.remove`, its `.unlink` covers the method of any value."""
+    """Return a rule's `os` covers `os.remove`, its `.unlink` covers the method of any value."""
     return any(
         call == name or call.startswith(f"{name}.") or (name.startswith(".") and call.endswith(name))
         for name in rule.calls
@@ -97,7 +97,7 @@ def _covers(rule: Rule, call: str) -> bool:
 
 
 def _calls_of(code: str) -> tuple[frozenset[str], str | None]:
-    """The dotted names that Python code imports or uses, through its imports; and why it could not be parsed."""
+    """Return the dotted names that Python code imports or uses, through its imports; and why it could not be parsed."""
     text = _PROMPT.sub("", code) if ">>>" in code else code
     if len(text) > MOST_CHARACTERS:
         return frozenset(), "it is too long to be parsed"
@@ -117,7 +117,7 @@ def _calls_of(code: str) -> tuple[frozenset[str], str | None]:
 
 
 def _parse(text: str) -> ast.Module | None:
-    """The tree; of a passage that begins inside a block, without the block's indentation."""
+    """Return the tree; of a passage that begins inside a block, without the block's indentation."""
     import textwrap
 
     for candidate in (text, textwrap.dedent(text)):

@@ -53,7 +53,7 @@ class RuleGuard:
         return f"{self.name}-{_hash_of_sources()}"
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
-        """A judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
+        """Return a judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
         del embed
         return _judged(document, {})
 
@@ -87,7 +87,7 @@ def _judged(document: ChunkedDocument, by_model: Mapping[int, Finding]) -> tuple
 
 
 def is_example(document: ChunkedDocument, number: int, start: int, end: int) -> bool:
-    """Whether a window of chunk `number` that the model finds is an example in a text about attacks."""
+    """Return whether a window of chunk `number` that the model finds is an example in a text about attacks."""
     text = document.chunks[number].text
     return is_mentioned_to_model(text, start, end, Topic(text, _headings(document)))
 

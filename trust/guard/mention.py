@@ -26,7 +26,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def is_about_attacks(text: str) -> bool:
-    """Whether a text, such as the headings of a page, speaks about attacks on models."""
+    """Return whether a text, such as the headings of a page, speaks about attacks on models."""
     lowered = text.lower()
     attacks = _terms(_ATTACKS_ON_MODELS, lowered)
     return bool(attacks) and len(attacks | _terms(_SECURITY, lowered)) >= _ENOUGH_TERMS
@@ -47,7 +47,7 @@ class Topic:
         self._headings = headings.lower()
 
     def is_trade_outside(self, start: int, end: int) -> bool:
-        """Whether the text names attacks on models at all, or uses two words of security around a window."""
+        """Return whether the text names attacks on models at all, or uses two words of security around a window."""
         if _ATTACKS_ON_MODELS.search(self._text) or _ATTACKS_ON_MODELS.search(self._headings):
             return True
         around = "\n".join((self._headings, self._text[:start], self._text[end:]))
@@ -72,7 +72,7 @@ class Topic:
 
 
 def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
-    """Whether `text[start:end]`, a command to a model, is only spoken about.
+    """Return whether `text[start:end]`, a command to a model, is only spoken about.
 
     Quoted or set as code it is where the sentence has words of its own around it, where the line before announces it,
     or where the page is about attacks. Unquoted it is where the sentence announces it ("attackers write …", "telling
@@ -106,12 +106,12 @@ def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool
 
 
 def is_fenced(text: str, start: int) -> bool:
-    """Whether a place lies in a fenced block of code."""
+    """Return whether a place lies in a fenced block of code."""
     return len(_FENCE.findall(text, 0, start)) % 2 == 1
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether `text[start:end]` stands within quotation marks of prose, or within a code span of a line.
+    """Return whether `text[start:end]` stands within quotation marks of prose, or within a code span of a line.
 
     The marks round a docstring quote nothing.
     """
@@ -141,7 +141,7 @@ def _within(text: str, start: int, end: int, marks: str) -> bool:
 
 
 def _opening(text: str, mark: str, low: int, high: int) -> int:
-    """The last opening mark before `high`: an apostrophe within a word opens nothing."""
+    """Return the last opening mark before `high`: an apostrophe within a word opens nothing."""
     place = text.rfind(mark, low, high)
     while place >= 0 and mark == "'" and place > 0 and text[place - 1].isalnum():
         place = text.rfind(mark, low, place)
@@ -155,7 +155,7 @@ def _count(text: str, mark: str, low: int, high: int) -> int:
 
 
 def _before(text: str, start: int) -> str:
-    """The sentence up to a place, across a line end in prose but not across a paragraph's."""
+    """Return the sentence up to a place, across a line end in prose but not across a paragraph's."""
     low = max(0, start - 240)
     low = max(low, text.rfind("\n\n", low, start) + 2 if text.rfind("\n\n", low, start) >= 0 else low)
     return text[low:start].replace("\n", " ").rstrip("\"'“”‘’«»„`(*_ ")
@@ -167,7 +167,7 @@ def _line(text: str, start: int) -> tuple[int, int]:
 
 
 def _has_words_around(text: str, start: int, end: int) -> bool:
-    """Whether the quotation's line has words outside of it, as a sentence that quotes does."""
+    """Return whether the quotation's line has words outside of it, as a sentence that quotes does."""
     low, high = _line(text, start)
     marks = "\"'“”‘’«»„`「」『』›‹"
     opened = max(text.rfind(mark, low, start + 1) for mark in marks)
@@ -177,7 +177,7 @@ def _has_words_around(text: str, start: int, end: int) -> bool:
 
 
 def _is_led_in(text: str, start: int) -> bool:
-    """Whether the line before the paragraph or the list announces it: "Examples of such phrases:"."""
+    """Return whether the line before the paragraph or the list announces it: "Examples of such phrases:"."""
     line_start, _ = _line(text, start)
     above = text[max(0, line_start - 600) : line_start].rstrip()
     while above:

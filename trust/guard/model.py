@@ -61,7 +61,7 @@ def _logistic(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @cache
 def load_model() -> WindowModel:
-    """The model as it is shipped. Raises ValueError where it was fitted to the features of another version."""
+    """Return the model as it is shipped. Raises ValueError where it was fitted to the features of another version."""
     data = json.loads(WEIGHTS_FILE.read_bytes())
     if tuple(data["features"]) != NAMES:
         raise ValueError(f"{WEIGHTS_FILE.name} has not the features of this version: python -m bench.guard.train")

@@ -43,7 +43,7 @@ class Reading:
     disguises: tuple[Disguise, ...] = ()
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The characters of the original text that `text[start:end]` was read from."""
+        """Return the characters of the original text that `text[start:end]` was read from."""
         if self.origins is None or start >= end:
             return start, end
         return self.origins[start], self.origins[end - 1] + 1
@@ -178,7 +178,7 @@ _SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?
 
 
 def texts_within(text: str, reading: Reading) -> Iterator[Reading]:
-    """The readings of what stands encoded in `text`; spans of theirs are the whole encoded run."""
+    """Yield the readings of what stands encoded in `text`; spans of theirs are the whole encoded run."""
     for found in _SPACED.finditer(reading.text):
         yield _letters_together(found, reading)
     for start, end, plain in decoded_runs(text):

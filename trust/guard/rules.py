@@ -90,13 +90,13 @@ _COMMANDS = frozenset(("override", "role-mark", "exfiltrate", "conceal", "tool-c
 
 
 def reason(rule: str) -> str:
-    """The kind of reason that a rule gives: `override.en` and `persona` are one reason, not two."""
+    """Return the kind of reason that a rule gives: `override.en` and `persona` are one reason, not two."""
     head = rule.split(".", 1)[0]
     return "override" if head == "persona" else head
 
 
 def decide(findings: Sequence[Finding], *, submitted: bool, about_attacks: bool) -> Verdict:
-    """The verdict on a chunk (docs/decisions/0017-guard.md).
+    """Return the verdict on a chunk (docs/decisions/0017-guard.md).
 
     Blocked: a rule's command, and a second reason of another kind: another command, a hidden channel, the model, or
     that a caller submitted the text and it commands to override. A text about attacks is never blocked, only warned.

@@ -61,7 +61,7 @@ def _prose(text: str, start: int, end: int) -> Iterator[Window]:
 
 
 def _is_record(text: str, start: int, end: int) -> bool:
-    """Whether the text is JSON, or the like of it in Python: its strings are texts of their own."""
+    """Return whether the text is JSON, or the like of it in Python: its strings are texts of their own."""
     head = text[start : start + 80].lstrip("\"' \t\n")
     return (head[:1] in ("{", "[") and ":" in text[start:end]) or len(_KEY.findall(text, start, end)) >= _FEW_KEYS
 
@@ -75,7 +75,7 @@ def _paragraphs(text: str, start: int, end: int) -> Iterator[Window]:
 
 
 def _merged(text: str, start: int, end: int) -> Iterator[Window]:
-    """The sentences of a paragraph; short ones are joined with each other until they are long enough."""
+    """Yield the sentences of a paragraph; short ones are joined with each other until they are long enough."""
     low = high = start
     for stop in _sentence_ends(text, start, end):
         if stop - high >= SHORTEST:
@@ -140,7 +140,7 @@ Numbers = NDArray[np.float32]
 
 
 def is_candidate(lowered: str) -> bool:
-    """Whether a window might address somebody: the cheap test before its vector is computed."""
+    """Return whether a window might address somebody: the cheap test before its vector is computed."""
     return bool(_CANDIDATE.search(lowered))
 
 
@@ -152,7 +152,7 @@ def content_words(lowered: str) -> Counter[str]:
 def count_features(
     chunk: str, lowered: str, start: int, end: int, words: Counter[str], page_words: Counter[str]
 ) -> list[float]:
-    """The counts of a window (`chunk[start:end]`, normalised `lowered`), in the order of `COUNTED`.
+    """Return the counts of a window (`chunk[start:end]`, normalised `lowered`), in the order of `COUNTED`.
 
     `words` and `page_words` are those of its chunk and its whole document, the window's own among them.
     """
@@ -175,7 +175,7 @@ def count_features(
 
 
 def _share_elsewhere(own: Counter[str], words: Counter[str]) -> float:
-    """The share of a window's words that stand outside of it, too."""
+    """Return the share of a window's words that stand outside of it, too."""
     return sum(words[word] > count for word, count in own.items()) / len(own) if own else 0.0
 
 
@@ -199,7 +199,7 @@ class Candidate:
 
 
 def find_candidates(document: ChunkedDocument) -> Iterator[Candidate]:
-    """Every window that passes the prefilter, in order."""
+    """Yield every window that passes the prefilter, in order."""
     page_words: Counter[str] | None = None
     for number, chunk in enumerate(document.chunks):
         words: Counter[str] | None = None
@@ -220,7 +220,7 @@ def _page_words(document: ChunkedDocument, words: Counter[str]) -> Counter[str]:
 
 
 def texts_to_embed(document: ChunkedDocument, candidates: Sequence[Candidate]) -> list[str]:
-    """The windows, then the chunks that they stand in, as the index embeds those: a cache makes these free."""
+    """Return the windows, then the chunks that they stand in, as the index embeds those: a cache makes these free."""
     chunks = dict.fromkeys(candidate.chunk for candidate in candidates)
     return [
         *(candidate.text for candidate in candidates),

@@ -21,7 +21,7 @@ _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 
 def classify_channel(url: str | None, brands: Sequence[str], site_of: SiteOf) -> Channel:
-    """The kind of source that a URL is; `owned` where its registered domain is called as one of the brands.
+    """Return the kind of source that a URL is; `owned` where its registered domain is called as one of the brands.
 
     Listed domains come first, then a brand's own, then what the address says: a brand's newsroom is its own.
     """
@@ -46,7 +46,7 @@ def classify_channel(url: str | None, brands: Sequence[str], site_of: SiteOf) ->
 
 
 def is_owned(site: str, brands: Sequence[str]) -> bool:
-    """Whether a registered domain bears a brand's name: `acme-cola.com` that of Acme Cola."""
+    """Return whether a registered domain bears a brand's name: `acme-cola.com` that of Acme Cola."""
     label = _plain(site.split(".", 1)[0])
     return any(
         (name := _plain(brand)) and label in (name, f"{name}group", f"get{name}", f"{name}hq") for brand in brands

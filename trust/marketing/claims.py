@@ -94,7 +94,7 @@ SomeRules = TypeVar("SomeRules", bound=_Rules)
 
 @cache
 def read_rules(kind: type[SomeRules], name: str) -> SomeRules:
-    """The rules in the file of that name; read once."""
+    """Return the rules in the file of that name; read once."""
     return kind.model_validate(tomllib.loads((RULES_DIR / f"{name}.toml").read_text("utf-8")))
 
 
@@ -104,7 +104,7 @@ _SENTENCES = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
 
 def find_claims(text: str) -> tuple[Claim, ...]:
-    """The claims of a passage in reading order, each rule once for a sentence."""
+    """Return the claims of a passage in reading order, each rule once for a sentence."""
     rules, found = read_rules(Claims, "claims"), []
     for sentence in filter(str.strip, _SENTENCES.findall(text)):
         met = [(one, match) for one in rules.claims if (match := one.pattern.search(sentence))]
@@ -129,7 +129,7 @@ MOST_SHOWN_CHARACTERS = 120
 
 
 def check_disclosure(text: str) -> Disclosure | None:
-    """The disclosure of a passage; None where nothing shows that it speaks for a brand."""
+    """Return the disclosure of a passage; None where nothing shows that it speaks for a brand."""
     rules = read_rules(Disclosures, "disclosures")
     clear = _first(text, [mark for mark in rules.marks if mark.clear])
     if clear:
@@ -159,7 +159,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def read_sentiment(text: str) -> Sentiment | None:
-    """The tone of an English text; None for one without words."""
+    """Return the tone of an English text; None for one without words."""
     sentences = [part for part in _SENTENCE_END.split(text) if any(map(str.isalpha, part))][:MOST_SENTENCES]
     if not sentences:
         return None

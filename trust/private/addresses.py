@@ -37,7 +37,7 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_remote(text: str, start: int, end: int, name: str) -> bool:
-    """Whether it is a user at a host: `git@host`, `user@host:path`, `https://user:word@host`."""
+    """Return whether it is a user at a host: `git@host`, `user@host:path`, `https://user:word@host`."""
     lead = text[max(0, start - 100) : start]
     before = lead.rsplit(None, 1)[-1] if lead and not lead[-1].isspace() else ""
     in_url = "://" in before and not set("/?#") & set(before.rsplit("://", 1)[1])
@@ -46,7 +46,7 @@ def _is_remote(text: str, start: int, end: int, name: str) -> bool:
 
 @cache
 def _public_suffixes() -> PublicSuffixList:
-    """The list that comes with the package; nothing is downloaded."""
+    """Return the list that comes with the package; nothing is downloaded."""
     return PublicSuffixList(accept_unknown=False)
 
 
@@ -75,7 +75,7 @@ def _is_machine(written: str) -> bool:
 
 
 def _is_numbering(text: str, match: re.Match[str]) -> bool:
-    """Whether it is a version, or the number of a heading, such as `3.2.1.4 Scope` at a line's start."""
+    """Return whether it is a version, or the number of a heading, such as `3.2.1.4 Scope` at a line's start."""
     if _PATTERNS["of_version"].search(text, max(0, match.start() - 24), match.start()):
         return True
     line_starts = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip(" #*|-")
@@ -84,7 +84,7 @@ def _is_numbering(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_written_v6(written: str) -> bool:
-    """Whether it is no name of a program: `a::b` is one, `2001:db8::1` is an address."""
+    """Return whether it is no name of a program: `a::b` is one, `2001:db8::1` is an address."""
     groups = [group for group in written.split(":") if group]
     if not any(character.isdigit() for character in written):
         return False

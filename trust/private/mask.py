@@ -58,12 +58,12 @@ def placeholder(kind: str) -> str:
 
 
 def is_masked(span: PrivateSpan, kinds: Sequence[str]) -> bool:
-    """Whether a policy asks to mask it: by its kind, as a secret, or as `all`."""
+    """Return whether a policy asks to mask it: by its kind, as a secret, or as `all`."""
     return ALL in kinds or span.kind in kinds or (span.is_secret and SECRET in kinds)
 
 
 def mask(text: str, spans: Sequence[PrivateSpan], kinds: Sequence[str]) -> Masked:
-    """The text with a placeholder for each span of these kinds. The spans are in order and do not overlap."""
+    """Return the text with a placeholder for each span of these kinds. The spans are in order and do not overlap."""
     pieces: list[str] = []
     edits: list[tuple[int, int, int]] = []
     at = 0
@@ -79,14 +79,14 @@ def mask(text: str, spans: Sequence[PrivateSpan], kinds: Sequence[str]) -> Maske
 
 
 def hide(text: str, kinds: Sequence[str], finder: PatternFinder) -> str:
-    """The text as an outside service may see it: searched and masked."""
+    """Return the text as an outside service may see it: searched and masked."""
     return mask(text, finder.find(text), kinds).text if kinds else text
 
 
 def mask_chunk(
     chunk: RetrievedChunk, kinds: Sequence[str], finder: PatternFinder, count: Counter[str] | None = None
 ) -> RetrievedChunk:
-    """The chunk as it may be shown. What other rules inspected is searched again, by the present ones.
+    """Return the chunk as it may be shown. What other rules inspected is searched again, by the present ones.
 
     Spans and findings of its inspection then stand for the text that is shown. `count` gets what was masked, by kind.
     """
@@ -106,14 +106,14 @@ def mask_chunk(
 
 
 def mask_retrieval(found: Retrieval, kinds: Sequence[str], finder: PatternFinder) -> tuple[Retrieval, Counter[str]]:
-    """The retrieval as it may be shown, and how many values of each kind were masked."""
+    """Return the retrieval as it may be shown, and how many values of each kind were masked."""
     count: Counter[str] = Counter()
     chunks = tuple(mask_chunk(chunk, kinds, finder, count) for chunk in found.chunks)
     return found.model_copy(update={"chunks": chunks}), count
 
 
 def is_current(inspected_by: str | None, finder: PatternFinder) -> bool:
-    """Whether a text was inspected by the finder's present rules."""
+    """Return whether a text was inspected by the finder's present rules."""
     return inspected_by is not None and inspected_by.rpartition("+")[2] == finder.version
 
 
@@ -148,7 +148,7 @@ def _mask_facts(chunk: RetrievedChunk, mask_one: Callable[[str], str]) -> dict[s
 
 
 def mask_label(text: str, kinds: tuple[str, ...], finder: PatternFinder) -> str:
-    """A heading or a fact of a document, which was not inspected, as it may be shown."""
+    """Return a heading or a fact of a document, which was not inspected, as it may be shown."""
     if not _MAY_HOLD.search(text):
         return text
     return mask(text, _search(finder, text), kinds).text

@@ -30,7 +30,7 @@ def names_other_number(text: str, start: int) -> bool:
 
 
 def names_card(text: str, start: int) -> bool:
-    """Whether the words before `start` speak of a payment card."""
+    """Return whether the words before `start` speak of a payment card."""
     return _PATTERNS["names_card"].search(text, max(0, start - REACH), start) is not None
 
 
@@ -45,7 +45,7 @@ def find_cards(text: str) -> Iterator[tuple[int, int]]:
 
 
 def has_luhn_digit(digits: str) -> bool:
-    """Whether the last digit is Luhn's check digit of those before it."""
+    """Return whether the last digit is Luhn's check digit of those before it."""
     doubled = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return (doubled + sum(int(digit) for digit in digits[-1::-2])) % 10 == 0
 
@@ -78,7 +78,7 @@ def _take(text: str, start: int, length: int) -> tuple[int, str]:
 
 
 def has_iban_digits(characters: str) -> bool:
-    """Whether the third and fourth character check the others: the number that they make is 1 modulo 97."""
+    """Return whether the third and fourth character check the others: the number that they make is 1 modulo 97."""
     turned = characters[4:] + characters[:4]
     return int("".join(str(int(character, 36)) for character in turned)) % 97 == 1
 
@@ -128,7 +128,7 @@ def _find_named(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_other(text: str, match: Match[str]) -> bool:
-    """Whether it begins with a date, or is a coordinate or a number of another thing."""
+    """Return whether it begins with a date, or is a coordinate or a number of another thing."""
     if _PATTERNS["date"].match(match[0]):
         return True
     return _PATTERNS["other_figures"].fullmatch(match[0]) is not None or names_other_number(text, match.start())

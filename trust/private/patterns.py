@@ -43,7 +43,7 @@ class Allowed:
     stopwords: tuple[str, ...] = ()
 
     def holds(self, text: str, start: int, end: int, secret: str) -> bool:
-        """Whether the match `text[start:end]` with its `secret` is allowed."""
+        """Return whether the match `text[start:end]` with its `secret` is allowed."""
         part = secret
         if self.target == "match":
             lead = _LEAD.search(text, max(0, start - _LEAD_CHARACTERS), start)
@@ -94,14 +94,14 @@ def bits_per_character(text: str) -> float:
 
 @cache
 def load_rules() -> tuple[SecretRule, ...]:
-    """Every rule, compiled; read once for a process (some 0.1 s)."""
+    """Return every rule, compiled; read once for a process (some 0.1 s)."""
     tables = [tomllib.loads((Path(__file__).parent / "rules" / name).read_text("utf-8")) for name in RULE_FILES]
     exceptions = [one for table in tables for one in table.get("exceptions", ())]
     return tuple(rule for table in tables for rule in parse_rules(table, exceptions))
 
 
 def parse_rules(table: Mapping[str, Any], exceptions: Sequence[Mapping[str, Any]] = ()) -> Iterator[SecretRule]:
-    """The rules of one file. `exceptions` are lists of what is allowed that were made for rules of any file."""
+    """Yield the rules of one file. `exceptions` are lists of what is allowed that were made for rules of any file."""
     everywhere = Allowed("secret", _compiled(table["allowed"]), tuple(table["stopwords"]))
     for rule in table["rules"]:
         own = (
@@ -143,7 +143,7 @@ class PatternFinder:
         return _hash_of_sources()
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """The spans, in order, none overlapping another."""
+        """Return the spans, in order, none overlapping another."""
         kinds = [
             PrivateSpan(kind=kind, start=start, end=end) for kind, find in KINDS.items() for start, end in find(text)
         ]
@@ -151,7 +151,7 @@ class PatternFinder:
 
 
 def find_secrets(text: str) -> Iterator[PrivateSpan]:
-    """Every secret, in the order of the rules; a form that two rules know comes twice."""
+    """Yield every secret, in the order of the rules; a form that two rules know comes twice."""
     lowered = text.lower()
     for rule in load_rules():
         if any(keyword in lowered for keyword in rule.keywords):
@@ -210,7 +210,7 @@ class PresidioFinder(PatternFinder):
         return f"{super().version}-presidio-{presidio_version()}"
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """The spans, in order, none overlapping another. Kinds of presidio are its own in lower case: `uk_nhs`.
+        """Return the spans, in order, none overlapping another. Kinds of presidio are its own in lower case: `uk_nhs`.
 
         Raises InvalidSetting where presidio is not installed.
         """
@@ -227,7 +227,7 @@ _FINDERS = {"own": PatternFinder(), "presidio": PresidioFinder()}
 
 
 def build_finder(settings: TrustSettings) -> PatternFinder:
-    """The finder that the settings ask for; the same one at each call."""
+    """Return the finder that the settings ask for; the same one at each call."""
     return _FINDERS[settings.recognisers]
 
 

@@ -47,7 +47,7 @@ def build(
     count_tokens: CountTokens = estimate_tokens,
     nonce: str | None = None,
 ) -> tuple[PromptMessage, ...]:
-    """The conversation `messages` with the passages of `answer` put into it by a template of the catalogue.
+    """Return the conversation `messages` with the passages of `answer` put into it by a template of the catalogue.
 
     The question is the last message where a user speaks it, else `answer.query`. `max_tokens` bounds what is added to
     the conversation: rules, examples and passages; passages are taken in their order while they fit, and shorter ones
@@ -80,7 +80,7 @@ def build(
 
 
 def least_tokens(template: Template, count_tokens: CountTokens = estimate_tokens) -> int:
-    """The least `max_tokens` that `build` accepts for a template, whatever the answer's limits say."""
+    """Return the least `max_tokens` that `build` accepts for a template, whatever the answer's limits say."""
     texts = [template.system, *(part for one in template.examples for part in (one.question, one.answer))]
     filled = [text.replace(NONCE, "0123456789abcdef") for text in texts]
     reserve = estimate_tokens(_NOTHING_FOUND + _NOTHING_FITS) + MOST_LIMITS_CHARACTERS // 2
@@ -135,7 +135,7 @@ def _put_together(
 
 
 def _plain(message: PromptMessage) -> PromptMessage:
-    """The message without what a subclass demands of it."""
+    """Return the message without what a subclass demands of it."""
     return PromptMessage(role=message.role, content=message.content)
 
 
@@ -159,7 +159,7 @@ _SPEAKER_MARKS = re.compile(
 
 
 def render_passage(citation: Citation, chunk: RetrievedChunk, nonce: str) -> str:
-    """The passage with its source in the first line, as the templates describe it."""
+    """Return the passage with its source in the first line, as the templates describe it."""
     headings = (chunk.title, *chunk.section_path, chunk.symbol_path)
     path = " > ".join(dict.fromkeys(_on_one_line(part, nonce) for part in headings if part))
     source = _on_one_line(citation.source, nonce, most_characters=2_000)
@@ -193,7 +193,7 @@ def _notes(insights: PassageInsights) -> list[str]:
 
 
 def as_data(text: str, nonce: str) -> str:
-    """The text without `nonce` in any case, control characters, and what marks a speaker in chat formats."""
+    """Return the text without `nonce` in any case, control characters, and what marks a speaker in chat formats."""
     shown = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown = re.sub(re.escape(nonce), _REMOVED, shown, flags=re.IGNORECASE)
     return _SPEAKER_MARKS.sub(lambda found: f"{found[0]} ", shown)

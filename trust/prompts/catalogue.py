@@ -48,7 +48,7 @@ class Template(Value):
 
 @lru_cache(maxsize=1)
 def templates() -> Mapping[str, Template]:
-    """Every template by its full name, in order of name and version.
+    """Return every template by its full name, in order of name and version.
 
     Raises:
         InvalidSetting: a file has a field that does not fit, or extends what is not there.
@@ -59,7 +59,7 @@ def templates() -> Mapping[str, Template]:
 
 
 def template_named(name: str, field: str = "prompt") -> Template:
-    """The template of that name: `rag.v1`, or the latest version of `rag`.
+    """Return the template of that name: `rag.v1`, or the latest version of `rag`.
 
     Raises:
         InvalidInput: there is none; names `field` and those there are.

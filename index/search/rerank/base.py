@@ -1,13 +1,12 @@
-"""Reranking: a second look at the best candidates, by a model that reads question and text together.
+"""Reranking: a model that reads question and text together orders the best candidates anew.
 
 A reranker is optional, may be slow and may run on another machine, so it never makes a search fail:
 
     breaker open ─────────┐
     budget too small ─────┤
-    time-out, any error ──┴──> NotReranked: the fused order stands, and the result says why
+    time-out, any error ──┴──> NotReranked: the fused order stays, and the result has the reason
 
-The model is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model
-(`index.search.rerank.onnx`).
+The model is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model (`index.search.rerank.onnx`).
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Scorer(Protocol):
     """Judges how well each text answers a question. Safe for threads."""
 
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
-        """One finite score for each text, in their order, the higher the better.
+        """Return one finite score for each text, in their order; higher is better.
 
-        Raises an error of `contracts.errors` when it cannot within `timeout_seconds`.
+        Raises an error of `contracts.errors` when it does not finish within `timeout_seconds`.
         """
 
 
@@ -44,7 +43,7 @@ class Breaker(Protocol):
     """A circuit breaker: rejects calls while most of the last ones failed. Safe for threads."""
 
     def admit(self) -> bool:
-        """Whether the caller may ask. It then tells `record` how it went."""
+        """Return whether the caller may make a call. The caller then reports the outcome to `record`."""
 
     def record(self, *, failed: bool) -> None:
         """Record the outcome of a call."""
@@ -53,7 +52,7 @@ class Breaker(Protocol):
 class Reranker:
     """Orders the best `depth` candidates by a scorer's scores, within a time limit, a breaker and a budget.
 
-    `may_spend` says whether there is money for one more search, and books it. `on_outcome` gets the outcome of every
+    `may_spend` returns whether the budget allows one more search, and books it. `on_outcome` gets the outcome of every
     search: `ok`, `failed`, `left_alone` or `no_budget`.
     """
 
@@ -74,10 +73,10 @@ class Reranker:
         self._on_outcome = on_outcome
 
     def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
-        """Return the chunks with their `rerank_score`, best first; equals keep the order of fusion.
+        """Return the chunks with their `rerank_score`, best first; equal scores keep the order of fusion.
 
-        Their `rank` is the one that fusion gave them: it says which is which. Raises `NotReranked` where it cannot, or
-        not in time, and `Fenced` where the work was cancelled.
+        Their `rank` stays the one of fusion and identifies them. Raises `NotReranked` where the scorer fails or takes
+        too long, and `Fenced` where the work was cancelled.
         """
         self._admit()
         try:
@@ -105,7 +104,7 @@ class Reranker:
 
 
 def compose_text(chunk: RetrievedChunk) -> str:
-    """The text that is scored: title and headings, which often name the subject, and then the chunk's text."""
+    """Return the text to score: title and headings, which often name the subject, then the chunk's text."""
     parts = (chunk.title, *chunk.section_path, chunk.symbol_path)
     heading = " > ".join(dict.fromkeys(part for part in parts if part))
     return f"{heading}\n{chunk.text}" if heading else chunk.text
@@ -120,5 +119,5 @@ def check_scores(scores: Sequence[float], expected: int) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The message of an error of ours; of others only the type, as the message may quote a text or a key."""
+    """Return the message of the project's own errors; of others only the type: a message may quote a text or a key."""
     return str(error) if isinstance(error, SluiceError) else f"the reranker failed with {type(error).__name__}"

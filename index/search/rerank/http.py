@@ -1,14 +1,14 @@
-"""Rerankers behind an address: a `/rerank` endpoint, or a chat model that is asked for scores.
+"""Rerankers behind an address: a `/rerank` endpoint, or a chat model that gives scores.
 
     rerank   POST {url}/rerank {model, query, documents} -> {"results": [{"index", "relevance_score"}]}
-             as Cohere, Jina and vLLM have it; Voyage's rows stand under "data". All of them score every document
-             unless they are told how many to give (`top_n`, `top_k`), so they are not told
+             of Cohere, Jina and vLLM; Voyage puts its rows under "data". All of them score every document unless a
+             request limits the number (`top_n`, `top_k`), so no limit is sent
     tei      POST {url}/rerank {query, texts, truncate} -> [{"index", "score"}]
-             as Hugging Face's text-embeddings-inference has it
-    chat     POST {url}/chat/completions, as OpenAI has it; the answer is JSON: {"scores": [number, ...]}
+             of Hugging Face's text-embeddings-inference
+    chat     POST {url}/chat/completions, of OpenAI; the answer is JSON: {"scores": [number, ...]}
 
-The texts are untrusted, and so are answers of a model that read them: only numbers are taken from an answer, and one
-that does not score every text exactly once is refused. No error message holds the key.
+The texts are untrusted, and so are answers of a model that read them: only numbers are taken from an answer, and an
+answer that does not score every text exactly once is refused. No error message holds the key.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, Root
 from sluice.contracts.errors import InvalidSetting, Overloaded, Unavailable
 
 Post = Callable[[str, Mapping[str, str], bytes, float], tuple[int, bytes]]
-"""Sends (address, headers, body, time-out in seconds) and gives (status, body).
+"""Sends (address, headers, body, time-out in seconds) and returns (status, body).
 
-The rules of egress, the cap on what comes back and the time limit over all of it are the sender's. Raises an error of
-`contracts.errors`.
+The sender enforces the egress rules, the cap on the response and the time limit of the whole exchange. Raises an error
+of `contracts.errors`.
 """
 
 MOST_CHARACTERS = 4_000
-"""Of one text; rerankers read some 512 tokens and cut the rest."""
+"""Most characters of one text that are sent; rerankers read some 512 tokens and cut the rest."""
 BEST_CHAT_SCORE = 10.0
 _CHAT_RULES = (
     "You judge search results. For each numbered passage, say how well it answers the question: a number from 0 "
@@ -45,7 +45,7 @@ class HttpScorer:
     """An endpoint of one of the three shapes. Connects at the first call; safe for threads."""
 
     def __init__(self, post: Post, url: str, shape: Shape, model: str, key: SecretStr | None = None) -> None:
-        """`url` goes up to and including the version, for instance `https://api.jina.ai/v1`."""
+        """Take the `url` up to and including the version, for instance `https://api.jina.ai/v1`."""
         self._post = post
         self._base_url = url.rstrip("/")
         self._shape = shape
@@ -53,10 +53,10 @@ class HttpScorer:
         self._key = key
 
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
-        """As `Scorer.scores`.
+        """Return the scores, as `Scorer.scores` does.
 
         Raises TimedOut, Overloaded or Unavailable where a later try may help, InvalidSetting for a refused key or an
-        unknown address, PolicyRefused where the rules of egress forbid it.
+        unknown address, PolicyRefused where the egress rules forbid the address.
         """
         cut = [text[:MOST_CHARACTERS] for text in texts]
         body: dict[str, Any]
@@ -94,14 +94,14 @@ class HttpScorer:
 
 
 def sort_by_text(ranked: Sequence[tuple[int, float]], count: int) -> list[float]:
-    """The scores by position of their text. Raises `Unavailable` unless each of `count` texts has exactly one."""
+    """Return the scores by position of their text. Raises `Unavailable` unless each of `count` texts has one score."""
     if sorted(index for index, _ in ranked) != list(range(count)):
         raise Unavailable(f"the reranker's answer does not name each of the {count} texts once")
     return [score for _, score in sorted(ranked)]
 
 
 def _check_status(status: int) -> None:
-    """The endpoint's own words are left out: they may quote the key or the texts."""
+    """Raise the error of a failed status, without the endpoint's message: it may quote the key or the texts."""
     if status in (401, 403):
         raise InvalidSetting("rerank.key", f"refused by the endpoint with status {status}", "set a valid key")
     if status == 404:
@@ -116,12 +116,12 @@ def _read(kind: type[SomeAnswer], body: bytes) -> SomeAnswer:
     try:
         return kind.model_validate_json(body)
     except ValidationError:
-        # Without its cause, which quotes what was answered.
+        # Without its cause, which quotes the answer.
         raise Unavailable("the reranker's answer cannot be read") from None
 
 
 class _Answer(BaseModel):
-    """A part of an answer; other fields are of no use here. Numbers are finite."""
+    """A part of an answer; other fields are ignored. Numbers are finite."""
 
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore")
 
@@ -136,7 +136,7 @@ class _Ranked(_Answer):
 
 
 class _Rows(RootModel[list[_Row]]):
-    """The bare list that is the whole answer."""
+    """The bare list that forms the whole answer."""
 
 
 class _Completion(_Answer):

@@ -1,7 +1,7 @@
-"""A reranker on this machine: a cross-encoder as ONNX, given by its folder with `model.onnx` and `tokenizer.json`.
+"""A reranker on this machine: a cross-encoder in ONNX format, in a folder with `model.onnx` and `tokenizer.json`.
 
-A cross-encoder reads question and text together and gives one logit, or two (no, yes). The score is the probability
-that they stand for: the sigmoid of the one, the softmax of the two.
+A cross-encoder reads question and text together and gives one logit, or two (no, yes). The score is their probability:
+the sigmoid of the one, the softmax of the two.
 
 No search waits beyond its time limit: loading goes on in the background, and a forward pass that takes too long is
 stopped.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
 _CHARACTERS_PER_TOKEN = 16
-"""More than any language has: text beyond would be cut off by the model, so it is not tokenised."""
+"""More than any language has: the model would cut off further text, so it is not tokenised."""
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 Integers = NDArray[np.int64]
@@ -45,7 +45,7 @@ class OnnxScorer:
     """The cross-encoder in a folder. Loaded in the background at the first call; safe for threads."""
 
     def __init__(self, folder: Path, max_tokens: int = 512, batch_size: int = 8, threads: int = 0) -> None:
-        """`max_tokens` of question and text together; `threads` of one forward pass (0: every core)."""
+        """Take `max_tokens`, of question and text together, and `threads` of one forward pass (0 for every core)."""
         self._folder = folder
         self._max_tokens = max_tokens
         self._batch_size = batch_size
@@ -54,7 +54,7 @@ class OnnxScorer:
         self._loading: Future[_Model] | None = None
 
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
-        """As `Scorer.scores`. Raises TimedOut, InvalidSetting for a folder without a cross-encoder, Unavailable."""
+        """Return the scores, as `Scorer.scores` does. Raises TimedOut, Unavailable, InvalidSetting for a bad folder."""
         ends_at = time.monotonic() + timeout_seconds
         model = self.await_model(timeout_seconds)
         most_characters = _CHARACTERS_PER_TOKEN * self._max_tokens
@@ -68,9 +68,9 @@ class OnnxScorer:
         return scores.tolist()
 
     def await_model(self, timeout_seconds: float) -> _Model:
-        """Begin to load the model, unless that was begun, and wait for it, at most `timeout_seconds`.
+        """Start loading the model, unless that has begun, and wait at most `timeout_seconds`.
 
-        Raises what kept it from loading.
+        Raises the error that loading failed with.
         """
         with self._starting:
             if self._loading is None:
@@ -90,7 +90,7 @@ class OnnxScorer:
 
 
 def load_model(folder: Path, max_tokens: int, threads: int) -> _Model:
-    """The cross-encoder. Raises `InvalidSetting` where the folder lacks a file, or the graph wants other inputs."""
+    """Return the cross-encoder. Raises `InvalidSetting` where the folder lacks a file or the graph has other inputs."""
     disable_library_telemetry()
     import onnxruntime
     from tokenizers import Tokenizer
@@ -117,7 +117,7 @@ def load_model(folder: Path, max_tokens: int, threads: int) -> _Model:
 
 
 def to_probabilities(logits: Logits) -> NDArray[np.float64]:
-    """Of each row of logits (n,), (n, 1) or (n, 2), the probability that the text answers the question.
+    """Return for each row of logits (n,), (n, 1) or (n, 2) the probability that the text answers the question.
 
     Raises `Unavailable` for another shape.
     """
@@ -130,7 +130,7 @@ def to_probabilities(logits: Logits) -> NDArray[np.float64]:
 
 
 def _forward(model: _Model, encodings: list[Encoding], timeout_seconds: float) -> Logits:
-    """One forward pass, stopped after `timeout_seconds`."""
+    """Run one forward pass, stopped after `timeout_seconds`."""
     import onnxruntime
 
     if timeout_seconds <= 0:
@@ -151,7 +151,7 @@ def _forward(model: _Model, encodings: list[Encoding], timeout_seconds: float) -
 
 
 def _inputs(names: frozenset[str], encodings: list[Encoding]) -> dict[str, Integers]:
-    """The batch as (texts, longest) tables, padded with 0, which the mask leaves out."""
+    """Return the batch as (texts, longest) tables, padded with 0, which the mask excludes."""
     shape = len(encodings), max(len(encoding) for encoding in encodings)
     tables: dict[str, Integers] = {name: np.zeros(shape, dtype=np.int64) for name in _INPUTS}
     for row, encoding in enumerate(encodings):
