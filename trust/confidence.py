@@ -1,19 +1,19 @@
-"""Estimates the probability that a passage answers a question, and words the limits of weak answers.
+"""Estimates the probability that a passage answers a question, and describes the limits of weak answers.
 
     log-odds = bias + cosine · c + coverage · s - chunks · ln N
 
 c is the cosine of question and passage, s the share of the question's words that the passage holds (by rarity), N the
-number of chunks in the corpus: among more chunks, chance alone finds a nearer one. It rises with c and s and falls with
-N. An answer is as confident as its best passage.
+number of chunks in the corpus: among more chunks, chance alone finds a nearer one. The probability rises with c and s
+and falls with N. An answer is as confident as its best passage.
 
-The formula is fitted by `python -m bench.confidence` on questions whose passage is there, was taken out, or whose topic
-was taken out; docs/decisions/0019-confidence.md has what was measured, and what was tried and left out (gaps to the
-following hits, standing against the candidates, BM25, agreement of the retrievers, number of words).
+The formula is fitted by `python -m bench.confidence` on questions whose passage is present, was removed, or whose topic
+was removed; docs/decisions/0019-confidence.md has the measurements, and the features that were tried and left out (gaps
+to the following hits, standing against the candidates, BM25, agreement of the retrievers, number of words).
 
-What no labelled collection shows (trust, age, independent sources) moves the log-odds by bounded shifts, which are
-chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where
-nothing is known. Each is monotone. `judge` puts all of it over a retrieval and drops passages below the floor;
-`limits` is the sentence for an answer of low confidence.
+Features without a labelled collection (trust, age, independent sources) move the log-odds by bounded shifts, which are
+chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where nothing is known. Each is
+monotone. `judge` applies all of this to a retrieval; `describe_limits` makes the sentence for an answer of low
+confidence.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import NamedTuple
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 
 CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
-"""Beginnings of the fingerprints of the models whose cosines the formula knows; those of others are another scale."""
+"""Fingerprint prefixes of the models whose cosines the formula is fitted to; other models have another scale."""
 
 
 def is_calibrated(model_fingerprint: str | None) -> bool:
-    """Return whether the formula knows the cosines of a model's vectors; not where there is no vector."""
+    """Return whether the formula is fitted to the cosines of a model; False without a model."""
     return model_fingerprint is not None and model_fingerprint.startswith(CALIBRATED_MODELS)
 
 
@@ -44,34 +44,34 @@ class Formula(NamedTuple):
     chunks: float
 
     def log_odds(self, cosine: float, coverage: float, chunk_count: int) -> float:
-        """Return the log-odds that a passage with these figures answers, in a corpus of so many chunks."""
+        """Return the log-odds that a passage with these figures answers, in a corpus of `chunk_count` chunks."""
         return self.bias + self.cosine * cosine + self.coverage * coverage - self.chunks * math.log(max(1, chunk_count))
 
 
 BY_MEANING = Formula(bias=-3.87, cosine=6.98, coverage=2.86, chunks=0.24)
-"""For cosines of a calibrated model."""
+"""Weights for cosines of a calibrated model."""
 BY_WORDS = Formula(bias=-1.74, cosine=0.0, coverage=4.27, chunks=0.13)
-"""For a question without a vector, or vectors of another model: by its words alone."""
+"""Weights for a question without a vector, or with vectors of another model: by words alone."""
 
 
 def probability(log_odds: float) -> float:
-    """Return the probability of log-odds, of which nothing beyond ±30 matters."""
+    """Return the probability for log-odds, cut off at ±30."""
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
 
 
 RARE_WORDS_ENOUGH = 4.0
-"""A passage that holds the rarity of so many words, each of which one chunk alone has, holds enough of any question: no
-passage repeats every word of a question of thirty words. The gate bounds its sentences alike (`gate.sentences`)."""
+"""Rarity that is enough for any question, counted in words that only one chunk has: no passage repeats every word of a
+question of thirty words. The gate bounds its sentences in the same way (`gate.sentences`)."""
 
 Analyse = Callable[[str, str | None], Collection[str]]
-"""The terms of a text in a language (None: unknown), as the index has them: lower case, stemmed."""
+"""Returns the terms of a text in a language (None for unknown), as the index has them: lower case, stemmed."""
 
 
 class CoverageMeter:
-    """Measures how much of one question the passages hold.
+    """Measures the share of one question that passages hold.
 
     `words` are the question's content words with their inverse document frequency in the corpus, `rarest` that of a
-    word which one chunk alone has.
+    word that only one chunk has.
     """
 
     def __init__(self, words: Mapping[str, float], rarest: float, analyse: Analyse) -> None:
@@ -92,49 +92,49 @@ class CoverageMeter:
         return min(1.0, mass / self._enough)
 
     def _in_language(self, language: str | None) -> Mapping[str, frozenset[str]]:
-        """Return each word's terms in the analysis of a language."""
+        """Return the terms of each word in the analysis of a language."""
         if language not in self._terms_of:
             self._terms_of[language] = {word: frozenset(self._analyse(word, language)) for word in self._words}
         return self._terms_of[language]
 
 
 UNTRUSTED = 0.4
-"""The trust below which a source counts against its passage: that of today's submission for which nothing speaks."""
+"""Trust below which a source counts against its passage: that of a submission of today without any evidence for it."""
 TRUST_SHIFT = 0.5
 AGE_SHIFT = 0.2
 OLDEST_FRESHNESS = 0.7
-"""The freshness of a text of a year ago or more (`TrustFactors.time_freshness`)."""
+"""Freshness of a text that is a year old or older (`TrustFactors.time_freshness`)."""
 SOURCE_SHIFT = 0.25
-"""For each further registrable domain with a passage that probably answers as well."""
+"""Shift for each further registrable domain with a passage that probably answers as well."""
 MOST_SOURCES = 2
 
 
 def shift_by_trust(trust: float) -> float:
-    """0 for a source that is trusted at least `UNTRUSTED`, falling to -`TRUST_SHIFT` for one that is not at all."""
+    """Return 0 for a source trusted at least `UNTRUSTED`, falling to -`TRUST_SHIFT` for one not trusted at all."""
     return -TRUST_SHIFT * max(0.0, UNTRUSTED - trust) / UNTRUSTED
 
 
 def shift_by_age(freshness: float) -> float:
-    """0 for a text of today, falling to -`AGE_SHIFT` for one of a year ago or more."""
+    """Return 0 for a text of today, falling to -`AGE_SHIFT` for one that is a year old or older."""
     return -AGE_SHIFT * min(1.0, max(0.0, (1.0 - freshness) / (1.0 - OLDEST_FRESHNESS)))
 
 
 def shift_by_sources(others: int) -> float:
-    """Rises with the number of other independent sources that probably answer too, up to `MOST_SOURCES`."""
+    """Return a shift that rises with the other independent sources that probably answer, up to `MOST_SOURCES`."""
     return SOURCE_SHIFT * min(MOST_SOURCES, others)
 
 
 LIMITED_BELOW = 0.7
-"""The confidence below which an answer states its limits (ADR Retrieval-Augmented Generation, section 3)."""
+"""Confidence below which an answer states its limits (ADR Retrieval-Augmented Generation, section 3)."""
 EVEN, UNLIKELY = 0.4, 0.2
-"""Below the one the answer is probably not there, below the other the topic is probably not there either."""
+"""Confidence below which the answer, and below which even the topic, is probably not in the corpus."""
 
 
 def describe_limits(confidence: float | None, *, is_by_words: bool) -> str | None:
-    """What the reader should know of an answer with this confidence; None where there is nothing to say.
+    """Return a sentence on the limits of an answer with this confidence; None where none is needed.
 
-    A confidence of None was not calculated, as question or passages are not in English. `is_by_words` says that it
-    rests on words alone.
+    A confidence of None was not calculated, as question or passages are not in English. With `is_by_words` it rests on
+    words alone.
     """
     if confidence is None:
         return "Confidence not known: question or passages seem not to be in English, for which alone it is calibrated."
@@ -153,24 +153,24 @@ def _reason(confidence: float) -> str:
 
 
 PROBABLE = 0.5
-"""The confidence from which a passage of another domain counts as one more source."""
+"""Confidence from which a passage of another domain counts as one more source."""
 DECIMALS = 4
 ENGLISH = "en"
 READ_CHARACTERS = 400
-"""Of a passage, to see whether it is English."""
+"""Number of a passage's first characters that are checked for being English."""
 
 
 class Basis(Enum):
-    """What a confidence rests on."""
+    """Kinds of evidence that a confidence rests on."""
 
     MEANING = auto()
     """The vectors of a calibrated model, and words."""
     WORDS = auto()
-    """Words alone: the question has no vector, or one of a model whose cosines are of a scale that the formula does not
-    know. Nothing is dropped, as the right passage may say it in other words."""
+    """Words alone: the question has no vector, or one of a model whose cosines the formula is not fitted to. Nothing is
+    dropped, as the right passage may use other words."""
     NONE = auto()
-    """The question is in a language that neither model nor formula knows: nothing is judged, nothing is dropped. So it
-    is with single passages in another language, whatever the question's."""
+    """The question is in a language that neither model nor formula supports: nothing is judged or dropped. The same
+    holds for single passages in another language, for any question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,31 +178,31 @@ class Asked:
     """A question as one corpus sees it."""
 
     words: Mapping[str, float]
-    """Its content words, with their inverse document frequency in the corpus."""
+    """Content words of the question, with their inverse document frequency in the corpus."""
     rarest: float
-    """The inverse document frequency of a word that one chunk alone has."""
+    """Inverse document frequency of a word that only one chunk has."""
     chunk_count: int
-    """How many chunks were searched."""
+    """Number of chunks that were searched."""
     analyse: Analyse
     model_fingerprint: str | None
-    """The embedding model of the corpus's vectors; None where the question has none."""
+    """Embedding model of the corpus's vectors; None where the question has no vector."""
     is_english: bool
     """Whether the question may be English, the language that the calibrated model knows."""
     may_be_english: Callable[[str], bool]
-    """Whether a text may be English, for passages whose document is of another language."""
+    """Returns whether a text may be English, for passages whose document is of another language."""
     site_of: Callable[[str], str | None]
-    """The registrable domain of a URL; None for one without."""
+    """Returns the registrable domain of a URL; None for a URL without one."""
 
     @property
     def basis(self) -> Basis:
-        """What its confidence rests on."""
+        """Evidence that the confidence rests on."""
         if not self.is_english:
             return Basis.NONE
         return Basis.MEANING if is_calibrated(self.model_fingerprint) else Basis.WORDS
 
     @property
     def may_drop(self) -> bool:
-        """Whether the formula knows the question well enough for passages of low confidence to be left out."""
+        """Whether the formula fits the question well enough for passages of low confidence to be left out."""
         return self.basis is Basis.MEANING
 
 
@@ -219,9 +219,9 @@ def judge(found: Retrieval, asked: Asked) -> Retrieval:
 
 
 def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[RetrievedChunk, ...]:
-    """Return the passages with their confidence: first each by itself, then with the independent sources beside it.
+    """Return the passages with their confidence: first each by itself, then with the independent sources that agree.
 
-    A passage in another language has none.
+    A passage in another language gets no confidence.
     """
     meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
     freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
@@ -250,20 +250,20 @@ def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[Retri
 
 
 def _log_odds(chunk: RetrievedChunk, coverage: float, chunk_count: int, basis: Basis) -> float:
-    """Return a passage without a vector is judged by its words."""
+    """Return the log-odds that a passage answers. One without a vector is judged by its words."""
     if basis is Basis.WORDS or chunk.dense_distance is None:
         return BY_WORDS.log_odds(0.0, coverage, chunk_count)
     return BY_MEANING.log_odds(1.0 - chunk.dense_distance, coverage, chunk_count)
 
 
 def _is_foreign(chunk: RetrievedChunk, asked: Asked) -> bool:
-    """Whether a passage is in another natural language, by the document's recorded one and by its own beginning."""
+    """Return whether a passage is in another natural language, by its recorded language and its beginning."""
     code = (chunk.language or ENGLISH).partition("-")[0].lower()
     is_natural = len(code) == len(ENGLISH)  # the names of programming languages are longer
     return is_natural and code != ENGLISH and not asked.may_be_english(chunk.text[:READ_CHARACTERS])
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:
-    """Return the domain that a passage was fetched from; None for what was handed in, whose URL is only claimed."""
+    """Return the domain that a passage was fetched from; None for a submission, whose URL is only a claim."""
     fetched = chunk.url if chunk.provenance.source in ("crawl", "search") else None
     return asked.site_of(fetched) if fetched else None

@@ -1,18 +1,18 @@
 """Passages that were made to be found: groups for one question, and single ones for all (`TopPassages`).
 
-Whoever wants a false answer to be found writes several texts that repeat the question, or all of its words, and agree
-on the answer ("PoisonedRAG", Zou and others, 2024). What else answers a question holds its words scattered, and two
+An attacker who wants a false answer to be found writes several texts that repeat the question, or all of its words, and
+agree on the answer ("PoisonedRAG", Zou and others, 2024). Honest answers hold the question's words scattered, and two
 independent texts seldom hold nearly all of them in neighbouring sentences. So a passage is suspected where
 
     it repeats   at least `RUN` of the question, word for word, and `COVERED` of its content words
     it covers    `COVERED` of its content words, `IN_ONE_PLACE` of them in one sentence and the one before
 
 and is no copy of a better one, or repeats the question whole. Suspected passages of at least `GROUP` independent
-sources that share a word beyond the question are a group: they are marked, and with them what holds half of the
+sources that share a word beyond the question are a group: they are marked, and so are passages with half of the
 question and most of the words that the group shares. Copies of one honest text (mirrors, versions of a manual,
 changelogs, pages of one template) cover a question together, but do not repeat it.
 
-`python -m bench.poisoning` measures both; docs/decisions/0020-floods.md has the tables and what is not found.
+`python -m bench.poisoning` measures both; docs/decisions/0020-floods.md has the tables and the limits.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from typing import NamedTuple
 from sluice.text.words import cut_sentences
 
 GROUP = 3
-"""Independent sources from which suspected passages are a group."""
+"""Number of independent sources from which suspected passages are a group."""
 LEAST_WORDS = 3
-"""Content words of the shortest question that is judged: many an honest page has the heading `What is X?`. A submission
-is held to have been made for a shorter one too, if it repeats it whole."""
+"""Content words of the shortest question that is judged: many honest pages have the heading `What is X?`. A submission
+is suspected for a shorter one too, if it repeats the whole question."""
 RUN = 0.6
 SHORTEST_RUN = 4
-"""Words in a row of the question that a passage repeats at least, function words among them."""
+"""Fewest words in a row of the question that a passage repeats, function words included."""
 COVERED = 0.8
 IN_ONE_PLACE = 0.6
 COPY = 0.25
@@ -43,27 +43,27 @@ SHARED = 0.5
 
 
 class Analysis(NamedTuple):
-    """How the index reads a text of one language."""
+    """The index's analysis of a text in one language."""
 
     terms: Callable[[str], Sequence[str]]
-    """Its terms in order, function words among them."""
+    """Returns the terms of a text in order, function words included."""
     content: Callable[[str], Collection[str]]
-    """Its distinct terms that are no function words."""
+    """Returns the distinct terms of a text that are not function words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage as it was found: its text under its title and headings, and who says it."""
+    """A passage as it was found: its text under its title and headings, and its source."""
 
     text: str
     source: str
-    """What stands for one speaker: a site, a submission, a file."""
+    """Identifier of one speaker: a site, a submission, a file."""
     is_submitted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Read:
-    """What a passage has of the question, and beyond it."""
+    """The words that a passage shares with the question, and those beyond it."""
 
     source: str
     beyond: frozenset[str]
@@ -74,7 +74,7 @@ class _Read:
 
 
 def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis) -> frozenset[int]:
-    """Return the positions of the passages that were made for the question; empty where there is no such group."""
+    """Return the positions of the passages that were made for the question; empty where there is no group."""
     words, content = analysis.terms(question), frozenset(analysis.content(question))
     if not content:
         return frozenset()
@@ -84,7 +84,7 @@ def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis)
 
 
 def _group(read: Sequence[_Read], suspected: Sequence[int]) -> frozenset[int]:
-    """Return the suspected ones that say the same, and what says it with them; empty where they are too few sources."""
+    """Return the suspected passages that agree, and others that say the same; empty for too few sources."""
     shared = _shared_words([read[position] for position in suspected])
     group = {position for position in suspected if read[position].beyond & shared}
     if len({read[position].source for position in group}) < GROUP:
@@ -120,7 +120,7 @@ def _is_in_one_place(content: frozenset[str], passage: Passage, analysis: Analys
 
 
 def _longest_run(question: Sequence[str], terms: Sequence[str]) -> int:
-    """Return the most terms of the question that stand in `terms` in the same order, nothing between them."""
+    """Return the length of the longest run of question terms that stands in `terms` without gaps."""
     positions: dict[str, list[int]] = {}
     for position, term in enumerate(terms):
         positions.setdefault(term, []).append(position)
@@ -132,7 +132,7 @@ def _longest_run(question: Sequence[str], terms: Sequence[str]) -> int:
 
 
 def _suspected(read: Sequence[_Read], whole: Sequence[int]) -> list[int]:
-    """Those that repeat the question whole; of those that repeat part of it or cover it, the ones that are no copy."""
+    """Return those that repeat the whole question, and of those that repeat or cover part of it the non-copies."""
     chosen = list(whole)
     for position, one in enumerate(read):
         is_suspected = (one.covers or one.repeats) and not one.repeats_whole
@@ -146,7 +146,7 @@ def _is_copy(one: _Read, other: _Read) -> bool:
 
 
 def _shared_words(read: Sequence[_Read]) -> frozenset[str]:
-    """Words beyond the question that most of the suspected passages have; longer than two letters, as names are."""
+    """Return the words beyond the question that most suspected passages have; short ones do not count."""
     counts = Counter(term for one in read for term in one.beyond if len(term) > 2)
     least = max(GROUP, round(0.75 * len(read)))
     return frozenset(term for term, count in counts.items() if count >= least)
@@ -158,22 +158,22 @@ def _follows(one: _Read, shared: frozenset[str]) -> bool:
 
 
 REMEMBERED = 200
-"""Distinct questions, the latest ones."""
+"""Number of distinct questions that are remembered, the latest ones."""
 FIRST = 3
-"""Passages of an answer that count as its top."""
+"""Number of first passages of an answer that count as its top."""
 MANY = 15
-"""Questions from which a passage is at the top of many."""
+"""Number of questions from which a passage is at the top of many."""
 ONE_TOPIC = 0.25
-"""Share of its questions that have a word in common, from which they are on one topic."""
+"""Share of a passage's questions with a word in common from which they are on one topic."""
 SMALLEST_CORPUS = 1_000
-"""Chunks: in a small corpus any passage is the best there is for something."""
+"""Chunks below which a corpus is too small to judge: any passage may be its best for something."""
 
 
 class TopPassages:
-    """What the latest questions to one corpus found first. Safe for threads.
+    """First passages for the latest questions to one corpus. Safe for threads.
 
-    A text that is stuffed with what people ask for, or was made to lie near every question's vector, stands at the top
-    of answers on all topics; an honest one wins those on its own, which share a word. Of 200 questions on SQuAD no
+    A text stuffed with popular words, or made to lie near every question's vector, is at the top of answers on all
+    topics; an honest one is at the top for its own topic, whose questions share a word. Of 200 questions on SQuAD no
     passage was among the first three of more than 6, and a third of these shared a word; on five other collections of
     no more than 4.
     """
@@ -185,8 +185,8 @@ class TopPassages:
     def add(self, question_words: Collection[str], chunk_ids: Sequence[str]) -> frozenset[str]:
         """Count a question, by its content words, and the chunks it found in their order.
 
-        Returns those of its first chunks that are at the top of many unrelated questions. A question that is asked
-        again counts once.
+        Returns those of its first chunks that are at the top for many unrelated questions. A repeated question counts
+        once.
         """
         words, top = frozenset(question_words), tuple(chunk_ids[:FIRST])
         with self._lock:

@@ -1,6 +1,6 @@
-"""Gates over retrievals: whether sources are trusted enough, and whether poison came through; their report.
+"""Gates over retrievals: they check that sources are trusted enough and that no attack was served, and report it.
 
-`gate-i-source-trust` and `gate-p-retrieval-poisoning` are those of the retrieval RFC. They report and drop nothing.
+`gate-i-source-trust` and `gate-p-retrieval-poisoning` are defined by the retrieval RFC. They report and drop nothing.
 `summarise` and `write_evidence` make the report and the evidence file of `sluice eval guard`.
 """
 
@@ -22,13 +22,13 @@ from sluice.trust.source_trust import written_at
 SOURCE_TRUST = "gate-i-source-trust"
 RETRIEVAL_POISONING = "gate-p-retrieval-poisoning"
 MEAN_TRUST = 0.6
-"""The RFC's threshold of gate I."""
+"""Threshold of gate I in the RFC."""
 
 
 def check_source_trust(scores: Sequence[TrustScore]) -> GateCheck:
-    """Gate I: the mean trust is at least 0.6. The lowest score is reported beside it, as a mean hides one among many.
+    """Check gate I: the mean trust is at least 0.6. The lowest score is reported too, as a mean may hide it.
 
-    Without a chunk there is nothing to distrust: it passes with the value 1.
+    Without chunks it passes with the value 1.
     """
     values = [score.score for score in scores]
     mean = sum(values) / len(values) if values else 1.0
@@ -43,7 +43,7 @@ def check_source_trust(scores: Sequence[TrustScore]) -> GateCheck:
 
 
 def check_poisoning(served: Sequence[RetrievedChunk], dropped: int) -> GateCheck:
-    """Gate P: none of the chunks that are served is blocked. How many were dropped before is told in `detail`."""
+    """Check gate P: no served chunk is blocked. `detail` has the number of chunks dropped before."""
     blocked = sum(one.inspection is not None and one.inspection.verdict is Verdict.BLOCKED for one in served)
     left_out = f"{dropped} blocked passage{'s' if dropped > 1 else ''} left out" if dropped else None
     return GateCheck(
@@ -52,7 +52,7 @@ def check_poisoning(served: Sequence[RetrievedChunk], dropped: int) -> GateCheck
 
 
 class JudgedRetrieval(Value):
-    """One retrieval: what was asked, what the gates say, and the evidence that was served."""
+    """One retrieval: the query, the results of the gates, and the evidence that was served."""
 
     query: str
     run_id: LaterText = None
@@ -62,7 +62,7 @@ class JudgedRetrieval(Value):
 
 
 class GateSummary(Value):
-    """One gate over all retrievals: how many passed, the mean of their values, and the worst."""
+    """One gate over all retrievals: the number that passed, and the mean and worst of their values."""
 
     id: str
     severity: str
@@ -71,11 +71,11 @@ class GateSummary(Value):
     mean: float
     worst: float
     minimum: float | None = None
-    """The lowest value of one chunk, where the gate judges a mean."""
+    """Lowest value of one chunk, where the gate judges a mean."""
 
 
 class GuardReport(Value):
-    """What `sluice eval guard` found. It is good where no gate of severity P0 or P1 failed."""
+    """Result of `sluice eval guard`. It is good where no gate of severity P0 or P1 failed."""
 
     corpus: str
     retrievals: int
@@ -85,7 +85,7 @@ class GuardReport(Value):
 
 
 def summarise(corpus: str, judged: Sequence[JudgedRetrieval]) -> GuardReport:
-    """Return the report of judged retrievals, of which there is at least one."""
+    """Return the report on one or more judged retrievals."""
     by_gate: dict[str, list[GateCheck]] = {}
     for one in judged:
         for check in one.checks:
@@ -101,9 +101,9 @@ def summarise(corpus: str, judged: Sequence[JudgedRetrieval]) -> GuardReport:
 
 
 def write_evidence(judged: Iterable[JudgedRetrieval], path: Path) -> int:
-    """Write the evidence that was served, one line for each chunk, as the retrieval RFC has it; returns how many.
+    """Write the served evidence, one line per chunk, in the retrieval RFC's format; return the number of lines.
 
-    `domain` is null where the source is not known: what was submitted only claims its URL. `timestamp` is the day of
+    `domain` is null where the source is not known: a submission only claims its URL. `timestamp` is the day of
     publication, else of the fetch.
     """
     lines: dict[str, str] = {}

@@ -22,7 +22,7 @@ class Inspector:
 
     @property
     def version(self) -> str:
-        """Of everything that has a say in an inspection: what was inspected by another version is inspected anew."""
+        """Version of all parts of an inspection; documents inspected by another version are inspected anew."""
         return f"{self._guard.version}+{self._private.version}"
 
     def inspect(self, document: ChunkedDocument, embed: Embed) -> ChunkedDocument:

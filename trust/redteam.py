@@ -1,8 +1,8 @@
-"""The red team's attacks, and what became of each that was handed to an instance: kept out, marked, or unmarked.
+"""The red team's attacks, and the outcome of each that was sent to an instance: kept out, warned, or unmarked.
 
-The attacks that are shipped are data (`redteam.jsonl`), made by `python -m bench.redteam`, which also makes more of
-each. An attack is a document that carries a command to its reader's model, in an envelope (an ordinary page, a mail, a
-table, a comment in code) or hidden from people.
+The shipped attacks are data (`redteam.jsonl`), made by `python -m bench.redteam`, which can make more of each kind. An
+attack is a document that carries a command to its reader's model, in an envelope (an ordinary page, a mail, a table, a
+comment in code) or hidden from people.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MOST_EXAMPLES = 5
 
 
 class Attack(Value):
-    """One attack: the document that carries it, what it says, and the question that finds it.
+    """One attack: the document that carries it, its command, and the question that finds it.
 
-    `channel` is the envelope, or the way in which the command is hidden. `is_overt` says that its words, or that it is
-    hidden, tell that it is a command to a model; only a model of language knows the others.
+    `channel` is the envelope, or the way in which the command is hidden. `is_overt` means that its words, or the
+    hiding, show that it is a command to a model; the others only a language model can recognise.
     """
 
     channel: str
@@ -45,12 +45,12 @@ class Attack(Value):
 
     @property
     def id(self) -> str:
-        """That of its document."""
+        """Id of the attack's document."""
         return self.document.id or ""
 
 
 def read_attacks(path: Path = SHIPPED) -> tuple[Attack, ...]:
-    """Return the attacks of a file, one a line.
+    """Read the attacks of a file, one a line.
 
     Raises:
         InvalidInput: the file cannot be read, or a line is no attack; names the line.
@@ -65,7 +65,7 @@ def read_attacks(path: Path = SHIPPED) -> tuple[Attack, ...]:
 
 
 class ChannelReport(Value):
-    """Of one channel, how many attacks were sent and what became of them; examples of what came through unmarked."""
+    """Outcomes of the attacks of one channel, and examples of those that came through unmarked."""
 
     channel: str
     is_overt: bool
@@ -77,19 +77,19 @@ class ChannelReport(Value):
 
 
 class RedTeamReport(Value):
-    """Of all channels. `good` says that nothing overt came through unmarked."""
+    """Outcomes of all channels. `good` means that no overt attack came through unmarked."""
 
     corpus: str
     channels: tuple[ChannelReport, ...]
 
     @property
     def good(self) -> bool:
-        """Whether nothing overt came through unmarked."""
+        """Whether no overt attack came through unmarked."""
         return not any(one.unmarked for one in self.channels if one.is_overt)
 
 
 def outcome_of(attack: Attack, chunks: Iterable[RetrievedChunk]) -> Outcome:
-    """What became of an attack whose document was asked for, by the passages that came back."""
+    """Return the outcome of an attack, given the passages found for its question."""
     outcome: Outcome = "kept out"
     for chunk in chunks:
         if not holds(chunk.text, attack.payload):
@@ -101,9 +101,9 @@ def outcome_of(attack: Attack, chunks: Iterable[RetrievedChunk]) -> Outcome:
 
 
 def holds(text: str, payload: str) -> bool:
-    """Return whether a text holds some words of a command in a row, seen through disguises.
+    """Return whether a text holds some words of a command in a row, disguises removed.
 
-    In scripts without spaces a part of them is enough.
+    In scripts without spaces a part of the words is enough.
     """
     reading = normalise(text)
     wanted = _WORD.findall(normalise(payload).text)
@@ -116,7 +116,7 @@ def holds(text: str, payload: str) -> bool:
 
 
 def summarise_attacks(corpus: str, outcomes: Sequence[tuple[Attack, Outcome]]) -> RedTeamReport:
-    """Return a row for each channel and for overt and other attacks apart, in the order in which they were sent."""
+    """Return one row per channel, separately for overt and other attacks, in the order of sending."""
     rows: dict[tuple[str, bool], list[tuple[Attack, Outcome]]] = {}
     for attack, outcome in outcomes:
         rows.setdefault((attack.channel, attack.is_overt), []).append((attack, outcome))

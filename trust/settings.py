@@ -12,27 +12,27 @@ from sluice.trust.signature import public_key_bytes
 
 
 class TrustSettings(Value):
-    """Whom to trust, and what to do with what is not."""
+    """Trusted sources, and the handling of untrusted and private texts."""
 
     domains: tuple[str, ...] = ()
     """Hosts (and their subdomains) whose pages are trusted. Empty: no host is judged; else all others lose."""
     authors: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Authors that are known on a domain, as its pages name them: {"example.org" = ["Ada"]}. Elsewhere they say
-    nothing, as anybody can write a name."""
+    """Authors known on a domain, as its pages name them: {"example.org" = ["Ada"]}. Elsewhere names have no effect, as
+    anybody can write one."""
     submitters: tuple[str, ...] = ()
-    """Ids of API keys whose submissions are trusted as files of this machine are; see `sluice keys`.
-    "local" stands for requests of this machine that need no key."""
+    """Ids of API keys whose submissions are trusted like files of this machine; see `sluice keys`. "local" stands for
+    requests of this machine that need no key."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Public keys whose signatures are trusted, by an id: {"release" = "base64 of 32 bytes"}. `sluice sign --new-key`
-    makes one; a key that is taken away is trusted no more, also for what it signed before."""
+    makes one; after a key is removed, its earlier signatures are no longer trusted either."""
     mask: tuple[str, ...] = ("secret",)
-    """Kinds of private data that no answer shows: secret, card, iban, email, ip, ssn, phone; all for every one of them;
-    empty for none. An answer has [card] or [secret: github-pat] in their place."""
+    """Kinds of private data that are masked in answers: secret, card, iban, email, ip, ssn, phone; "all" for every
+    kind; empty for none. An answer has [card] or [secret: github-pat] in their place."""
     recognisers: Literal["own", "presidio"] = "own"
-    """What looks for private data: our own patterns, or these and presidio's national recognisers (tax, health and bank
-    numbers with a check digit), for which the extra `private` is needed."""
+    """Search for private data: the project's own patterns, or these and presidio's national recognisers (tax, health
+    and bank numbers with a check digit), for which the extra `private` is needed."""
     snippet_licences: tuple[str, ...] = ()
-    """Licences, as pages name them or link to them, of which answers show at most 200 characters of a passage, and the
+    """Licences, as pages name them or link to them, for which answers show at most 200 characters of a passage, and the
     address: patterns such as "*by-nc*" or "all rights reserved*", in any case."""
     confidence_floor: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Passages that answer the question with a lower probability are not cited; 0 cites whatever was found. At 0.2 one
@@ -59,5 +59,5 @@ class TrustSettings(Value):
 
 
 MASKED_KINDS = ("all", "secret", "card", "iban", "email", "ip", "ssn", "phone")
-"""What `mask` may name."""
+"""Values allowed in `mask`."""
 _NATIONAL = re.compile(r"[a-z]{2}_[a-z_]{2,40}")

@@ -1,7 +1,7 @@
-"""Signatures of documents: who vouches for a text, whatever way it took to get here.
+"""Signatures of documents: they identify who vouches for a text, by whatever way it arrived.
 
 Ed25519 (RFC 8032) over a digest of the content and of the address that the document claims, so that a signature cannot
-be used again for another address. Private keys are PKCS #8 files in PEM, as `openssl genpkey -algorithm ed25519` makes
+be reused for another address. Private keys are PKCS #8 files in PEM, as `openssl genpkey -algorithm ed25519` makes
 them; public keys stand in the settings as the base64 of their 32 bytes.
 """
 
@@ -27,16 +27,16 @@ _PUBLIC_KEY_BYTES = 32
 
 
 def document_digest(content: bytes, source: str | None) -> bytes:
-    """What is signed: a SHA-256 over the content's and the source's; `source` is the URL or path that it claims."""
+    """Return the signed digest: a SHA-256 over the hashes of the content and of `source`, the claimed URL or path."""
     parts = [hashlib.sha256(part).digest() for part in (content, (source or "").encode())]
     return hashlib.sha256(b"sluice document v1" + b"".join(parts)).digest()
 
 
 def make_key(path: Path) -> str:
-    """Write a new private key, for its owner's eyes alone, and return its public key for the settings.
+    """Write a new private key, readable by its owner alone, and return its public key for the settings.
 
     Raises:
-        Conflict: there is a file already.
+        Conflict: the file exists already.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -52,7 +52,7 @@ def make_key(path: Path) -> str:
 
 
 def sign(path: Path, key_id: str, content: bytes, source: str | None) -> tuple[Signature, str]:
-    """Return the signature of a document by the private key in a file, and the public key that belongs to it.
+    """Return the signature of a document by the private key in a file, and the matching public key.
 
     Raises:
         InvalidInput: the file cannot be read, or holds no Ed25519 key without a password.
@@ -65,7 +65,7 @@ def sign(path: Path, key_id: str, content: bytes, source: str | None) -> tuple[S
 def problem_with(
     signature: Signature, content: bytes, source: str | None, keys: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """What is wrong with a signature, and the remedy; None where a key of the settings made it for this document."""
+    """Return the problem with a signature and the remedy; None where a configured key signed this document."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -84,7 +84,7 @@ def problem_with(
 
 
 def public_key_bytes(public: str) -> bytes:
-    """Return the bytes of a public key of the settings. Raises `ValueError` where it is none."""
+    """Return the bytes of a public key of the settings. Raises `ValueError` where it is malformed."""
     try:
         raw = base64.b64decode(public, validate=True)
     except binascii.Error as error:

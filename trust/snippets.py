@@ -1,6 +1,6 @@
-"""Short snippets: of a page whose site or licence asks for it, a few words are shown and the address to read on.
+"""Short snippets: where a page's site or licence requires it, only a few words and the page's address are shown.
 
-A site asks by `max-snippet:N` in its robots directives; an operator names licences in `trust.snippet_licences`.
+A site requires it by `max-snippet:N` in its robots directives; an operator names licences in `trust.snippet_licences`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.text.words import estimate_tokens
 
 MOST_CHARACTERS = 200
-"""Of a text whose licence lets only a snippet be shown."""
+"""Most characters shown of a text whose licence allows only a snippet."""
 _LEAST_TO_KEEP = 0.5
-"""A cut is made at a word's end unless that would take more than this share of what may be shown."""
+"""Share of the allowed length that a cut at a word's end must keep; otherwise the cut is made within the word."""
 
 
 def snippet_length(provenance: Provenance, metadata: Mapping[str, Scalar], licences: Sequence[str]) -> int | None:
-    """How many characters of a document's text may be shown; None for all of it."""
+    """Return the number of characters of a document's text that may be shown; None for all of it."""
     licence = str(metadata.get("licence", "")).lower()
     is_listed = bool(licence) and any(fnmatchcase(licence, pattern.lower()) for pattern in licences)
     limits = [provenance.max_snippet, MOST_CHARACTERS if is_listed else None]
@@ -27,7 +27,7 @@ def snippet_length(provenance: Provenance, metadata: Mapping[str, Scalar], licen
 
 
 def shorten_snippets(found: Retrieval, licences: Sequence[str]) -> Retrieval:
-    """Return the retrieval with the texts cut of which only a snippet may be shown, their address behind the cut."""
+    """Return the retrieval with the texts cut to snippets where required, each followed by its address."""
     chunks = tuple(shorten(chunk, snippet_length(chunk.provenance, chunk.metadata, licences)) for chunk in found.chunks)
     if all(after is before for after, before in zip(chunks, found.chunks, strict=True)):
         return found
@@ -35,7 +35,7 @@ def shorten_snippets(found: Retrieval, licences: Sequence[str]) -> Retrieval:
 
 
 def shorten(chunk: RetrievedChunk, limit: int | None) -> RetrievedChunk:
-    """The chunk with at most `limit` characters of its text, at a word's end, and its address; lines and spans fit."""
+    """Return the chunk cut to `limit` characters at a word's end, plus its address; lines and spans adapted."""
     if limit is None or len(chunk.text) <= limit:
         return chunk
     cut = cut_at_word(chunk.text, limit)
@@ -56,7 +56,7 @@ def shorten(chunk: RetrievedChunk, limit: int | None) -> RetrievedChunk:
 
 
 def cut_at_word(text: str, limit: int) -> str:
-    """Return the first `limit` characters, without a word that they cut; of one long word all of them."""
+    """Return the first `limit` characters, without a word cut at the end, unless it is long."""
     if len(text) <= limit:
         return text
     space = max(text.rfind(" ", 0, limit + 1), text.rfind("\n", 0, limit + 1))

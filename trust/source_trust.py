@@ -1,17 +1,17 @@
-"""Scores the trust in a source: how the document arrived, who speaks for it, how old it is.
+"""Scores the trust in a source: by the document's way of arrival, the evidence for it, and its age.
 
     score = (floor + (ceiling - floor) · share) · age
 
-    floor, ceiling   the range that the document's origin gives (`RANGES`)
-    share            in [0, 1]: the weighted mean of the factors that apply; a half where none can apply
-    age              from 1.0 for a text of today linearly to 0.7 for one of a year ago or more
+    floor, ceiling   the range for the document's origin (`RANGES`)
+    share            in [0, 1]: the weighted mean of the factors that apply; UNDECIDED where none can apply
+    age              falls linearly from 1.0 for a text of today to 0.7 for one a year old or older
 
 The weights are those of the retrieval RFC: 0.4 for a listed domain, 0.3 for a valid signature, 0.3 for a known author.
 A factor that cannot apply is left out and the others are rescaled; docs/decisions/0016-source-trust.md has the reasons
 and a table of cases.
 
-Who may speak for a URL: a document's origin is what we know of it, not what it says. The id of a crawled page follows
-from its address; that of a submission follows from its sender and the address that it claims, so it never names
+A document's origin is what the instance knows of its source, not what the document claims. The id of a crawled page
+follows from its address; that of a submission follows from its sender and the address that it claims, so it never names
 somebody else's document.
 """
 
@@ -33,14 +33,14 @@ DOMAIN_WEIGHT, SIGNATURE_WEIGHT, AUTHOR_WEIGHT = 0.4, 0.3, 0.3
 OLDEST_FRESHNESS = 0.7
 YEAR_SECONDS = 365 * 86_400
 NO_KEY = "local"
-"""Stands among the believed senders for those who needed no key: programs of this machine."""
+"""Id, among the believed senders, of those who needed no key: programs of this machine."""
 UNDECIDED = 0.5
-"""The share where nothing speaks for or against a source."""
+"""The share where there is no evidence for or against a source."""
 _MOST_SOURCES = 20_000
 
 
 class Range(NamedTuple):
-    """The score of today's text: where nothing speaks for the source, and where everything does."""
+    """The score of a text of today: without any evidence for the source, and with all of it."""
 
     floor: float
     ceiling: float
@@ -52,12 +52,12 @@ RANGES: Mapping[Origin, Range] = {
     "submitted": Range(0.4, 1.0),
     "file": Range(0.9, 1.0),
 }
-"""A crawled page is its host's own word; a search result is the provider's word for it; what was submitted is its
-sender's word, whatever URL it names; a file was put on this machine by its operator."""
+"""Ranges by origin. The host vouches for a crawled page, the provider for a search result, and the sender for a
+submission, whatever URL it names; the operator put a file on this machine."""
 
 
 class _Judged(NamedTuple):
-    """The score of today's text of a source, and its factors."""
+    """Score of a text of today by its source, and the factors."""
 
     score: float
     domain: float | None
@@ -70,15 +70,15 @@ class SourceTrust:
     """Scores by the operator's lists: trusted domains, authors known on a domain, believed senders."""
 
     domains: Collection[str] = ()
-    """Trusted domains, with all below them. Empty: no domain is judged."""
+    """Trusted domains, including subdomains. Empty: no domain is judged."""
     authors: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """By domain, the authors that are known there, whatever the case."""
+    """Authors known on each domain, in any case."""
     submitters: Collection[str] = ()
     """Ids of API keys whose submissions count as the operator's own files."""
     keys: Collection[str] = ()
     """Ids of the keys whose signatures are trusted."""
     _judged: Callable[..., _Judged] = field(init=False, compare=False, repr=False)
-    """`_judge`, the same for every chunk and every query, remembered."""
+    """`_judge` with a cache: its result is the same for every chunk and every query."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_judged", lru_cache(_MOST_SOURCES)(self._judge))
@@ -105,7 +105,7 @@ class SourceTrust:
     def _judge(
         self, url: str | None, origin: Origin, author: str | None, submitted_by: str | None, signed_by: str | None
     ) -> _Judged:
-        """What the score depends on, apart from the date."""
+        """Return the score of today's text and the factors; neither depends on the date."""
         host = parse_host(url) if origin in _OF_THEIR_HOST else None
         domain = float(is_under(host, self.domains)) if host and self.domains else None
         reputation = self._author_reputation(host, author)
@@ -118,7 +118,7 @@ class SourceTrust:
         return _Judged(floor + (ceiling - floor) * share, domain, signature, reputation)
 
     def _author_reputation(self, host: str | None, author: str | None) -> float | None:
-        """1 for an author known on the host's domain, 0 for another; None where none is named or none is known."""
+        """Return 1 for an author known on the host's domain, 0 for another; None without a name or known authors."""
         name = (author or "").strip().casefold()
         theirs = [names for domain, names in self.authors.items() if is_under(host, [domain])]
         known = {one.strip().casefold() for names in theirs for one in names}
@@ -126,12 +126,12 @@ class SourceTrust:
 
 
 def is_believed(origin: Origin, submitted_by: str | None, submitters: Collection[str]) -> bool:
-    """Return whether a submission comes from one of the senders whose submissions count as the operator's own files."""
+    """Return whether a submission comes from a sender whose submissions count as the operator's own files."""
     return origin == "submitted" and (submitted_by or NO_KEY) in submitters
 
 
 def source_trust_of(settings: TrustSettings) -> SourceTrust:
-    """Return the scorer by the operator's lists."""
+    """Return the scorer for the operator's lists."""
     return SourceTrust(settings.domains, settings.authors, frozenset(settings.submitters), frozenset(settings.keys))
 
 
@@ -141,13 +141,13 @@ _OF_THEIR_HOST = frozenset({"crawled", "searched"})
 
 
 def time_freshness(provenance: Provenance, now: datetime) -> float:
-    """From 1.0 to 0.7 over a year, by the date of publication, else by that of the fetch."""
+    """Return the freshness: from 1.0 to 0.7 over a year, by the date of publication, else of the fetch."""
     years = max(0.0, (now - written_at(provenance)).total_seconds() / YEAR_SECONDS)
     return max(OLDEST_FRESHNESS, 1.0 - (1.0 - OLDEST_FRESHNESS) * years)
 
 
 def written_at(provenance: Provenance) -> datetime:
-    """When a text was published, else when it was fetched. A date of publication after the fetch is none."""
+    """Return the time of publication, else of the fetch. A publication date after the fetch is ignored."""
     published = provenance.published_at
     return published if published and is_publication_date(published, provenance.fetched_at) else provenance.fetched_at
 
@@ -164,7 +164,7 @@ _DERIVED = re.compile(r"(doc|sub)_[0-9a-f]{32}")
 
 
 class Refusal(NamedTuple):
-    """Why a document may not take the place of the one that is there, and what would let it in."""
+    """Reason why a document may not replace a recorded one, and a remedy."""
 
     reason: str
     detail: str
@@ -172,20 +172,20 @@ class Refusal(NamedTuple):
 
 
 def submission_id_for(submitter: str | None, source: str) -> str:
-    """The id of what `submitter` (an API key's id; None where no key was needed) hands in under a URL or a path."""
+    """Return the id of a submission by `submitter` (an API key's id; None without a key) under a URL or path."""
     return "sub_" + sha256_text(f"{submitter or NO_KEY}\0{source}")[:32]
 
 
 def is_derived_id(document_id: str) -> bool:
-    """Return whether an id has the form of those that follow from an address: then a caller may not make it up."""
+    """Return whether an id has the form of ids derived from an address, which callers may not choose."""
     return _DERIVED.fullmatch(document_id) is not None
 
 
 def refusal_to_replace(recorded: Provenance, new: Provenance) -> Refusal | None:
-    """Why the new document may not replace the recorded one of the same id; None where it may.
+    """Return why the new document may not replace the recorded one of the same id; None where it may.
 
-    A submission replaces its own sender's submissions, those of an unknown sender, and nothing else. Where no key was
-    needed the sender is the operator of this machine. What this instance fetched or read itself is never refused.
+    A submission replaces its own sender's submissions, those of an unknown sender, and nothing else. Without a key the
+    sender is the operator of this machine. Documents that this instance fetched or read itself are never refused.
     """
     if new.source != "submission":
         return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 RULE = "topic_change"
 LEAST_CHUNKS = 3
-"""Chunks of the former version from which it has a topic."""
+"""Fewest chunks of the former version from which it has a topic."""
 CLEARLY_ALIKE = 0.55
 """Cosine of a passage under its headings from which it is on the topic; seven of eight honest new ones are above."""
 LIKENESS = 0.15
@@ -27,11 +27,11 @@ Vectors = NDArray[np.float32]
 def alien_positions(
     former: Vectors, present: Vectors, is_new: Sequence[bool], embed_bare: Callable[[Sequence[int]], Vectors]
 ) -> list[int]:
-    """Which new passages are like neither version.
+    """Return the positions of new passages that are similar to neither version.
 
     `former` (m, d) and `present` (n, d) are unit vectors of the passages of both versions, under their headings;
-    `is_new` says of each present passage whether the former version lacks it. `embed_bare` gives the vectors of the
-    bare texts at some positions. Empty where the former version is too short to have a topic.
+    `is_new` marks the present passages that the former version lacks. `embed_bare` returns the vectors of the bare
+    texts at some positions. Empty where the former version is too short to have a topic.
     """
     if len(former) < LEAST_CHUNKS:
         return []

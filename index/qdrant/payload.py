@@ -1,7 +1,7 @@
-"""Documents and chunks as points, filters as conditions, and the one point that says what the collection covers.
+"""Documents and chunks as points, filters as conditions, and the single point with the state of the collection.
 
-Every other point is live from the generation `since` up to, not including, `until`, which live points lack. A search
-names its generation, so it sees the corpus as of that generation, whatever is written meanwhile.
+Every other point is live from the generation `since` up to, not including, `until`. Live points have no `until`. A
+search names its generation, so it sees the corpus as of that generation, regardless of later writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sluice.index.terms.analysis import ENGLISH, analysis_language
 from sluice.index.terms.chunk_terms import find_first_rows
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
-"""The namespace of point ids: any fixed value, which must never change."""
+"""Namespace of point ids: an arbitrary value that must never change."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATE_ID = str(uuid.uuid5(_NAMESPACE, "state"))
 CHUNK_FIELDS = ("facts", "chunk", "chunk_id")
@@ -32,7 +32,7 @@ DOCUMENT_FIELDS = ("document", "facts", "offset", "chunk_ids")
 
 
 class CollectionState(Value):
-    """What the collection holds, and which journal offset it covers. A publish stores it last."""
+    """Content of the collection, and the journal offset that it covers. A publish stores it last."""
 
     format: int = 1
     corpus: str
@@ -45,15 +45,15 @@ class CollectionState(Value):
     dimension: int | None
     published_at: Moment
     languages: tuple[str, ...] = (ENGLISH,)
-    """The languages of the chunks' analyses."""
+    """Languages of the chunks' analyses."""
 
     @property
     def name(self) -> str:
-        """The generation's name: like a local one's, with the first digits of its id-set hash."""
+        """Name of the generation: like a local one's, with the first digits of its id-set hash."""
         return f"q{self.number:08d}-{self.id_set_hash[:16]}"
 
     def point(self) -> Point:
-        """Return the point in which it is stored."""
+        """Return the point that stores this state."""
         return Point(STATE_ID, {"kind": "state", "state": self.model_dump_json()})
 
 
@@ -66,7 +66,7 @@ class StoredDocument(Value):
 
 
 def parse_state(payload: Payload | None, corpus: str) -> CollectionState | None:
-    """Parse the state in its point's payload. Raises `Corrupted` when it is not one of this corpus."""
+    """Parse the state in its point's payload. Raises `Corrupted` when it is not a state of this corpus."""
     if payload is None:
         return None
     try:
@@ -79,7 +79,7 @@ def parse_state(payload: Payload | None, corpus: str) -> CollectionState | None:
 
 
 def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
-    """Make the points of a document version: one for the document, one for each distinct chunk."""
+    """Yield the points of a document version: one for the document, one for each distinct chunk."""
     document = record.document
     facts, key = make_facts(document), make_key(document.document_id)
     life = {"document": key, "since": generation}
@@ -101,7 +101,7 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
 
 
 def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:
-    """Return the chunk in a point and its document's facts. Raises `Corrupted` when they are not in it."""
+    """Return the chunk in a point and its document's facts. Raises `Corrupted` when the payload lacks them."""
     try:
         facts = DocumentFacts.model_validate_json(payload["facts"])
         return facts, Chunk.model_validate_json(payload["chunk"])
@@ -110,7 +110,7 @@ def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:
 
 
 def read_document(payload: Payload) -> StoredDocument:
-    """Return the document in a point. Raises `Corrupted` when it is not in it."""
+    """Return the document in a point. Raises `Corrupted` when the payload lacks it."""
     try:
         facts = DocumentFacts.model_validate_json(payload["facts"])
         return StoredDocument(facts=facts, journal_offset=payload["offset"], chunk_ids=tuple(payload["chunk_ids"]))
@@ -119,7 +119,7 @@ def read_document(payload: Payload) -> StoredDocument:
 
 
 def where_live(generation: int, kind: str) -> Condition:
-    """Return the condition of the chunks, or the documents, that are live in a generation."""
+    """Return the condition for the chunks, or the documents, that are live in a generation."""
     return (
         Clause("any", "kind", (kind,)),
         Clause("at_most", "since", generation),
@@ -128,12 +128,12 @@ def where_live(generation: int, kind: str) -> Condition:
 
 
 def where_document_is(document_ids: Sequence[str]) -> Condition:
-    """Return the condition of points of these documents."""
+    """Return the condition for the points of these documents."""
     return (Clause("any", "document", tuple(make_key(name) for name in document_ids)),)
 
 
 def where_matches(filters: Filters) -> Condition:
-    """Return the condition of chunks that match the filters."""
+    """Return the condition for chunks that match the filters."""
     clauses: list[Clause] = []
     if filters.document_ids:
         clauses += where_document_is(filters.document_ids)
@@ -153,7 +153,7 @@ def where_matches(filters: Filters) -> Condition:
 
 
 def make_key(document_id: str) -> str:
-    """Make the key of a document: 32 hexadecimal digits, whatever characters its id has."""
+    """Make the key of a document: 32 hexadecimal digits, for any characters in its id."""
     return f"{document_key(document_id):032x}"
 
 
@@ -184,19 +184,19 @@ def _token(name: str, value: Scalar) -> str:
 
 
 def _microseconds(moment: datetime) -> int:
-    """Microseconds since 1970: below 2^53, so that a double holds them exactly."""
+    """Return microseconds since 1970: below 2^53, so that a double holds them exactly."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _point_id(key: str, chunk_id: str, generation: int) -> str:
-    """The id of a point: the same for the same chunk and generation, so that storing it twice changes nothing."""
+    """Return the id of a point. It depends on chunk and generation alone, so storing a point twice changes nothing."""
     return str(uuid.uuid5(_NAMESPACE, f"{key}/{chunk_id}/{generation}"))
 
 
 def read_live_documents(
     collection: ServerCollection, number: int, document_ids: Sequence[str]
 ) -> dict[str, StoredDocument]:
-    """Read those of the documents that are live in the generation `number`, by id."""
+    """Read the documents that are live in the generation `number`, by id."""
     found = collection.points(where_live(number, "document") + where_document_is(document_ids), DOCUMENT_FIELDS)
     documents = (read_document(hit.payload) for hit in found)
     return {document.facts.document_id: document for document in documents}

@@ -3,7 +3,7 @@
     reader = QdrantReader(collection, "default", QuerySettings())
     retrieval = reader.retrieve(Query(query="how are leases renewed"), vector)
 
-Qdrant retrieves candidates; all that follows is the same code as for a local corpus (`index.search.reader`).
+Qdrant retrieves candidates; all later steps are the same code as for a local corpus (`index.search.reader`).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from sluice.index.search.rerank.base import Reranker
 from sluice.index.settings import QuerySettings
 
 _MOST_HITS = 10_000
-"""Hits of one score that are read at most to find those with the first chunk ids."""
+"""Most hits of one score that are read to find those with the first chunk ids."""
 
 
 class QdrantView:
-    """One generation of a corpus. Every condition that it sends names its generation, so it does not change while the
-    collection is written. Safe for threads.
+    """One generation of a corpus. Every condition sent to the server names its generation, so the view stays the same
+    while the collection is written. Safe for threads.
     """
 
     def __init__(self, collection: ServerCollection, state: CollectionState, settings: QuerySettings) -> None:
@@ -57,7 +57,7 @@ class QdrantView:
 
     @property
     def coverage(self) -> Coverage:
-        """What the generation covers."""
+        """The generation, offset and counts that the view covers."""
         state = self.state
         return Coverage(
             state.corpus,
@@ -77,7 +77,7 @@ class QdrantView:
     def find(
         self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
-        """Retrieve `depth` candidates by each retriever; returns them fused, best first, and where to read them.
+        """Retrieve `depth` candidates by each retriever; return them fused, best first, and their source.
 
         Raises `Conflict` when the vector's dimension is not the corpus's.
         """
@@ -131,12 +131,12 @@ class QdrantView:
         return (read_document(hit.payload).facts for hit in hits)
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
-        """Return the document's chunks in its order; none where the generation does not hold it."""
+        """Return the document's chunks in its order; empty where the generation lacks it."""
         hits = self._collection.points(self._chunks + where_document_is([document_id]), CHUNK_FIELDS)
         return tuple(sorted((read_chunk(hit.payload)[1] for hit in hits), key=lambda one: one.ordinal))
 
     def vectors(self, document_id: str) -> Vectors | None:
-        """The vectors (n, d) of the document's chunks in its order; None where the generation does not hold it."""
+        """Return the vectors (n, d) of the document's chunks in its order; None where the generation lacks it."""
         hits = self._collection.points(self._chunks + where_document_is([document_id]), ("ordinal",), with_dense=True)
         own = [hit.dense for hit in sorted(hits, key=lambda hit: int(hit.payload["ordinal"])) if hit.dense is not None]
         return np.array(own, dtype=np.float32) if own else None
@@ -165,7 +165,7 @@ class QdrantView:
         numbers: Numbers,
         dense_count: int,
     ) -> tuple[Floats, Floats | None]:
-        """The cosines of the candidates after the first `dense_count`, and BM25 of all for a mix; in one request."""
+        """Return the cosines of the candidates after `dense_count`, and BM25 of all for a mix; in one request."""
         ids = source.ids(numbers)
         alone = ids[dense_count:]
         is_mixed = strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH)
@@ -183,7 +183,7 @@ class QdrantView:
 
 
 class QdrantChunkSource:
-    """The chunks that one search has found, numbered in the order of their arrival."""
+    """The chunks found by one search, numbered in the order of their arrival."""
 
     def __init__(self, collection: ServerCollection, generation: int) -> None:
         self._collection = collection
@@ -193,7 +193,7 @@ class QdrantChunkSource:
         self._read: dict[int, tuple[DocumentFacts, Chunk]] = {}
 
     def put(self, hits: Sequence[Hit]) -> Ranked:
-        """Number the hits, with the same number for the same chunk; returns the numbers with the scores."""
+        """Number the hits, with the same number for the same chunk, and return the numbers with the scores."""
         for hit in hits:
             if hit.id not in self._numbers:
                 self._numbers[hit.id] = len(self._hits)
@@ -205,17 +205,17 @@ class QdrantChunkSource:
         return tuple(self._hits[number].id for number in numbers)
 
     def chunk_id(self, number: int) -> str:
-        """Return the chunk id."""
+        """Return the chunk id of a number."""
         return str(self._hits[number].payload["chunk_id"])
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
-        """As `ChunkSource.read`."""
+        """Return a chunk and its document's facts, as `ChunkSource.read` does."""
         if number not in self._read:
             self._read[number] = read_chunk(self._hits[number].payload)
         return self._read[number]
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
-        """As `ChunkSource.vectors`, in one request."""
+        """Return the vectors, as `ChunkSource.vectors` does, in one request."""
         ids = self.ids(numbers)
         found = {hit.id: hit.dense for hit in self._collection.points((Clause("id", "", ids),), (), with_dense=True)}
         if any(found.get(one) is None for one in ids):
@@ -223,7 +223,7 @@ class QdrantChunkSource:
         return np.array([found[one] for one in ids], dtype=np.float32)
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:
-        """As `ChunkSource.around`, in one request, by the ordinals of the chunks."""
+        """Return the chunk and its neighbours, as `ChunkSource.around` does, in one request by ordinal."""
         _, chunk = self.read(number)
         near = (
             *where_document_is([chunk.document_id]),
@@ -237,7 +237,7 @@ class QdrantChunkSource:
 class QdrantReader(CorpusReader[QdrantView]):
     """Searches one corpus. Sends nothing to the engine before its first use. Safe for threads.
 
-    There is no other generation to fall back to: a search fails when the engine does.
+    There is no other generation to fall back to: when the engine fails, the search fails.
     """
 
     engine = "qdrant"
@@ -258,7 +258,7 @@ class QdrantReader(CorpusReader[QdrantView]):
         self._collection = collection
 
     def close(self) -> None:
-        """Does nothing: the owner of the collection closes it."""
+        """Do nothing: the owner of the collection closes it."""
 
     def _latest(self) -> QdrantView | None:
         state = parse_state(self._collection.payload(STATE_ID), self._corpus)

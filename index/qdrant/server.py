@@ -1,4 +1,4 @@
-"""A Qdrant server by URL, by `qdrant-client`: points, conditions and searches of a collection.
+"""A Qdrant server, through `qdrant-client`: points, conditions and searches of a collection.
 
 A corpus is one collection with two vectors, `dense` (inner product of vectors of length 1) and `terms` (sparse, with
 the `idf` modifier).
@@ -25,14 +25,14 @@ TERMS = "terms"
 KEYWORDS = ("kind", "document", "languages", "domains", "source", "metadata")
 PREFIXED = ("url", "path")
 NUMBERS = ("since", "until", "fetched_at", "ordinal")
-"""The fields of a payload that conditions name, by their kind of index."""
+"""Payload fields that conditions may name, by their kind of index."""
 
 Payload = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is stored: a payload under an id (a UUID), with or without vectors."""
+    """A stored point: a payload under an id (a UUID), with or without vectors."""
 
     id: str
     payload: Payload
@@ -42,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What is found. `score` is 0 where nothing was ranked."""
+    """A found point. `score` is 0 where the call did not rank."""
 
     id: str
     score: float
@@ -72,16 +72,16 @@ class SearchRequest:
     dense: Sequence[float] | None = None
     terms: Weights | None = None
     fields: tuple[str, ...] = field(default=())
-    """Fields of the payload to bring."""
+    """Fields of the payload to return."""
     with_terms: bool = False
-    """Whether to bring the sparse vector."""
+    """Whether to return the sparse vector."""
 
 
 _PAGE_POINTS = 1_000
 
 
 class Hnsw(NamedTuple):
-    """How a collection's graph is built: edges of a node, and neighbours looked at meanwhile."""
+    """Parameters of a collection's graph: edges of a node, and neighbours considered while building."""
 
     m: int
     ef_construct: int
@@ -90,9 +90,9 @@ class Hnsw(NamedTuple):
 class ServerCollection:
     """The collection `name` of a server. Safe for threads. Sends nothing to the server before its first use.
 
-    Every method raises `Unavailable` when the engine fails or does not answer in time. What a writing method has stored
-    is found by every call after it has returned.
-    `client` belongs to it from now on and is closed with it. Without `hnsw` the server builds graphs as it is set to.
+    Every method raises `Unavailable` when the engine fails or does not answer in time. After a writing method has
+    returned, every call sees its changes. The collection owns `client` and closes it. Without `hnsw` the server's own
+    settings apply.
     """
 
     def __init__(self, client: QdrantClient, name: str, settings: QdrantSettings, hnsw: Hnsw | None = None) -> None:
@@ -104,12 +104,12 @@ class ServerCollection:
         self._write_seconds = max(1, round(settings.write_timeout_seconds))
 
     def exists(self) -> bool:
-        """Return whether it was created and not dropped."""
+        """Return whether the collection was created and not dropped."""
         with _failures():
             return bool(self._client.collection_exists(self._name))
 
     def create(self, dimension: int) -> None:
-        """Create it for dense vectors of `dimension`; an existing one is dropped with all of its points."""
+        """Create the collection for dense vectors of `dimension`; an existing one is dropped with all of its points."""
         from qdrant_client import models
 
         self.drop()
@@ -132,7 +132,7 @@ class ServerCollection:
         self._is_there = False
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Store the points, replacing those of the same ids."""
+        """Store the points, replacing points of the same ids."""
         from qdrant_client import models
 
         stored = [
@@ -150,7 +150,7 @@ class ServerCollection:
             )
 
     def unmark(self, where: Condition, field: str) -> None:
-        """Take a field out of all points that meet `where`."""
+        """Remove a field from all points that meet `where`."""
         with _failures():
             self._client.delete_payload(
                 self._name, [field], points=_filter(where), wait=True, timeout=self._write_seconds
@@ -165,7 +165,7 @@ class ServerCollection:
             self._client.delete(self._name, selector, wait=True, timeout=self._write_seconds)
 
     def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
-        """The best hits of each search, best first, in one round trip. Dense scores are inner products, others BM25."""
+        """Return each search's best hits, best first, in one round trip. Scores are inner products or BM25."""
         from qdrant_client import models
 
         requests = [
@@ -221,7 +221,7 @@ class ServerCollection:
         return dict(found[0].payload or {}) if found else None
 
     def count(self, where: Condition) -> int:
-        """How many points meet `where`, exactly."""
+        """Count the points that meet `where`, exactly."""
         with _failures():
             return self._client.count(self._name, _filter(where), exact=True, timeout=self._seconds).count
 
@@ -231,9 +231,9 @@ class ServerCollection:
 
 
 def open_collection(corpus: str, settings: QdrantSettings) -> ServerCollection:
-    """Return the collection of a corpus on the server of the settings. The caller closes it.
+    """Return the collection of a corpus on the configured server. The caller closes it.
 
-    Raises `InvalidSetting` when there is no URL or it is none, or when the library for it is not installed.
+    Raises `InvalidSetting` when the URL is missing or invalid, or when the library is not installed.
     """
     require_url(settings)
     return ServerCollection(server_client(settings), collection_name(corpus, settings), settings)
@@ -276,7 +276,7 @@ def list_collections(client: QdrantClient) -> list[str]:
 
 @contextlib.contextmanager
 def _failures() -> Iterator[None]:
-    """The client's errors as the project's own."""
+    """Raise the client's errors as the project's own."""
     import httpx
     from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 

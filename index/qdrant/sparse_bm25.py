@@ -1,14 +1,14 @@
 """BM25 as sparse vectors: the weights of a chunk's terms, and those of a question's terms.
 
-A dimension is a term in a field: the first 32 bits of a hash of both, the same on every machine. Two terms
-with the same dimension are not told apart; of a million terms one in 4,000 shares its dimension.
+A dimension is a term in a field: the first 32 bits of a hash of both, the same on every machine. Two terms with the
+same dimension cannot be told apart; of a million terms one in 4,000 shares its dimension.
 
 The document side holds the part of BM25 that needs no other document,
 
     tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))      (Robertson and Zaragoza, 2009)
 
-with k1 1.2 and b 0.75; the question's side holds the weight of the field, and the engine multiplies the inverse
-document frequency in: Qdrant's `idf` modifier, ln(1 + (N - n + 0.5) / (n + 0.5)), counted over the collection.
+with k1 1.2 and b 0.75. The question's side holds the weight of the field, and the engine multiplies it by the inverse
+document frequency: Qdrant's `idf` modifier, ln(1 + (N - n + 0.5) / (n + 0.5)), counted over the collection.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from sluice.index.terms.chunk_terms import extract_chunk_terms
 from sluice.text.words import saturation
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
-"""Usual lengths of the short fields."""
+"""Average number of terms in the short fields."""
 AVERAGE_TEXT_TERMS = 120.0
-"""Terms of a chunk that BM25 takes as the usual length. Fixed, as a chunk's weights are stored when it comes."""
+"""Average terms of a chunk's text for BM25. Fixed, since a chunk's weights are stored when it arrives."""
 _STOPPED = frozenset(STOP_WORDS)
 MOST_TERMS = 256
 """Terms of a question that are sent. The engine does not tell before the search which are rare, so these are more."""
 
 Weights = dict[int, float]
-"""A weight for each dimension: a sparse vector."""
+"""A sparse vector: the weight of each dimension."""
 
 
 def weigh_chunk(
     title: str | None, chunk: Chunk, average_terms: float = AVERAGE_TEXT_TERMS, language: str = ENGLISH
 ) -> Weights:
-    """Weigh the terms of a chunk analysed as `language`, by the document side of BM25; empty where it has none."""
+    """Weigh the terms of a chunk analysed as `language`, by the document side of BM25; empty where it has no terms."""
     terms = extract_chunk_terms(title, language, chunk)
     weights: Weights = {}
     for field, average in {"text": average_terms, **_AVERAGE_TERMS}.items():
@@ -73,12 +73,12 @@ def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), *, with_fun
 
 
 def saturate(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
-    """Return the formula above, for each distinct term of one field."""
+    """Return the formula above for each distinct term of one field."""
     return {term: saturation(count, len(terms) / average_terms) for term, count in Counter(terms).items()}
 
 
 def solve_frequency(score: float, weight: float, population: int) -> int:
-    """Compute how many of `population` chunks have a term, from the score of one of them for that term alone.
+    """Compute the number of chunks among `population` with a term, from the score of one of them for that term alone.
 
     The score is the chunk's `weight` times the inverse document frequency, which is solved for the frequency.
     """

@@ -46,13 +46,13 @@ from sluice.index.terms.analysis import ENGLISH, analysis_language
 from sluice.index.terms.chunk_terms import find_first_rows
 
 _POINTS_AT_ONCE = 500
-"""Points in one request: of 384 dimensions and 500 characters about 5 MB, well below what a server takes."""
+"""Points in one request: with 384 dimensions and 500 characters about 5 MB, well below the limit of a server."""
 BATCH_DOCUMENTS = 64
 """Documents sent at once while publishing; at 4 chunks of 384 dimensions each about 3 MB."""
 KEEP_REPLACED_SECONDS = 60.0
-"""How long replaced and removed chunks stay for searches that began before; longer than any search may take."""
+"""Time that replaced and removed chunks stay for searches that began before; longer than any search may take."""
 MOST_RECORDS = 2_000
-"""Journal records of one generation: at most this many are sent again when a publish fails."""
+"""Most journal records of one generation: at most this many are sent again when a publish fails."""
 
 
 class QdrantWriter(CorpusWriter):
@@ -76,7 +76,7 @@ class QdrantWriter(CorpusWriter):
         self._collection = collection
         self._clock, self._monotonic = clock, monotonic
         self._newest: dict[str, tuple[int, DocumentFacts | None]] = {}
-        """The records since the last publish, by document: offset and facts (None: removed)."""
+        """The records since the last publish, by document: offset and facts (None where removed)."""
         self._is_clean = False
         super().__init__(root, corpus)
 
@@ -99,7 +99,7 @@ class QdrantWriter(CorpusWriter):
     def erase(self) -> Generation:
         """Publish, and leave nothing of documents and versions that are not live: neither points nor records.
 
-        Searches that began before may miss what was replaced. Raises as `publish`, and `Corrupted` for a damaged
+        Searches that began before may miss replaced chunks. Raises as `publish` does, and `Corrupted` for a damaged
         journal.
         """
         with self._mutex:
@@ -118,7 +118,7 @@ class QdrantWriter(CorpusWriter):
             return generation
 
     def publish(self) -> Generation:
-        """Make everything in the journal searchable; the current generation when that is so already.
+        """Make everything in the journal searchable; return the current generation when everything is already.
 
         Raises `Unavailable` when the engine fails: searches see what they saw before, and a later call tries again.
         """
@@ -159,7 +159,7 @@ class QdrantWriter(CorpusWriter):
         self._newest.clear()
 
     def _update(self, base: CollectionState | None, last_offset: int) -> CollectionState:
-        """Send the journal's records after `base` (None: from the beginning), then store the state that shows them."""
+        """Send the journal's records after `base` (None for all), then store the state that makes them visible."""
         if self._is_unusable():
             self._collection.create(self._dimension or 1)
             self._state = base = None
@@ -197,7 +197,7 @@ class QdrantWriter(CorpusWriter):
         )
 
     def _forget_replaced(self, number: int) -> None:
-        """Remove what no search can still be looking at: dead in a generation that was published long ago."""
+        """Remove points that no search can still use: they are dead in a generation that was published long ago."""
         now = self._monotonic()
         self._published.append((number, now))
         old = [one for one, moment in self._published if moment <= now - self._keep_replaced_seconds]
@@ -256,12 +256,12 @@ class QdrantWriter(CorpusWriter):
 
 
 def _compacted_offset(layout: CorpusLayout) -> int:
-    """Return the offset up to which the journal is compacted: it has no removals before."""
+    """Return the offset up to which the journal is compacted; before it there are no removals."""
     return max((piece.last_offset for piece in list_files(layout.journal) if piece.is_compacted), default=0)
 
 
 def _records(layout: CorpusLayout, after_offset: int, last_offset: int) -> Iterator[tuple[int, Record]]:
-    """Yield the records of the corpus's journal after one offset and up to another, each with its own."""
+    """Yield the records of the corpus's journal after one offset and up to another, each with its offset."""
     for frame in read_journal(layout.journal, after_offset):
         if frame.offset > last_offset:
             return
@@ -299,7 +299,7 @@ class CollectionUpdate:
         """Apply the records in their order."""
         following = iter(records)
         while batch := list(itertools.islice(following, self._batch_documents)):
-            # A version that another one of the same batch replaces is never seen, so it is not stored.
+            # A version that a later one of the same batch replaces is never visible, so it is not stored.
             self._apply({_document_id(record): (offset, record) for offset, record in batch})
 
     def _apply(self, newest: dict[str, tuple[int, Record]]) -> None:
@@ -332,7 +332,7 @@ class CollectionUpdate:
 
 
 def undo_failed_publish(collection: ServerCollection, number: int) -> None:
-    """Remove and unmark what a failed publish has stored after the generation `number`."""
+    """Remove and unmark the changes that a failed publish stored after the generation `number`."""
     collection.delete((Clause("above", "since", number),))
     collection.unmark((Clause("above", "until", number),), "until")
 

@@ -30,7 +30,7 @@ MOST_CANDIDATES = 1_000
 Reason = Literal["guard", "trust", "duplicates", "domain"]
 """Reason for dropping a candidate."""
 CLEARLY_MORE_TRUST = 0.1
-"""Difference of trust from which the less trusted of two copies gives way: more than four months of age make."""
+"""Difference of trust from which the less trusted of two copies is dropped: more than four months of age cost."""
 
 
 @dataclass(slots=True, eq=False)

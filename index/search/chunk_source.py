@@ -1,4 +1,4 @@
-"""Chunks by number, with their vectors and neighbours: what selection reads from.
+"""Chunks by number, with their vectors and neighbours, as selection reads them.
 
 An engine that numbers its candidates offers a `ChunkSource`.
 

@@ -70,7 +70,7 @@ def compose_answer(
 
 
 def drop_repeated_texts(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-    """Return the chunks without later ones of the same text, white space aside; of a page without text one."""
+    """Return the chunks without later ones of equal text, ignoring white space; one chunk of a textless page."""
     first: dict[str, RetrievedChunk] = {}
     for chunk in chunks:
         words = " ".join(chunk.text.split())

@@ -32,7 +32,7 @@ LEAST_WORDS = 4
 """A shorter question is a name or a few keywords, which an answering passage may well repeat. In scripts without blanks
 two characters count as a word."""
 SAME_TERMS = 0.8
-"""Jaccard index of the content terms of two questions from which they ask the same: one of nine terms may differ."""
+"""Jaccard index of the content terms from which two questions count as the same: one of nine terms may differ."""
 COVERED = 0.5
 """Share of the question's content terms in a passage's other sentences from which these may be an answer."""
 SHORTEST_ANSWER = 2
@@ -62,7 +62,7 @@ _IDENTIFIER_BEFORE = re.compile(r"[^\W_]_$")
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A line or sentence of a passage. `repeat` is where it repeats the question, `asks` whether it ends as one."""
+    """A line or sentence of a passage. `repeat` is the range that repeats the question; `asks`: it ends as one."""
 
     text: str
     asks: bool
@@ -118,7 +118,7 @@ class EchoDetector:
         return _Unit(text, asks, repeat)
 
     def _find_repeat(self, text: str) -> tuple[int, int] | None:
-        """Where the words of the question stand in this order with no other word between them."""
+        """Return the range of the question's words in this order with no other word between; None if absent."""
         spans = [found.span() for found in _WORD.finditer(text)]
         words = [text[start:end].casefold() for start, end in spans]
         size = len(self._words)

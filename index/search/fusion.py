@@ -275,10 +275,10 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
 
 
 class LatestCandidates:
-    """The candidates of a reader's latest searches: the gate's probe and the answer ask the same. Safe for threads.
+    """The candidates of a reader's latest searches: the gate's probe and the answer search alike. Safe for threads.
 
-    A search gets them only where it would retrieve the very same: by the same text, vector, strategy and depth, without
-    a filter, from the same view. They are given once; what nobody fetches goes with the next searches.
+    Only an equal search gets them: the same text, vector, strategy and depth, without a filter, from the same view.
+    They are given out once; later searches displace those that nobody fetches.
     """
 
     def __init__(self) -> None:

@@ -210,9 +210,9 @@ class CorpusReader(ABC, Generic[SomeView]):
         terms: Sequence[str] = (),
         trust_threshold: float = 0.0,
     ) -> Probe:
-        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation.
+        """Return one generation's raw hits of both retrievers for a question, and the frequency of each of `terms`.
 
-        What an answer would not serve is no hit: blocked chunks, and those that are trusted less than the threshold.
+        Chunks that an answer would not serve are left out: blocked ones, and those trusted less than the threshold.
         """
         view = self.current_view()
         if view is None:

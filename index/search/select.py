@@ -67,9 +67,9 @@ def select_results(source: ChunkSource, query: Query, candidates: CandidateSelec
 
 
 def within_budget(results: Sequence[Result], max_tokens: int | None) -> tuple[list[RetrievedChunk], int]:
-    """Take the results that fit into `max_tokens` together, best first; returns them and how many did not fit.
+    """Select the results that fit into `max_tokens` together, best first; return them and the number left out.
 
-    A result that is too long is skipped, and shorter ones may follow. Of a passage that is too long, the found chunks
+    A result that is too long is skipped, and shorter ones may follow. From a passage that is too long, the found chunks
     are taken.
     """
     if max_tokens is None:

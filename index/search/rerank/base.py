@@ -20,7 +20,7 @@ from sluice.contracts.retrieval import RetrievedChunk
 
 
 class NotReranked(Unavailable):
-    """The order of fusion stands. `was_asked` tells whether the reranker may have taken its price."""
+    """Raised where the order of fusion stays. `was_asked` tells whether the reranker may have charged for a call."""
 
     code = "not_reranked"
 
