@@ -98,4 +98,4 @@ class ObjectStoreSettings(Value):
     timeout_seconds: Annotated[float, FIXED] = 60.0
     """Longest that one request may take; a request carries at most 8 MB."""
     max_retries: Annotated[int, FIXED] = 4
-    """How often a request that failed in passing is tried again, with growing pauses."""
+    """Most retries of a request after a passing failure, with growing pauses."""

@@ -81,7 +81,7 @@ class CoverageMeter:
         self._terms_of: dict[str | None, dict[str, frozenset[str]]] = {}
 
     def share(self, passage: RetrievedChunk) -> float:
-        """Return the share that text and headings of a passage hold, in [0, 1]; 1 for a question without words."""
+        """Return the share of the question that text and headings hold, in [0, 1]; 1 without question words."""
         if self._enough <= 0:
             return 1.0
         parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)

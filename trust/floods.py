@@ -37,7 +37,7 @@ SHORTEST_RUN = 4
 COVERED = 0.8
 IN_ONE_PLACE = 0.6
 COPY = 0.25
-"""Jaccard index of the content words beyond the question from which one passage is a copy of another, edited or not."""
+"""Jaccard index of the content words beyond the question from which a passage is a copy, edited or not."""
 HALF_COVERED = 0.5
 SHARED = 0.5
 
@@ -111,7 +111,7 @@ def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analy
 
 
 def _is_in_one_place(content: frozenset[str], passage: Passage, analysis: Analysis) -> bool:
-    """Return whether a sentence of the passage, with the one before, holds most of the question's content words."""
+    """Return whether a sentence and the one before together hold most of the question's content words."""
     sentences = [frozenset(analysis.terms(sentence)) for sentence in cut_sentences(passage.text)]
     return any(
         len(content & (before | own)) >= IN_ONE_PLACE * len(content)
@@ -146,7 +146,7 @@ def _is_copy(one: _Read, other: _Read) -> bool:
 
 
 def _shared_words(read: Sequence[_Read]) -> frozenset[str]:
-    """Return the words beyond the question that most suspected passages have; short ones do not count."""
+    """Return the words of over two letters, as names have, that most suspected passages share beyond the question."""
     counts = Counter(term for one in read for term in one.beyond if len(term) > 2)
     least = max(GROUP, round(0.75 * len(read)))
     return frozenset(term for term, count in counts.items() if count >= least)

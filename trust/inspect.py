@@ -26,9 +26,9 @@ class Inspector:
         return f"{self._guard.version}+{self._private.version}"
 
     def inspect(self, document: ChunkedDocument, embed: Embed) -> ChunkedDocument:
-        """Return the document with `Chunk.inspection` of every chunk in which something was found, and `inspected_by`.
+        """Return the document with `Chunk.inspection` for chunks where something was found, and `inspected_by`.
 
-        Inspections made before are replaced. Raises what `embed` raises.
+        Inspections made before are replaced. Raises the errors of `embed`.
         """
         judgements = self._guard.judge(document, embed)
         chunks = tuple(

@@ -15,7 +15,7 @@ class TrustSettings(Value):
     """Trusted sources, and the handling of untrusted and private texts."""
 
     domains: tuple[str, ...] = ()
-    """Hosts (and their subdomains) whose pages are trusted. Empty: no host is judged; else all others lose."""
+    """Hosts (and their subdomains) whose pages are trusted; all others lose trust. Empty: no host is judged."""
     authors: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Authors known on a domain, as its pages name them: {"example.org" = ["Ada"]}. Elsewhere names have no effect, as
     anybody can write one."""
@@ -35,8 +35,8 @@ class TrustSettings(Value):
     """Licences, as pages name them or link to them, for which answers show at most 200 characters of a passage, and the
     address: patterns such as "*by-nc*" or "all rights reserved*", in any case."""
     confidence_floor: Annotated[float, Field(ge=0, le=1)] = 0.2
-    """Passages that answer the question with a lower probability are not cited; 0 cites whatever was found. At 0.2 one
-    answer of twenty is lost, and nine of ten questions on topics that the corpus lacks are told so (decision 19)."""
+    """Passages that answer the question with a lower probability are not cited; 0 cites every passage. At 0.2 one
+    answer of twenty is lost, and nine of ten questions on topics that the corpus lacks are detected (decision 19)."""
 
     @field_validator("keys")
     @classmethod

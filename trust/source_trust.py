@@ -3,7 +3,7 @@
     score = (floor + (ceiling - floor) · share) · age
 
     floor, ceiling   the range for the document's origin (`RANGES`)
-    share            in [0, 1]: the weighted mean of the factors that apply; UNDECIDED where none can apply
+    share            in [0, 1]: the weighted mean of the factors that apply; without any, 0.5, or 0 for a submission
     age              falls linearly from 1.0 for a text of today to 0.7 for one a year old or older
 
 The weights are those of the retrieval RFC: 0.4 for a listed domain, 0.3 for a valid signature, 0.3 for a known author.
@@ -137,7 +137,7 @@ def source_trust_of(settings: TrustSettings) -> SourceTrust:
 
 _FACTORS, _FIELDS = set(TrustFactors.model_fields), set(TrustScore.model_fields)
 _OF_THEIR_HOST = frozenset({"crawled", "searched"})
-"""Origins whose URL is known to be the source. Of a submission it is a claim, and speaks neither for nor against it."""
+"""Origins whose URL is known to be the source. A submission's URL is a claim and counts neither way."""
 
 
 def time_freshness(provenance: Provenance, now: datetime) -> float:

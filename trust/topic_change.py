@@ -1,9 +1,9 @@
-"""Passages that are on another topic than the document they suddenly stand in.
+"""Finds new passages that are on another topic than their document.
 
 A page that was taken over, or had a paragraph slipped in, has passages that are like neither its former version nor
-their present neighbours. A passage is embedded under its title and headings, which make any passage like the rest,
-so what is not clearly like it is looked at once more without them. On 35 articles of SQuAD, half of each new, 0.7 %
-of the honest new paragraphs are below both thresholds; of another article's paragraphs 91 % are below the second.
+their present neighbours. A passage is embedded under its title and headings, which make any passage like the rest, so a
+passage that is not clearly alike is checked again without them. On 35 articles of SQuAD, half of each new, 0.7 % of the
+honest new paragraphs are below both thresholds; of another article's paragraphs 91 % are below the second.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ RULE = "topic_change"
 LEAST_CHUNKS = 3
 """Fewest chunks of the former version from which it has a topic."""
 CLEARLY_ALIKE = 0.55
-"""Cosine of a passage under its headings from which it is on the topic; seven of eight honest new ones are above."""
+"""Cosine of a passage under its headings from which it is on the topic; seven of eight honest ones are above."""
 LIKENESS = 0.15
-"""Cosine of a passage's bare text below which it is on another topic. Both are of the local model's vectors."""
+"""Cosine of a passage's bare text below which it is on another topic. Both suit the local model's vectors."""
 
 Vectors = NDArray[np.float32]
 

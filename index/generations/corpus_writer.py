@@ -1,7 +1,7 @@
 """The common part of every engine's writer: it checks a batch, writes the journal first, and knows what is recorded.
 
-offset = writer.append(batch, vectors, fingerprint)   # durable when it returns generation = writer.publish()
-# searchable when it returns
+offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
+generation = writer.publish()                         # searchable when it returns
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CorpusWriter(ABC):
 
     @abstractmethod
     def _record(self, records: Sequence[Record]) -> int:
-        """Append to the journaland return the last offset."""
+        """Append to the journal and return the last offset."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class CorpusWriter(ABC):
 
     @abstractmethod
     def publish(self) -> Generation:
-        """Make everything in the journal searchable; return the current generation when everything is already.
+        """Make everything in the journal searchable; return the current generation where nothing is new.
 
         Raises `Unavailable` when publishing fails: searches see what they saw before, and a later call tries again.
         """

@@ -45,7 +45,7 @@ _NAME = re.compile(r"g\d{8}-[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A published generation and what it covers."""
+    """A published generation and the extent that it covers."""
 
     name: str
     journal_offset: int
@@ -122,7 +122,7 @@ class Sources:
 
     links: Mapping[str, str]
     contents: Mapping[str, bytes]
-    """By path, the content of small files that are written for each generation."""
+    """Content of small files that are written for each generation, by path."""
 
 
 def publish(
@@ -134,7 +134,7 @@ def publish(
     before_swap: Callable[[], None],
     threads: Executor,
 ) -> tuple[str, Manifest]:
-    """Put a generation on disk and make it current, and return its name and manifest.
+    """Put a generation on disk, make it current, and return its name and manifest.
 
     `carried` are the entries of files that are already hashed and flushed: those of an earlier generation, and segments
     merged in the background. `describe` makes the manifest of the files' entries, `self_test` raises when the opened

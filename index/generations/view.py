@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a view covers. Counts are of live documents and chunks; `generation` is the base of the view."""
+    """The extent of a view. Counts are of live documents and chunks; `generation` is the base of the view."""
 
     corpus: str
     generation: str

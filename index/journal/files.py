@@ -123,7 +123,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 
 def create_segment(folder: Path, first_offset: int) -> Path:
-    """Create an empty segment and flush the folder, and return its path."""
+    """Create an empty segment, flush the folder, and return the segment's path."""
     path = folder / f"{first_offset:020d}.log"
     path.touch()
     fsync_path(folder)

@@ -62,7 +62,7 @@ class DocumentRecords:
 
 
 def make_records(document: ChunkedDocument) -> DocumentRecords:
-    """Encode the document's facts and each of its chunks as JSON, without validating a copy first."""
+    """Encode the document's facts and each of its chunks as JSON, without first building a model of them."""
     facts = _document_json(document, exclude=_CHUNKS)
     return DocumentRecords(facts, tuple([_chunk_json(chunk) for chunk in document.chunks]))
 

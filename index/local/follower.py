@@ -257,7 +257,7 @@ class Overlay:
     def hand_on(self, offset: int) -> JournalTail | None:
         """Hand the open journal, read on to `offset`, to the next overlay: finding the place again takes milliseconds.
 
-        Return None and closes the journal where `offset` lies behind or far ahead, or the journal was replaced.
+        Return None and close the journal where `offset` lies behind or far ahead, or the journal was replaced.
         """
         if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
             with suppress(Corrupted, OSError):

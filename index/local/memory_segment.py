@@ -315,8 +315,8 @@ class MemoryPostings:
 class JoinedTerms:
     """The term index and the memory segment's postings, searched as one.
 
-    score = boost · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length)) idf   = ln(1 + (N - n + 0.5)
-    / (n + 0.5))
+        score = boost · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))
+        idf   = ln(1 + (N - n + 0.5) / (n + 0.5))
 
     as in Tantivy (Robertson and Zaragoza, 2009; k1 1.2, b 0.75). N and n count the chunks of both, so a chunk ranks as
     it will once it is in the term index. Differences: lengths are exact here and rounded there, and the average length

@@ -20,7 +20,7 @@ IsWanted = Callable[[DocumentFacts], bool]
 
 @dataclass(slots=True)
 class Found:
-    """Number of document versions read in one place, and the ids of the wanted documents among them."""
+    """Number of document versions read in one place, and the ids of the documents among them that were searched for."""
 
     place: str
     looked_at: int = 0

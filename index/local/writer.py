@@ -60,7 +60,7 @@ from sluice.index.terms.analysis import analyse
 from sluice.index.terms.bm25 import Boosts
 
 _PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
-"""Bound on terms that lets all terms of a text be searched: among many languages its own need not be the rarest."""
+"""Boosts that search all terms of a text: in a corpus of many languages, its own need not be the rarest."""
 _TESTED_WORDS = 12
 """Number of words of a chunk that the self-test searches, if they have a term."""
 
@@ -131,7 +131,7 @@ class IndexWriter(CorpusWriter):
         return generation
 
     def publish(self) -> Generation:
-        """Make everything in the journal searchable; return the current generation when everything is already.
+        """Make everything in the journal searchable; return the current generation where nothing is new.
 
         Raises `Unavailable` when the disk refuses: the old generation keeps serving, and a later call tries again.
         After a rollback the older generation stays until there are new records.

@@ -52,7 +52,7 @@ class Hit:
 
 
 class Clause(NamedTuple):
-    """What a point must meet. `any`: the field is, or holds, one of the values; `id`: its id is one of them."""
+    """A condition on a point. `any`: the field is, or holds, one of the values; `id`: its id is one of them."""
 
     test: Literal["any", "prefix", "above", "at_most", "absent_or_above", "id"]
     field: str

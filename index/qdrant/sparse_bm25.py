@@ -37,7 +37,7 @@ AVERAGE_TEXT_TERMS = 120.0
 """Average terms of a chunk's text for BM25. Fixed, since a chunk's weights are stored when it arrives."""
 _STOPPED = frozenset(STOP_WORDS)
 MOST_TERMS = 256
-"""Terms of a question that are sent. The engine does not tell before the search which are rare, so these are more."""
+"""Most terms of a question that are sent. The rare ones are not known before the search, so these are more."""
 
 Weights = dict[int, float]
 """A sparse vector: the weight of each dimension."""

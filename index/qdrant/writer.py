@@ -5,8 +5,8 @@
     generation = writer.publish()                         # searchable when it returns
 
 The journal is on this machine, and the collection can be rebuilt from it. A publish sends the records since the last
-one, every point marked with the number of its generation, and stores the collection's state last: searches see nothing
-of it before, and all of it afterwards. After a kill the next publish removes what was sent and begins again.
+one, every point marked with the number of its generation, and stores the collection's state last: until then searches
+see nothing of it, afterwards all of it. After a kill the next publish removes the points sent and begins again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class QdrantWriter(CorpusWriter):
             return generation
 
     def publish(self) -> Generation:
-        """Make everything in the journal searchable; return the current generation when everything is already.
+        """Make everything in the journal searchable; return the current generation where nothing is new.
 
         Raises `Unavailable` when the engine fails: searches see what they saw before, and a later call tries again.
         """
@@ -179,7 +179,7 @@ class QdrantWriter(CorpusWriter):
         return state
 
     def _is_unusable(self) -> bool:
-        """Whether the collection must be created again: its state is unknown, or its vectors have another dimension."""
+        """Return whether the collection must be made anew: its state is unknown or its vectors differ in dimension."""
         return self._state is None or self._state.dimension != self._dimension
 
     def _described(self, update: CollectionUpdate, number: int, journal_offset: int) -> CollectionState:

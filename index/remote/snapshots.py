@@ -86,7 +86,7 @@ def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -
 def pull(
     root: Path, corpus: str, store: ObjectStore, name: str | None = None, keep: int = IndexSettings().keep_generations
 ) -> Transfer:
-    """Load a generation (without `name`, the store's current one) make it current here, and keep the newest `keep`.
+    """Load a generation (without `name`, the store's current one), make it current here, and keep the newest `keep`.
 
     Readers on this machine serve the old generation until then. Raises `NotFound` when the store has no such
     generation, `Corrupted` when a downloaded file differs from the published one, `Unavailable` while a writer has the
@@ -253,7 +253,7 @@ def list_stored_generations(store: ObjectStore, corpus: str) -> list[str]:
 
 
 def read_stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Manifest, bytes]:
-    """Return a generation's manifest and its bytes. Raises `NotFound`, or `Corrupted` when its name is another's."""
+    """Return a generation's manifest and its bytes. Raises `NotFound`, or `Corrupted` when it and its name differ."""
     _check_name(name)
     content = store.read(manifest_path(corpus, name))
     try:

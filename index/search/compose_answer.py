@@ -1,6 +1,7 @@
 """The answer: passages under `[n]` marks, each with its source and its match, the best first.
 
-[1] docs/leases.md:10-24 (91% match) · Leases > Renewal A lease is renewed by its holder …
+[1] docs/leases.md:10-24 (91% match) · Leases > Renewal
+A lease is renewed by its holder …
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class QuantizedIndex:
         self.depth = depth
 
     def propose(self, vector: Vectors, count: int) -> Rows:
-        """About the `count` rows with the highest inner product with `vector` (d,), in no order."""
+        """Return about the `count` rows with the highest inner product with `vector` (d,), in no order."""
         found: Rows = _propose(self._index, vector.reshape(1, -1), min(count, self._count))[0]
         return found if found[-1] >= 0 else found[found >= 0]  # rows that are missing come last
 
@@ -103,7 +103,7 @@ def _count_training_rows(count: int) -> int:
 
 
 def _make_questions(held_out: Vectors, random: np.random.Generator) -> Vectors:
-    """Half of the rows as they are, half with noise added: questions are farther from passages than passages are."""
+    """Return the rows, half of them with noise added: questions are farther from passages than passages are."""
     half = len(held_out) // 2
     noise = random.standard_normal((half, held_out.shape[1])).astype(np.float32)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
@@ -123,7 +123,7 @@ def _measure_recall(index: Any, held_out: Vectors, nearest: Rows, depth: int) ->
 
 
 def _train_product_quantizer(training: Vectors) -> Any:
-    """Return a trained index of 96 codes or the next lower count that divides the dimension; None where none does."""
+    """Return a trained index; its codes are the largest divisor of the dimension up to a quarter; None below 8."""
     dimension = training.shape[1]
     codes = next((count for count in range(min(dimension, max(8, dimension // 4)), 7, -1) if dimension % count == 0), 0)
     if not codes:

@@ -202,7 +202,7 @@ class StoredSegment(Segment):
     def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
         """Return the best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`.
 
-        Scores are those of the exact vectors. A quantized segment may miss a row, at the rate 1 - `recall`.
+        Scores are those of the exact vectors. A quantized segment may miss a row; `recall` is the measured share found.
         """
         rows = self._propose(self._quantized, vector, limit, allowed) if self._quantized else None
         if rows is None:

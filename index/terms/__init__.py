@@ -1,1 +1,1 @@
-"""The lexical side: text analysis, Tantivy, BM25 over what is not yet published."""
+"""The lexical side: text analysis, Tantivy, BM25 over chunks that are not yet published."""

@@ -78,7 +78,7 @@ class QuestionWords(NamedTuple):
     function: tuple[tuple[str, ...], ...]
     """The function words."""
     counts: Mapping[str, int]
-    """How often the question has each term."""
+    """Number of occurrences of each term in the question."""
 
 
 @lru_cache(maxsize=64)

@@ -78,7 +78,7 @@ class TermWriter:
             self._is_dirty = False
 
     def close(self) -> None:
-        """Let background merges end. The writer cannot be used after this."""
+        """Wait until background merges end. The writer cannot be used after this."""
         with contextlib.suppress(ValueError):  # a writer that failed has no merges to wait for
             self._writer.wait_merging_threads()
 

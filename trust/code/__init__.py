@@ -1,1 +1,1 @@
-"""Code in passages: which of it a tool may run, by rules that are data. Nothing is ever run here."""
+"""Code in passages: the policy by which a tool may run it, by rules that are data. Nothing is ever run here."""

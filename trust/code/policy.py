@@ -1,12 +1,12 @@
 """Decides whether a tool may run a piece of code, by the rules of `trust/code/rules.toml`.
 
     denied          a rule forbids it: a download piped to an interpreter, a disk wiped, credentials read
-    needs_approval  a rule asks for a person: network, files, commands; or the code cannot be judged by rules: a shell
+    needs_approval  a rule requires a person: network, files, commands; or the code cannot be judged by rules: a shell
                     script, a language without a parser here, Python that does not parse
-    allowed         it was parsed, and no rule met
+    allowed         it was parsed, and no rule matched
 
 Only Python is parsed (`ast`, which runs nothing): names are followed through its imports, so `from os import remove as
-r; r(f)` is `os.remove`. Rules see what is written and not what it does: a policy that says `allowed` is no sandbox.
+r; r(f)` is `os.remove`. Rules see the text of the code and not its effects: the policy `allowed` is no sandbox.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.profiles import CodeSample
 
 MOST_CHARACTERS = 100_000
-"""Of one sample: what is longer is no sample, and is not parsed."""
+"""Most characters of one sample: a longer text is no sample, and is not parsed."""
 MOST_SHOWN_CHARACTERS = 80
 _PARSED = frozenset({"python"})
 _FILE = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
@@ -44,7 +44,7 @@ def _compile(patterns: object) -> object:
 
 
 class Rule(Value):
-    """One rule: what it is met by, and what follows."""
+    """One rule: the words or calls that meet it, and its verdict."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -55,7 +55,7 @@ class Rule(Value):
 
 
 def judge_code(code: str, language: str | None) -> CodeSample | None:
-    """What a tool must know before it runs `code`; None where the language is one of data."""
+    """Return the policy for running `code`, with reasons; None where the language is a data format."""
     named = _SPELLINGS.get((language or "").lower(), (language or "").lower()) or None
     if named in _NOT_CODE:
         return None
@@ -89,7 +89,7 @@ def _unparsed(language: str | None) -> str:
 
 
 def _covers(rule: Rule, call: str) -> bool:
-    """Return a rule's `os` covers `os.remove`, its `.unlink` covers the method of any value."""
+    """Return whether a rule covers a call: `os` covers `os.remove`, `.unlink` covers the method of any value."""
     return any(
         call == name or call.startswith(f"{name}.") or (name.startswith(".") and call.endswith(name))
         for name in rule.calls
@@ -97,7 +97,7 @@ def _covers(rule: Rule, call: str) -> bool:
 
 
 def _calls_of(code: str) -> tuple[frozenset[str], str | None]:
-    """Return the dotted names that Python code imports or uses, through its imports; and why it could not be parsed."""
+    """Return the dotted names that Python code imports or uses, aliases resolved; and why it could not be parsed."""
     text = _PROMPT.sub("", code) if ">>>" in code else code
     if len(text) > MOST_CHARACTERS:
         return frozenset(), "it is too long to be parsed"
@@ -117,7 +117,7 @@ def _calls_of(code: str) -> tuple[frozenset[str], str | None]:
 
 
 def _parse(text: str) -> ast.Module | None:
-    """Return the tree; of a passage that begins inside a block, without the block's indentation."""
+    """Return the tree; a passage that begins inside a block is parsed without the block's indentation."""
     import textwrap
 
     for candidate in (text, textwrap.dedent(text)):
@@ -139,7 +139,7 @@ def _used(tree: ast.Module, aliases: dict[str, str]) -> Iterator[str]:
 
 
 def _called(call: ast.Call, name: str, aliases: dict[str, str]) -> Iterator[str]:
-    """What a call does beside calling its name: a file opened for writing, an attribute of a module read by a text."""
+    """Yield the effects of a call beside its name: a file opened for writing, a module attribute read by a text."""
     if name in ("open", "io.open") or name.endswith(".open"):
         modes = call.args[1:2] if name in ("open", "io.open") else call.args[:2]
         yield from ["open:write"] if _writes(call, modes) else []
@@ -150,7 +150,7 @@ def _called(call: ast.Call, name: str, aliases: dict[str, str]) -> Iterator[str]
 
 
 def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
-    """`np.load` as `numpy.load`; a method of a value that has no name as `.unlink`."""
+    """Return the dotted name: `np.load` as `numpy.load`; a method of an unnamed value as `.unlink`."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -172,10 +172,10 @@ _STRICTNESS: tuple[Literal["allowed", "needs_approval", "denied"], ...] = ("allo
 
 
 def find_code(text: str, language: str | None, *, is_code: bool) -> CodeSample | None:
-    """What a tool must know of the code in a passage; None where there is none.
+    """Return the policy for running the code in a passage; None where there is no code.
 
-    `language` is that of a file of code (`is_code`). Of several fenced blocks the strictest policy counts, with the
-    reasons of all.
+    `language` is the language of a code file (`is_code`). Of several fenced blocks the strictest policy counts, with
+    the reasons of all.
     """
     if is_code:
         return judge_code(text, language)

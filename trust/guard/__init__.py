@@ -1,1 +1,1 @@
-"""Recognises text that addresses the reader's language model instead of the reader: rules first, then a small model."""
+"""Recognises texts that address the reader's language model instead of a person: rules first, then a small model."""

@@ -26,9 +26,9 @@ from sluice.trust.guard.rules import Match, decide, find_matches
 from sluice.trust.guard.windows import is_candidate
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
-"""Characters that have no other use than to hide a text."""
+"""Characters whose only use is to hide a text."""
 _MOST_TRIES = 50
-"""Matches of one rule that are looked at in a text, which may be made of nothing else."""
+"""Most matches of one rule that are examined in a text, which may consist of nothing else."""
 _FEW_WORDS = 6
 _FEW_MASKS = 3
 _SLIP = 3
@@ -36,7 +36,7 @@ _SLIP = 3
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the guard says of one chunk."""
+    """Verdict of the guard on one chunk."""
 
     verdict: Verdict
     findings: tuple[Finding, ...]
@@ -49,11 +49,11 @@ class RuleGuard:
 
     @property
     def version(self) -> str:
-        """Changes with every change of the rules, of the features and of the weights."""
+        """Hash that changes with every change of the rules, the features or the weights."""
         return f"{self.name}-{_hash_of_sources()}"
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
-        """Return a judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
+        """Return a judgement for each chunk, in their order. `embed` returns unit vectors of texts, one row each."""
         del embed
         return _judged(document, {})
 
@@ -64,7 +64,7 @@ class ModelGuard(RuleGuard):
     name = "guard"
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
-        """As `RuleGuard.judge`. Raises what `embed` raises."""
+        """Return judgements, as `RuleGuard.judge` does. Raises the errors of `embed`."""
         return _judged(document, find_by_model(document, load_model(), embed))
 
 
@@ -93,15 +93,15 @@ def is_example(document: ChunkedDocument, number: int, start: int, end: int) -> 
 
 
 def _facts(document: ChunkedDocument) -> str:
-    """What an answer shows of a document beside its text: a command may stand there as well."""
+    """Return the parts of a document, beside its text, that an answer shows: they may hold a command as well."""
     said = (document.title, document.provenance.author, *document.metadata.values())
     return "\n\n".join(fact for fact in said if isinstance(fact, str))
 
 
 def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
-    """What the rules find said, and not merely spoken about, in a text; the first of each rule.
+    """Find the commands that a text gives, and not merely mentions, by the rules; the first match of each rule.
 
-    `headings`: the page's title and headings, which tell what it is about.
+    `headings` are the page's title and headings, which show its subject.
     """
     reading = normalise(text)
     findings: dict[str, Finding] = {}
@@ -130,7 +130,7 @@ def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
 
 
 def _telling_disguises(text: str, reading: Reading, within: Sequence[Reading]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Disguises that no honest text has, whatever they say: encoded sentences that address somebody, masked words."""
+    """Yield disguises that no honest text has, whatever it says: encoded sentences to somebody, masked words."""
     for view in within:
         if len(view.text.split()) >= _FEW_WORDS and is_candidate(view.text):
             yield view.disguises[0].kind, view.span(0, len(view.text))
@@ -141,7 +141,7 @@ def _telling_disguises(text: str, reading: Reading, within: Sequence[Reading]) -
 
 
 def _is_masked(word: str, kind: str) -> bool:
-    """Greek letters in a Latin word are mathematics more often than a mask; a short word is a slip."""
+    """Return whether a word is masked. Greek letters in Latin words are mostly mathematics; a short word is a slip."""
     return kind == "zero-width" or (len(word) > _SLIP and any("\u0400" <= letter <= "\u04ff" for letter in word))
 
 
@@ -158,7 +158,7 @@ def _headings(document: ChunkedDocument) -> str:
 
 @cache
 def _hash_of_sources() -> str:
-    """Of this package, its rules and weights: what changes any of them makes another version."""
+    """Return a hash of this package, its rules and weights: a change of any of them makes another version."""
     digest = hashlib.sha256()
     for path in sorted((*Path(__file__).parent.glob("*.py"), *Path(__file__).parent.glob("*.toml"), WEIGHTS_FILE)):
         digest.update(path.read_bytes())

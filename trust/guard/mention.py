@@ -13,20 +13,20 @@ _REPORTING, _REPORTED, _QUOTES_SOMEBODY, _LEAD_IN, _ATTACKS_ON_MODELS, _SECURITY
     for name in ("reporting", "reported", "quotes_somebody", "lead_in", "attacks_on_models", "security")
 )
 _ENOUGH_TERMS = 2
-"""Different words of the trade, one of them about attacks on models, that make a text one about attacks."""
+"""Number of different security terms, one of them about attacks on models, from which a text is about attacks."""
 _MANY_TERMS = 3
-"""Words of the trade outside a command's own paragraph after which it is taken for an example, quoted or not."""
+"""Number of security terms outside a command's paragraph from which it is an example, quoted or not."""
 
 _QUOTES = ('"', "'", "“”", "‘’", "«»", "„“", "„”", "「」", "『』", "›‹", "»«")
 _KEY_BEFORE = re.compile(r"""(?:(?:["']\s*:|=|\{|\[)\s*|[\w.][,;\t])$""")
-"""What stands before the opening mark of a string in JSON, Python or HTML."""
+"""Text before the opening mark of a string in JSON, Python or HTML."""
 _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
 _LONGEST_QUOTE = 600
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def is_about_attacks(text: str) -> bool:
-    """Return whether a text, such as the headings of a page, speaks about attacks on models."""
+    """Return whether a text, such as the headings of a page, is about attacks on models."""
     lowered = text.lower()
     attacks = _terms(_ATTACKS_ON_MODELS, lowered)
     return bool(attacks) and len(attacks | _terms(_SECURITY, lowered)) >= _ENOUGH_TERMS
@@ -40,23 +40,23 @@ _TRIPLE = re.compile(r"\"{3}|'{3}")
 
 
 class Topic:
-    """What a chunk is about, apart from the command that was found in it."""
+    """Subject of a chunk, apart from the command found in it."""
 
     def __init__(self, text: str, headings: str) -> None:
         self._text = text.lower()
         self._headings = headings.lower()
 
     def is_trade_outside(self, start: int, end: int) -> bool:
-        """Return whether the text names attacks on models at all, or uses two words of security around a window."""
+        """Return whether the text names attacks on models anywhere, or has two security terms around a window."""
         if _ATTACKS_ON_MODELS.search(self._text) or _ATTACKS_ON_MODELS.search(self._headings):
             return True
         around = "\n".join((self._headings, self._text[:start], self._text[end:]))
         return len(_terms(_SECURITY, around)) >= _ENOUGH_TERMS
 
     def terms_outside(self, start: int, end: int) -> int:
-        """How many different words of the trade stand in the headings and outside the command's paragraph.
+        """Count the different security terms in the headings and outside the command's paragraph.
 
-        Words about attacks on models count within its paragraph, too. 0 where there is none of these.
+        Terms about attacks on models count within its paragraph, too. Returns 0 where there are none of these.
         """
         blank_before, blank_after = self._text.rfind("\n\n", 0, start), self._text.find("\n\n", end)
         near = (
@@ -72,12 +72,12 @@ class Topic:
 
 
 def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
-    """Return whether `text[start:end]`, a command to a model, is only spoken about.
+    """Return whether `text[start:end]`, a command to a model, is only mentioned.
 
-    Quoted or set as code it is where the sentence has words of its own around it, where the line before announces it,
-    or where the page is about attacks. Unquoted it is where the sentence announces it ("attackers write …", "telling
-    the model to …"), or where the page speaks of little else than attacks. A string of JSON is no quotation, and a
-    comment in code no code span.
+    A quoted or code-formatted command is a mention where its sentence has words around it, where the line before
+    announces it, or where the page is about attacks. An unquoted one is a mention where the sentence announces it
+    ("attackers write …", "telling the model to …"), or where the page is mostly about attacks. A string of JSON is no
+    quotation, and a comment in code no code span.
     """
     lowered = text.lower()
     terms = topic.terms_outside(start, end)
@@ -94,10 +94,10 @@ def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
 
 
 def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool:
-    """As `is_mentioned`, for a window that the linear model found.
+    """Return the same as `is_mentioned`, for a window that the linear model found.
 
-    The model sees less than a rule, so less has to speak for it. A text that uses words about attacks on
-    models, or announces the window as an example, speaks about it.
+    The model is less precise than a rule, so weaker evidence is enough: a text that uses terms for attacks on models,
+    or announces the window as an example, mentions it.
     """
     lowered = text.lower()
     if _QUOTES_SOMEBODY.search(lowered, start, end):
@@ -111,9 +111,9 @@ def is_fenced(text: str, start: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Return whether `text[start:end]` stands within quotation marks of prose, or within a code span of a line.
+    """Return whether `text[start:end]` is within quotation marks of prose, or within a code span of a line.
 
-    The marks round a docstring quote nothing.
+    The marks around a docstring quote nothing.
     """
     text = _TRIPLE.sub("   ", text)
     line_start, line_end = _line(text, start)
@@ -141,7 +141,7 @@ def _within(text: str, start: int, end: int, marks: str) -> bool:
 
 
 def _opening(text: str, mark: str, low: int, high: int) -> int:
-    """Return the last opening mark before `high`: an apostrophe within a word opens nothing."""
+    """Return the last opening mark before `high`; an apostrophe within a word does not count."""
     place = text.rfind(mark, low, high)
     while place >= 0 and mark == "'" and place > 0 and text[place - 1].isalnum():
         place = text.rfind(mark, low, place)
@@ -155,7 +155,7 @@ def _count(text: str, mark: str, low: int, high: int) -> int:
 
 
 def _before(text: str, start: int) -> str:
-    """Return the sentence up to a place, across a line end in prose but not across a paragraph's."""
+    """Return the sentence up to a place, across line ends but not across paragraphs."""
     low = max(0, start - 240)
     low = max(low, text.rfind("\n\n", low, start) + 2 if text.rfind("\n\n", low, start) >= 0 else low)
     return text[low:start].replace("\n", " ").rstrip("\"'“”‘’«»„`(*_ ")
@@ -167,7 +167,7 @@ def _line(text: str, start: int) -> tuple[int, int]:
 
 
 def _has_words_around(text: str, start: int, end: int) -> bool:
-    """Return whether the quotation's line has words outside of it, as a sentence that quotes does."""
+    """Return whether the quotation's line has words outside of it, as a quoting sentence has."""
     low, high = _line(text, start)
     marks = "\"'“”‘’«»„`「」『』›‹"
     opened = max(text.rfind(mark, low, start + 1) for mark in marks)
@@ -177,7 +177,7 @@ def _has_words_around(text: str, start: int, end: int) -> bool:
 
 
 def _is_led_in(text: str, start: int) -> bool:
-    """Return whether the line before the paragraph or the list announces it: "Examples of such phrases:"."""
+    """Return whether the line before the paragraph or list announces the command: "Examples of such phrases:"."""
     line_start, _ = _line(text, start)
     above = text[max(0, line_start - 600) : line_start].rstrip()
     while above:

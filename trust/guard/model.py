@@ -1,9 +1,9 @@
 """The linear model: the probability that a window of text addresses the reader's model, from its vector and counts.
 
-A smaller one of the counts alone screens the windows first, so that few need a vector: of a manual one in sixty.
+A smaller model on the counts alone screens the windows first, so that few need a vector: in a manual one in sixty.
 
-Weights are data (`model.json`), fitted by `python -m bench.guard.train`. They are of vectors of all-MiniLM-L6-v2; other
-vectors mean nothing to them.
+Weights are data (`model.json`), fitted by `python -m bench.guard.train` to vectors of all-MiniLM-L6-v2; they do not
+suit other vectors.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from sluice.trust.guard.windows import COUNTED, NAMES, Candidate, find_candidate
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
-"""Texts to vectors of all-MiniLM-L6-v2 of length 1, one row each."""
+"""Maps texts to vectors of all-MiniLM-L6-v2 of length 1, one row each."""
 SCREENED_FROM = 0.15
-"""Of the screen's probability: a manual then has a vector for one chunk in seven, and 2 % of the attacks are lost."""
+"""Screen probability above which a window is scored: one chunk in seven of a manual; 2 % of the attacks are lost."""
 WEIGHTS_FILE = Path(__file__).with_name("model.json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowModel:
-    """`weights` are of the vector's dimensions, then of `NAMES`; above `threshold` a window is warned of.
+    """A linear model: `weights` of the vector's dimensions, then of `NAMES`. Above `threshold` a window is a finding.
 
-    `screen` are weights of `COUNTED`; only windows above `SCREENED_FROM` are scored.
+    `screen` has the weights of `COUNTED`; only windows above `SCREENED_FROM` are scored.
     """
 
     weights: NDArray[np.float64]
@@ -44,12 +44,12 @@ class WindowModel:
     screen_bias: float
 
     def is_worth_a_vector(self, counts: Sequence[Sequence[float]]) -> NDArray[np.bool_]:
-        """For the counts (windows, len(COUNTED)), whether a window might be above the threshold."""
+        """Return for each row of counts (windows, len(COUNTED)) whether the window might be above the threshold."""
         logits: NDArray[np.float64] = np.asarray(counts, dtype=np.float64) @ self.screen + self.screen_bias
         return _logistic(logits) > SCREENED_FROM
 
     def probabilities(self, inputs: Vectors) -> NDArray[np.float64]:
-        """For inputs (windows, dimensions + len(NAMES)), as `inputs_of` makes them."""
+        """Return the probabilities for inputs (windows, dimensions + len(NAMES)), as `inputs_of` makes them."""
         logits: NDArray[np.float64] = inputs @ self.weights + self.bias
         return _logistic(logits)
 
@@ -61,7 +61,7 @@ def _logistic(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @cache
 def load_model() -> WindowModel:
-    """Return the model as it is shipped. Raises ValueError where it was fitted to the features of another version."""
+    """Return the shipped model. Raises ValueError where it was fitted to the features of another version."""
     data = json.loads(WEIGHTS_FILE.read_bytes())
     if tuple(data["features"]) != NAMES:
         raise ValueError(f"{WEIGHTS_FILE.name} has not the features of this version: python -m bench.guard.train")
@@ -76,9 +76,9 @@ def load_model() -> WindowModel:
 
 
 def inputs_of(document: ChunkedDocument, candidates: Sequence[Candidate], embed: Embed) -> Vectors:
-    """What the model reads of each candidate: its vector, its counts and its likeness to its chunk, one row each.
+    """Return the model's input for each candidate: vector, counts and likeness to its chunk, one row each.
 
-    Raises what `embed` raises.
+    Raises the errors of `embed`.
     """
     texts = texts_to_embed(document, candidates)
     vectors = embed(texts)
@@ -89,9 +89,9 @@ def inputs_of(document: ChunkedDocument, candidates: Sequence[Candidate], embed:
 
 
 def find_by_model(document: ChunkedDocument, model: WindowModel, embed: Embed) -> dict[int, Finding]:
-    """By number of the chunk, its window of the highest probability where that is above the threshold.
+    """Find for each chunk, by number, the window of the highest probability, if above the threshold.
 
-    Raises what `embed` raises.
+    Raises the errors of `embed`.
     """
     found_by_words = list(find_candidates(document))
     if not found_by_words:

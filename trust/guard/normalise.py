@@ -1,7 +1,7 @@
-"""Reads a text as a language model would, and remembers which of its characters each read one came from.
+"""Reads a text as a language model would, and records the original offset of each character.
 
-Compatibility forms, look-alike letters, accents, invisible and tag characters are undone before rules and vectors see
-the text; letters set apart by spaces and base64 are read as texts of their own. Spans always name the original text.
+Compatibility forms, look-alike letters, accents, invisible and tag characters are resolved before rules and vectors see
+the text; letters separated by spaces and base64 are read as texts of their own. Spans always name the original text.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as it is read: lower case, Latin without accents.
+    """A text in its normalised form: lower case, Latin without accents.
 
-    `origins[i]` is the offset in the original text of the character that `text[i]` came from; None where they are
-    the same. `disguises` are the spans of the original text that were not what they seem, and in which way.
+    `origins[i]` is the offset in the original text of the character that `text[i]` came from; None where both texts
+    have the same offsets. `disguises` are the disguised spans of the original text, with their kind.
     """
 
     text: str
@@ -49,13 +49,13 @@ class Reading:
         return self.origins[start], self.origins[end - 1] + 1
 
     def disguise_within(self, start: int, end: int) -> str | None:
-        """How a span of the original text is disguised, if it is."""
+        """Return the kind of disguise in a span of the original text; None where there is none."""
         return next((one.kind for one in self.disguises if one.start < end and start < one.end), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Disguise:
-    """Characters of the original text (`text[start:end]`) that a person sees otherwise than a model reads them."""
+    """Characters of the original text (`text[start:end]`) that people see differently from how a model reads them."""
 
     kind: str
     start: int
@@ -63,7 +63,7 @@ class Disguise:
 
 
 def normalise(text: str) -> Reading:
-    """`text` in lower case, without what hides letters. An ASCII text costs one call of `str.lower`."""
+    """Return `text` in lower case, disguises removed. An ASCII text costs one call of `str.lower`."""
     if text.isascii():
         return Reading(text.lower(), None)
     read: list[str] = []
@@ -99,7 +99,7 @@ def normalise(text: str) -> Reading:
 
 
 def _hidden_run(text: str, offset: int) -> tuple[str, int, str | None] | None:
-    """Invisible characters from `offset` on: the letters they stand for, their end, and what to call them."""
+    """Return the letters that invisible characters from `offset` on encode, their end, and the kind of disguise."""
     character = text[offset]
     if character in ZERO_WIDTH:
         end = _end_of(text, offset, ZERO_WIDTH)
@@ -126,9 +126,9 @@ def _hidden_run(text: str, offset: int) -> tuple[str, int, str | None] | None:
 
 
 _ENCODED_RUN = 16
-"""Zero-width characters in a row that can hold two letters as bits; no script needs so many."""
+"""Zero-width characters in a row that can hold two letters as bits: more than any script needs."""
 _ENCODED_SELECTORS = 4
-"""Variation selectors in a row; a character takes one."""
+"""Variation selectors in a row that encode text; a character takes only one."""
 
 
 def _end_of(text: str, offset: int, of: frozenset[str]) -> int:
@@ -143,13 +143,13 @@ def _selector_value(character: str) -> int:
 
 
 def _is_vowel_sign(character: str) -> bool:
-    """Arabic short vowels, which most texts leave out."""
+    """Return whether it is an Arabic short vowel sign, which most texts leave out."""
     return "\u064b" <= character <= "\u0652"
 
 
 @lru_cache(maxsize=4096)
 def _plain(character: str) -> tuple[str, bool]:
-    """The compatibility form of a character, Latin without accents; and whether it is a mark on another character."""
+    """Return a character's compatibility form, without Latin accents; and whether it is a combining mark."""
     apart = unicodedata.normalize("NFKD", character)
     if apart[0].isascii():
         return "".join(one for one in apart if not unicodedata.combining(one)), False
@@ -157,7 +157,7 @@ def _plain(character: str) -> tuple[str, bool]:
 
 
 def _unmask_look_alikes(read: list[str], origins: list[int], disguises: list[Disguise]) -> None:
-    """In words that mix Latin with its look-alikes, put the Latin letters. Russian words stay Russian."""
+    """Replace look-alikes by Latin letters in words that mix both. Russian words stay Russian."""
     text = "".join(read)
     if not any(character in LATIN_OF for character in text):
         return
@@ -178,7 +178,7 @@ _SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?
 
 
 def texts_within(text: str, reading: Reading) -> Iterator[Reading]:
-    """Yield the readings of what stands encoded in `text`; spans of theirs are the whole encoded run."""
+    """Yield the readings of encoded texts within `text`; their spans cover the whole encoded run."""
     for found in _SPACED.finditer(reading.text):
         yield _letters_together(found, reading)
     for start, end, plain in decoded_runs(text):

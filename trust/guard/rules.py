@@ -1,7 +1,7 @@
-"""The strict rules: texts that command a language model, whatever the page is about. The patterns are in `rules.toml`.
+"""The strict rules: texts that command a language model, on any page. The patterns are in `rules.toml`.
 
-A rule names what was found, and a span. Whether the text *says* it or speaks *about* it is decided in `mention`. One
-reason warns, two independent ones block (`decide`).
+A match names its rule and a span. `mention` decides whether the text *gives* a command or speaks *about* it. One reason
+warns, two independent reasons block (`decide`).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from sluice.trust.guard.normalise import Reading
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern over normalised text. `group` names the kind of reason: two rules of a group are one reason."""
+    """A pattern over normalised text. `group` is the kind of reason: two rules of a group count as one reason."""
 
     name: str
     group: str
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
-    """One of these stands in every text that the pattern matches; empty: the pattern is tried on every text."""
+    """Every text that the pattern matches has one of these; empty: the pattern is tried on every text."""
     is_command: bool = False
     """Whether the match has to begin a clause: "ignore the rules above", not "to ignore the rules above"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where a rule matched a reading."""
+    """Place of a rule's match in a reading."""
 
     rule: Rule
     start: int
@@ -39,7 +39,7 @@ class Match:
 
 
 def find_matches(reading: Reading) -> Iterator[Match]:
-    """Every first match of a rule in a reading, whether said or quoted; all matches of the rules that may repeat."""
+    """Yield the matches of every rule in a reading, whether the text gives the command or quotes it."""
     text = reading.text
     for rule in RULES:
         if rule.hints and not any(hint in text for hint in rule.hints):
@@ -82,7 +82,7 @@ _FILE = PatternFile(Path(__file__).with_name("rules.toml"))
 _CLAUSE = _FILE.compiled(_FILE.tables["clause"]["begins"])
 _THIRD_PERSON = _FILE.compiled(_FILE.tables["clause"]["third_person"])
 RULES: tuple[Rule, ...] = _read_rules(_FILE)
-"""By name. The names stand in findings, and in what an operator reads."""
+"""Every rule, with its name; names appear in findings, and operators read them."""
 
 
 MODEL = "model"
@@ -90,7 +90,7 @@ _COMMANDS = frozenset(("override", "role-mark", "exfiltrate", "conceal", "tool-c
 
 
 def reason(rule: str) -> str:
-    """Return the kind of reason that a rule gives: `override.en` and `persona` are one reason, not two."""
+    """Return the kind of reason of a rule: `override.en` and `persona` are one reason, not two."""
     head = rule.split(".", 1)[0]
     return "override" if head == "persona" else head
 
@@ -98,8 +98,8 @@ def reason(rule: str) -> str:
 def decide(findings: Sequence[Finding], *, submitted: bool, about_attacks: bool) -> Verdict:
     """Return the verdict on a chunk (docs/decisions/0017-guard.md).
 
-    Blocked: a rule's command, and a second reason of another kind: another command, a hidden channel, the model, or
-    that a caller submitted the text and it commands to override. A text about attacks is never blocked, only warned.
+    Blocked: a rule's command, and a second reason of another kind: another command, a hidden channel, the model, or the
+    submission by a caller of a text with an override command. A text about attacks is warned, never blocked.
     """
     reasons = {reason(finding.rule) for finding in findings}
     if not reasons:

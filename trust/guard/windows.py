@@ -1,8 +1,8 @@
-"""Cuts a text into the windows that the model scores, and counts what marks a window that addresses somebody.
+"""Cuts a text into the windows that the model scores, and counts features of windows that address somebody.
 
-Windows are sentences of 60 to 320 characters, code fences whole: a command of fifteen words drowns in the vector of a
-page of two hundred, and in a sentence of its own it does not. The features say whom a window addresses, how, and how it
-stands on its page; their patterns are data (`features.toml`). A window that passes the cheap prefilter is a candidate.
+Windows are sentences of 60 to 320 characters, code fences whole: a command of fifteen words is lost in the vector of a
+page of two hundred words, but not in that of its own sentence. The features describe a window's addressee, manner and
+place on its page; their patterns are data (`features.toml`). A window that passes the cheap prefilter is a candidate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Window = tuple[int, int]
 
 
 def windows(text: str) -> Iterator[Window]:
-    """Start and end of each window, in order; together they hold every word that is not markup."""
+    """Yield the start and end of each window, in order; together they hold every word that is not markup."""
     at = 0
     for fence in _FENCE.finditer(text):
         yield from _prose(text, at, fence.start())
@@ -61,7 +61,7 @@ def _prose(text: str, start: int, end: int) -> Iterator[Window]:
 
 
 def _is_record(text: str, start: int, end: int) -> bool:
-    """Return whether the text is JSON, or the like of it in Python: its strings are texts of their own."""
+    """Return whether the text is JSON or similar Python: then its strings are separate texts."""
     head = text[start : start + 80].lstrip("\"' \t\n")
     return (head[:1] in ("{", "[") and ":" in text[start:end]) or len(_KEY.findall(text, start, end)) >= _FEW_KEYS
 
@@ -75,7 +75,7 @@ def _paragraphs(text: str, start: int, end: int) -> Iterator[Window]:
 
 
 def _merged(text: str, start: int, end: int) -> Iterator[Window]:
-    """Yield the sentences of a paragraph; short ones are joined with each other until they are long enough."""
+    """Yield the sentences of a paragraph; short ones are joined until they are long enough."""
     low = high = start
     for stop in _sentence_ends(text, start, end):
         if stop - high >= SHORTEST:
@@ -96,7 +96,7 @@ def _sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[Window]:
-    """Windows no longer than allowed, without blanks at their ends."""
+    """Yield windows no longer than allowed, without blanks at their ends."""
     while end - start > LONGEST:
         space = text.rfind(" ", start + SHORTEST, start + LONGEST)
         stop = space if space > start else start + LONGEST
@@ -118,9 +118,9 @@ _PATTERNS = _FILE.table("counted", re.MULTILINE)
 _CANDIDATE = _FILE.compiled(_FILE.tables["candidate"]["pattern"], re.MULTILINE)
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _MOST_OF_CHUNK = 0.6
-"""A window of more than this share of its chunk is like it in any case."""
+"""Share of its chunk above which a window is like the chunk in any case."""
 _MOST = 3
-"""Counts above this say no more."""
+"""Largest count that is used; higher counts add nothing."""
 _SHAPE = (
     "length",
     "upper",
@@ -134,7 +134,7 @@ _SHAPE = (
 )
 _LIKENESS = ("likeness", "is_most_of_chunk")
 COUNTED: tuple[str, ...] = (*_PATTERNS, *_SHAPE)
-"""The features that need no vector."""
+"""Names of the features that need no vector."""
 NAMES: tuple[str, ...] = (*COUNTED, *_LIKENESS)
 Numbers = NDArray[np.float32]
 
@@ -145,7 +145,7 @@ def is_candidate(lowered: str) -> bool:
 
 
 def content_words(lowered: str) -> Counter[str]:
-    """How often each longer word stands in a text."""
+    """Count the occurrences of each longer word in a text."""
     return Counter(_LONG_WORD.findall(lowered))
 
 
@@ -154,7 +154,7 @@ def count_features(
 ) -> list[float]:
     """Return the counts of a window (`chunk[start:end]`, normalised `lowered`), in the order of `COUNTED`.
 
-    `words` and `page_words` are those of its chunk and its whole document, the window's own among them.
+    `words` and `page_words` are those of its chunk and its whole document, the window's own included.
     """
     original = chunk[start:end]
     size = max(len(original), 1)
@@ -175,12 +175,12 @@ def count_features(
 
 
 def _share_elsewhere(own: Counter[str], words: Counter[str]) -> float:
-    """Return the share of a window's words that stand outside of it, too."""
+    """Return the share of a window's words that also stand outside of it."""
     return sum(words[word] > count for word, count in own.items()) / len(own) if own else 0.0
 
 
 def with_likeness(counts: Sequence[Sequence[float]], vectors: Numbers, chunk_vectors: Numbers) -> Numbers:
-    """Features (windows, len(NAMES)): the counts, and how like each window's vector is to its chunk's (row by row)."""
+    """Return features (windows, len(NAMES)): the counts, and each window's cosine to its chunk (row by row)."""
     table = np.asarray(counts, dtype=np.float32)
     likeness = np.einsum("ij,ij->i", vectors, chunk_vectors)
     is_most = table[:, NAMES.index("share_of_chunk")] > _MOST_OF_CHUNK
@@ -189,7 +189,7 @@ def with_likeness(counts: Sequence[Sequence[float]], vectors: Numbers, chunk_vec
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A window (`chunk.text[start:end]` of chunk number `chunk`), as it is embedded, and its counts."""
+    """A window (`chunk.text[start:end]` of chunk number `chunk`), as embedded, and its counts."""
 
     chunk: int
     start: int
@@ -220,7 +220,7 @@ def _page_words(document: ChunkedDocument, words: Counter[str]) -> Counter[str]:
 
 
 def texts_to_embed(document: ChunkedDocument, candidates: Sequence[Candidate]) -> list[str]:
-    """Return the windows, then the chunks that they stand in, as the index embeds those: a cache makes these free."""
+    """Return the windows, then their chunks, as the index embeds them: a cache makes the latter free."""
     chunks = dict.fromkeys(candidate.chunk for candidate in candidates)
     return [
         *(candidate.text for candidate in candidates),

@@ -1,4 +1,4 @@
-"""Classifies where passages were published and whom they name: channels, their diversity, share of voice."""
+"""Classifies the channels of passages and counts the brands named: channels, their diversity, share of voice."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sluice.contracts.retrieval import RetrievedChunk
 from sluice.trust.marketing.claims import ChannelRules, read_rules
 
 SiteOf = Callable[[str], str | None]
-"""The registered domain of a URL; None where it has none."""
+"""Returns the registered domain of a URL; None where it has none."""
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 DECIMALS = 4
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 
 def classify_channel(url: str | None, brands: Sequence[str], site_of: SiteOf) -> Channel:
-    """Return the kind of source that a URL is; `owned` where its registered domain is called as one of the brands.
+    """Return the kind of source of a URL; `owned` where its registered domain has the name of one of the brands.
 
-    Listed domains come first, then a brand's own, then what the address says: a brand's newsroom is its own.
+    Listed domains come first, then a brand's own, then patterns of the address: a brand's newsroom is its own.
     """
     site = site_of(url) if url else None
     if url is None or site is None:
@@ -46,7 +46,7 @@ def classify_channel(url: str | None, brands: Sequence[str], site_of: SiteOf) ->
 
 
 def is_owned(site: str, brands: Sequence[str]) -> bool:
-    """Return whether a registered domain bears a brand's name: `acme-cola.com` that of Acme Cola."""
+    """Return whether a registered domain has a brand's name: `acme-cola.com` that of Acme Cola."""
     label = _plain(site.split(".", 1)[0])
     return any(
         (name := _plain(brand)) and label in (name, f"{name}group", f"get{name}", f"{name}hq") for brand in brands
@@ -54,10 +54,10 @@ def is_owned(site: str, brands: Sequence[str]) -> bool:
 
 
 def measure_channels(chunks: Sequence[RetrievedChunk], channels: Sequence[Channel], site_of: SiteOf) -> Channels:
-    """How varied the sources of some passages are; `channels` has one for each.
+    """Measure the variety of the passages' sources; `channels` has one channel per passage.
 
-    Diversity is Shannon's entropy of the passages over registered domains (of what has no address, over documents),
-    divided by its most, the logarithm of the number of passages (Pielou's evenness, 1966, over passages).
+    Diversity is Shannon's entropy of the passages over registered domains (without an address, over documents), divided
+    by its maximum, the logarithm of the number of passages (Pielou's evenness, 1966, over passages).
     """
     sources = Counter((site_of(chunk.url) if chunk.url else None) or chunk.document_id for chunk in chunks)
     domains = {site for chunk in chunks if chunk.url and (site := site_of(chunk.url))}
@@ -81,10 +81,10 @@ def _plain(name: str) -> str:
 
 
 def count_voices(brands: Sequence[str], passages: Iterable[tuple[RetrievedChunk, Channel]]) -> tuple[Voice, ...]:
-    """How often each brand is named, in the order of `brands`; none where fewer than two brands or no passage count.
+    """Count how often each brand is named, in the order of `brands`; empty where no passage names any.
 
-    A passage that names a brand more than once counts once, and one that names several counts for each. A text that
-    stands in several documents counts each time: it was heard so often.
+    A passage that names a brand more than once counts once, and one that names several counts for each. A text in
+    several documents counts each time: readers met it that often.
     """
     named = [(chunk, channel, names_in(f"{chunk.title or ''}\n{chunk.text}", brands)) for chunk, channel in passages]
     total = sum(len(names) for _, _, names in named)
@@ -106,9 +106,9 @@ def count_voices(brands: Sequence[str], passages: Iterable[tuple[RetrievedChunk,
 
 
 def names_in(text: str, brands: Sequence[str]) -> frozenset[str]:
-    """Those of the brands that a text names, as whole words, in the capitals they have or in capitals throughout.
+    """Return the brands that a text names, as whole words, in their own capitals or in capitals throughout.
 
-    `apple` is no brand, `Apple`, `APPLE` and `Apple's` are.
+    `apple` does not name the brand Apple; `Apple`, `APPLE` and `Apple's` do.
     """
     return frozenset(brand for brand in brands if _pattern(brand).search(text))
 

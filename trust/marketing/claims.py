@@ -1,16 +1,16 @@
 """Finds claims that need proof, disclosures, and the tone of a passage. English texts only.
 
-Rules are data files in `trust/marketing/rules`, each with its source. A sentence that denies a claim, asks for it or
-reports that an authority objected to it makes none; whether there is proof is not known here.
+Rules are data files in `trust/marketing/rules`, each with its source. A sentence that denies a claim, questions it or
+reports that an authority objected to it makes none; whether proof exists is not checked here.
 
-A passage that speaks for a brand says so by a clear mark (`#ad`, "sponsored by"). Without one, a sign that the passage
-advertises (a promotion code, an affiliate link, a tie it tells of) means that the disclosure is missing, or unclear
-where only an ambiguous mark is there. A passage is a part of a page: a disclosure elsewhere on the page is not seen, so
-`missing` says "look there".
+A passage that speaks for a brand discloses it by a clear mark (`#ad`, "sponsored by"). Without one, a sign that the
+passage advertises (a promotion code, an affiliate link, a tie to the brand) means that the disclosure is missing, or
+unclear where only an ambiguous mark is there. A passage is a part of a page: a disclosure elsewhere on the page is not
+seen, so `missing` means "look there".
 
 The tone is by the VADER lexicon (Hutto and Gilbert, ICWSM 2014): no model, no network. Each sentence has its compound
 score in [-1, 1]; a passage has the mean of those that are not neutral, so that its length does not count.
-`docs/profiles/marketing.md` tells how well it agrees with labels.
+`docs/profiles/marketing.md` reports how well it agrees with labels.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Rules(Value):
 
 
 class Sign(_Rules):
-    """Words to look for. `clear` says of a mark whether regulators take it as clear."""
+    """Words to search for. `clear`: whether regulators accept a mark as clear."""
 
     rule: str
     pattern: Pattern
@@ -56,7 +56,7 @@ class Sign(_Rules):
 
 
 class Disclosures(_Rules):
-    """Marks of a disclosure, and signs that one is due."""
+    """Marks of a disclosure, and signs that require one."""
 
     sources: dict[str, str]
     marks: tuple[Sign, ...]
@@ -64,13 +64,13 @@ class Disclosures(_Rules):
 
 
 class Single(_Rules):
-    """One pattern."""
+    """A single pattern."""
 
     pattern: Pattern
 
 
 class Claims(_Rules):
-    """Claims, what shows that a sentence reports or denies one, and what refers to a study."""
+    """Claims, and patterns of sentences that report one, deny one or refer to a study."""
 
     sources: dict[str, str]
     claims: tuple[Sign, ...]
@@ -94,17 +94,17 @@ SomeRules = TypeVar("SomeRules", bound=_Rules)
 
 @cache
 def read_rules(kind: type[SomeRules], name: str) -> SomeRules:
-    """Return the rules in the file of that name; read once."""
+    """Return the rules in the file `name`; each file is read once."""
     return kind.model_validate(tomllib.loads((RULES_DIR / f"{name}.toml").read_text("utf-8")))
 
 
 MOST_CLAIMS = 10
-"""Of one passage: more say no more."""
+"""Most claims of one passage: more add nothing."""
 _SENTENCES = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
 
 def find_claims(text: str) -> tuple[Claim, ...]:
-    """Return the claims of a passage in reading order, each rule once for a sentence."""
+    """Return the claims of a passage in reading order, each rule once per sentence."""
     rules, found = read_rules(Claims, "claims"), []
     for sentence in filter(str.strip, _SENTENCES.findall(text)):
         met = [(one, match) for one in rules.claims if (match := one.pattern.search(sentence))]
@@ -129,7 +129,7 @@ MOST_SHOWN_CHARACTERS = 120
 
 
 def check_disclosure(text: str) -> Disclosure | None:
-    """Return the disclosure of a passage; None where nothing shows that it speaks for a brand."""
+    """Return the disclosure of a passage; None where there is no sign that it speaks for a brand."""
     rules = read_rules(Disclosures, "disclosures")
     clear = _first(text, [mark for mark in rules.marks if mark.clear])
     if clear:
@@ -152,9 +152,9 @@ def _disclosure(status: str, sign: Sign, match: re.Match[str]) -> Disclosure:
 
 
 CLEAR = 0.05
-"""From here a compound score is positive, as its authors recommend; below the negative of it, negative."""
+"""Compound score from which a text is positive, as VADER's authors recommend; at or below its negative, negative."""
 MOST_SENTENCES = 40
-"""Read of one passage: it has seldom more than twenty."""
+"""Most sentences read of one passage: it seldom has more than twenty."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 

@@ -1,1 +1,1 @@
-"""Private data and secrets in text: where they stand, and how they are masked. Never the values themselves."""
+"""Private data and secrets in text: finding their places, and masking them. The values themselves are never stored."""

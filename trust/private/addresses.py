@@ -17,13 +17,13 @@ _LEADING = "!#$%&'*+/=?^`{|}~-."
 _NAMES_OF_ONE_NETWORK = frozenset(
     ["test", "example", "invalid", "localhost", "local", "internal", "intranet", "lan", "corp", "home", "localdomain"]
 )
-"""Last labels that are no public domain's but stand in addresses all the same (RFC 6761, RFC 6762 and usage)."""
+"""Last labels of no public domain that still occur in addresses (RFC 6761, RFC 6762 and usage)."""
 
 _LARGEST_HEADING = 30
 
 
 def find_emails(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each e-mail address; not of `git@host:path` nor of the user part of a URL."""
+    """Yield the start and end of each e-mail address, except `git@host:path` and the user part of a URL."""
     at = text.find("@")
     while at >= 0:
         domain = _PATTERNS["domain"].match(text, at + 1)
@@ -37,7 +37,7 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_remote(text: str, start: int, end: int, name: str) -> bool:
-    """Return whether it is a user at a host: `git@host`, `user@host:path`, `https://user:word@host`."""
+    """Return whether the match is a user at a host: `git@host`, `user@host:path`, `https://user:word@host`."""
     lead = text[max(0, start - 100) : start]
     before = lead.rsplit(None, 1)[-1] if lead and not lead[-1].isspace() else ""
     in_url = "://" in before and not set("/?#") & set(before.rsplit("://", 1)[1])
@@ -46,7 +46,7 @@ def _is_remote(text: str, start: int, end: int, name: str) -> bool:
 
 @cache
 def _public_suffixes() -> PublicSuffixList:
-    """Return the list that comes with the package; nothing is downloaded."""
+    """Return the package's bundled list; nothing is downloaded."""
     return PublicSuffixList(accept_unknown=False)
 
 
@@ -55,7 +55,7 @@ def _is_top_level(label: str) -> bool:
 
 
 def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each address of a machine: not of version and section numbers, nor of masks and loopback."""
+    """Yield the start and end of each machine's address, not of version or section numbers, masks or loopback."""
     if "." in text:
         for match in _PATTERNS["ipv4"].finditer(text):
             if _is_machine(match[0]) and not _is_numbering(text, match):
@@ -75,7 +75,7 @@ def _is_machine(written: str) -> bool:
 
 
 def _is_numbering(text: str, match: re.Match[str]) -> bool:
-    """Return whether it is a version, or the number of a heading, such as `3.2.1.4 Scope` at a line's start."""
+    """Return whether the match is a version, or a heading's number, such as `3.2.1.4 Scope` at a line's start."""
     if _PATTERNS["of_version"].search(text, max(0, match.start() - 24), match.start()):
         return True
     line_starts = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip(" #*|-")
@@ -84,7 +84,7 @@ def _is_numbering(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_written_v6(written: str) -> bool:
-    """Return whether it is no name of a program: `a::b` is one, `2001:db8::1` is an address."""
+    """Return whether the match is an address such as `2001:db8::1`, and not a name in a program such as `a::b`."""
     groups = [group for group in written.split(":") if group]
     if not any(character.isdigit() for character in written):
         return False

@@ -1,7 +1,7 @@
-"""Masks private data in what is shown: `[card]`, `[secret: github-pat]` in the place of the value.
+"""Masks private data in shown texts: `[card]`, `[secret: github-pat]` in place of the value.
 
-A mask stays on the value's line, and a value of several lines leaves as many, so that cited lines stay right. Spans
-come from the inspection at ingest; headings and facts of a document, which are short and were not inspected, are
+A mask stays on the value's line, and a value of several lines leaves as many lines, so that cited lines stay right.
+Spans come from the inspection at ingest; headings and facts of a document, which are short and were not inspected, are
 searched here.
 """
 
@@ -19,19 +19,19 @@ from sluice.trust.private.patterns import PatternFinder
 
 ALL, SECRET = "all", "secret"
 _MAY_HOLD = re.compile(r"[\d@]|://|\S{20}")
-"""A heading without any of these holds nothing that the patterns find."""
+"""A heading without any of these holds no text that the patterns find."""
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A text after masking, and where its characters went."""
+    """A text after masking, and the edits that map its offsets."""
 
     text: str
     edits: tuple[tuple[int, int, int], ...]
-    """(start, end) in the text before, and the length of what stands there now; in order."""
+    """(start, end) in the text before, and the length of the replacement; in order."""
 
     def moved(self, offset: int) -> int:
-        """Where a character of the text before stands now; the start of the mask for one that was masked."""
+        """Return the new offset of a character of the text before; for a masked one, the start of the mask."""
         shift = 0
         for start, end, length in self.edits:
             if offset < end:
@@ -40,7 +40,7 @@ class Masked:
         return offset + shift
 
     def moved_end(self, offset: int) -> int:
-        """Where a span that ends before `offset` ends now."""
+        """Return the new end of a span that ended before `offset`."""
         shift = 0
         for start, end, length in self.edits:
             if offset <= start:
@@ -52,13 +52,13 @@ class Masked:
 
 
 def placeholder(kind: str) -> str:
-    """What stands in the place of a value."""
+    """Return the placeholder of a value of this kind."""
     group, _, rule = kind.partition(".")
     return f"[{group}: {rule}]" if rule else f"[{kind}]"
 
 
 def is_masked(span: PrivateSpan, kinds: Sequence[str]) -> bool:
-    """Return whether a policy asks to mask it: by its kind, as a secret, or as `all`."""
+    """Return whether the kinds to mask include the span: by its kind, as a secret, or as `all`."""
     return ALL in kinds or span.kind in kinds or (span.is_secret and SECRET in kinds)
 
 
@@ -79,16 +79,16 @@ def mask(text: str, spans: Sequence[PrivateSpan], kinds: Sequence[str]) -> Maske
 
 
 def hide(text: str, kinds: Sequence[str], finder: PatternFinder) -> str:
-    """Return the text as an outside service may see it: searched and masked."""
+    """Return the text for an outside service: searched and masked."""
     return mask(text, finder.find(text), kinds).text if kinds else text
 
 
 def mask_chunk(
     chunk: RetrievedChunk, kinds: Sequence[str], finder: PatternFinder, count: Counter[str] | None = None
 ) -> RetrievedChunk:
-    """Return the chunk as it may be shown. What other rules inspected is searched again, by the present ones.
+    """Return the chunk masked for display. A chunk inspected by other rules is searched again by the present ones.
 
-    Spans and findings of its inspection then stand for the text that is shown. `count` gets what was masked, by kind.
+    Spans and findings of its inspection then refer to the shown text. `count` gets the masked values, by kind.
     """
     if not kinds:
         return chunk
@@ -106,7 +106,7 @@ def mask_chunk(
 
 
 def mask_retrieval(found: Retrieval, kinds: Sequence[str], finder: PatternFinder) -> tuple[Retrieval, Counter[str]]:
-    """Return the retrieval as it may be shown, and how many values of each kind were masked."""
+    """Return the retrieval masked for display, and the number of masked values of each kind."""
     count: Counter[str] = Counter()
     chunks = tuple(mask_chunk(chunk, kinds, finder, count) for chunk in found.chunks)
     return found.model_copy(update={"chunks": chunks}), count
@@ -129,7 +129,7 @@ def _moved(inspection: Inspection, private: Sequence[PrivateSpan], masked: Maske
 
 
 def _mask_facts(chunk: RetrievedChunk, mask_one: Callable[[str], str]) -> dict[str, object]:
-    """What of the chunk's headings and its document's facts changes."""
+    """Return the masked headings and facts of a chunk, only those that change."""
     changes: dict[str, object] = {}
     for name in ("title", "symbol_path", "anchor"):
         value = getattr(chunk, name)
@@ -148,7 +148,7 @@ def _mask_facts(chunk: RetrievedChunk, mask_one: Callable[[str], str]) -> dict[s
 
 
 def mask_label(text: str, kinds: tuple[str, ...], finder: PatternFinder) -> str:
-    """Return a heading or a fact of a document, which was not inspected, as it may be shown."""
+    """Return a heading or fact of a document, which was not inspected, masked for display."""
     if not _MAY_HOLD.search(text):
         return text
     return mask(text, _search(finder, text), kinds).text
@@ -156,5 +156,5 @@ def mask_label(text: str, kinds: tuple[str, ...], finder: PatternFinder) -> str:
 
 @lru_cache(maxsize=2_048)
 def _search(finder: PatternFinder, text: str) -> tuple[PrivateSpan, ...]:
-    """What a text holds: searched once while it is served often."""
+    """Return the private spans of a text, cached because it is served often."""
     return tuple(finder.find(text))

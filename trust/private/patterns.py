@@ -1,10 +1,10 @@
 """Finds private data and secrets in a text by patterns and check digits: kinds and places, never a copy of a value.
 
-Where two finds overlap, the more telling kind stays (a secret before an e-mail address in it), then the longer one.
+Where two finds overlap, the more specific kind is kept (a secret before an e-mail address in it), then the longer one.
 
-Rules for secrets are read from the two files in `rules/`: those of gitleaks and our own. A rule is searched for in
-texts that hold one of its keywords. A match is a secret unless its entropy is at or below the rule's floor, or a list
-of the rule or of its file allows it (placeholders, words, variables).
+Rules for secrets are read from the two files in `rules/`: those of gitleaks and the project's own. A rule is applied to
+texts that hold one of its keywords. A match is a secret unless its entropy is at or below the rule's floor, or an
+allow-list of the rule or its file holds it (placeholders, words, variables).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from sluice.trust.settings import TrustSettings
 
 RULE_FILES = ("gitleaks.toml", "own.toml")
 _LEAD_CHARACTERS = 50
-"""Before a match, as gitleaks counts them to it: the rest of the name that a keyword stands in."""
+"""Characters before a match that gitleaks counts as part of it: the rest of the name around a keyword."""
 _LEAD = re.compile(r"[\w.-]*\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Matches that are no secret: those of which `target` (`secret`, `match`, `line`) meets an expression or a word."""
+    """Matches that are no secret: their `target` (`secret`, `match`, `line`) meets an expression or holds a word."""
 
     target: str
     regexes: tuple[re.Pattern[str], ...]
@@ -58,7 +58,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One form of secret. `group` of a match is the secret; None: its first group that matched, else all of it."""
+    """One form of secret. The secret is `group` of a match; with None, its first group that matched, else all of it."""
 
     id: str
     pattern: re.Pattern[str]
@@ -69,7 +69,7 @@ class SecretRule:
     allowed: tuple[Allowed, ...]
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end of each secret of this form."""
+        """Yield the start and end of each secret of this form."""
         for match in self.pattern.finditer(text):
             start, end = match.span(self._group(match))
             secret = text[start:end]
@@ -87,21 +87,21 @@ class SecretRule:
 
 
 def bits_per_character(text: str) -> float:
-    """Shannon's entropy of the characters of `text`, in bits."""
+    """Return Shannon's entropy of the characters of `text`, in bits."""
     counts = Counter(text).values()
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
 
 @cache
 def load_rules() -> tuple[SecretRule, ...]:
-    """Return every rule, compiled; read once for a process (some 0.1 s)."""
+    """Return every rule, compiled; read once per process (some 0.1 s)."""
     tables = [tomllib.loads((Path(__file__).parent / "rules" / name).read_text("utf-8")) for name in RULE_FILES]
     exceptions = [one for table in tables for one in table.get("exceptions", ())]
     return tuple(rule for table in tables for rule in parse_rules(table, exceptions))
 
 
 def parse_rules(table: Mapping[str, Any], exceptions: Sequence[Mapping[str, Any]] = ()) -> Iterator[SecretRule]:
-    """Yield the rules of one file. `exceptions` are lists of what is allowed that were made for rules of any file."""
+    """Yield the rules of one file. `exceptions` are allow-lists for the rules of any file."""
     everywhere = Allowed("secret", _compiled(table["allowed"]), tuple(table["stopwords"]))
     for rule in table["rules"]:
         own = (
@@ -131,7 +131,7 @@ KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
     "ip": find_ip_addresses,
     "phone": find_phones,
 }
-"""Kinds of private data, the one that wins an overlap first."""
+"""Kinds of private data, in the order of precedence in an overlap."""
 
 
 class PatternFinder:
@@ -139,11 +139,11 @@ class PatternFinder:
 
     @property
     def version(self) -> str:
-        """A hash of the rule files and of the code that applies them: the same text may give other spans to another."""
+        """A hash of the rule files and of the code that applies them: another version may find other spans."""
         return _hash_of_sources()
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """Return the spans, in order, none overlapping another."""
+        """Return the spans in order, without overlaps."""
         kinds = [
             PrivateSpan(kind=kind, start=start, end=end) for kind, find in KINDS.items() for start, end in find(text)
         ]
@@ -151,7 +151,7 @@ class PatternFinder:
 
 
 def find_secrets(text: str) -> Iterator[PrivateSpan]:
-    """Yield every secret, in the order of the rules; a form that two rules know comes twice."""
+    """Yield every secret, in the order of the rules; a secret that two rules match comes twice."""
     lowered = text.lower()
     for rule in load_rules():
         if any(keyword in lowered for keyword in rule.keywords):
@@ -160,7 +160,7 @@ def find_secrets(text: str) -> Iterator[PrivateSpan]:
 
 
 def keep_apart(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
-    """Of spans that overlap the most telling; all others, in the order of the text."""
+    """Return the spans in order; of those that overlap only the most specific."""
     kept: list[PrivateSpan] = []
     for span in sorted(spans, key=_rank):
         if span.end > span.start and all(span.end <= one.start or one.end <= span.start for one in kept):
@@ -177,28 +177,28 @@ def _rank(span: PrivateSpan) -> tuple[int, int]:
 
 @cache
 def _hash_of_sources() -> str:
-    """SHA-256 in 12 hexadecimal digits, of the rules and patterns and of the modules that apply them."""
+    """Return a SHA-256 in 12 hexadecimal digits of the rules and patterns and of the modules that apply them."""
     here = Path(__file__).parent
     paths = (*(here / "rules" / name for name in RULE_FILES), *sorted((*here.glob("*.toml"), *here.glob("*.py"))))
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
 LEAST_SCORE = 1.0
-"""Of a find, from 0 to 1: that of one whose check digit is right."""
+"""Least score of a find, from 0 to 1: the score of a find whose check digit is right."""
 _FOUND_BY_PATTERNS = ["CREDIT_CARD", "EMAIL_ADDRESS", "IBAN_CODE", "IP_ADDRESS", "PHONE_NUMBER", "US_SSN"]
 _NOT_PRIVATE = ["CRYPTO", "DATE_TIME", "URL"]
 _WITHOUT_CHECK_DIGIT = ["TR_LICENSE_PLATE", "UK_VEHICLE_REGISTRATION"]
-"""Found in one abstract of twenty; what is checked is their form."""
+"""Kinds left out: they occur in one abstract of twenty, and only their form is checked."""
 _LEFT_OUT = frozenset([*_FOUND_BY_PATTERNS, *_NOT_PRIVATE, *_WITHOUT_CHECK_DIGIT])
 
 
 class PresidioFinder(PatternFinder):
-    """Our own patterns and presidio's national recognisers. Loaded at the first text (some 3 s); safe for threads.
+    """The project's own patterns and presidio's recognisers. Loaded at the first text (some 3 s); safe for threads.
 
     The latter find tax, health and bank numbers of some twenty countries, and need the extra `private`. A NoOp engine
-    stands in for a language model, so only recognisers by pattern and check digit are asked, and names of persons are
-    not looked for. Nothing goes to the network: `tldextract`, which presidio brings and which would fetch its list of
-    suffixes at first use, is kept to the list that comes with it.
+    stands in for a language model, so only recognisers by pattern and check digit run, and names of persons are not
+    searched for. Nothing goes to the network: `tldextract`, a dependency of presidio that would fetch its list of
+    suffixes at first use, is limited to its bundled list.
     """
 
     def __init__(self) -> None:
@@ -206,11 +206,11 @@ class PresidioFinder(PatternFinder):
 
     @property
     def version(self) -> str:
-        """Of the patterns and of presidio."""
+        """Version of the patterns and of presidio."""
         return f"{super().version}-presidio-{presidio_version()}"
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """Return the spans, in order, none overlapping another. Kinds of presidio are its own in lower case: `uk_nhs`.
+        """Return the spans in order, without overlaps. Presidio's kinds are its own in lower case: `uk_nhs`.
 
         Raises InvalidSetting where presidio is not installed.
         """
@@ -227,13 +227,13 @@ _FINDERS = {"own": PatternFinder(), "presidio": PresidioFinder()}
 
 
 def build_finder(settings: TrustSettings) -> PatternFinder:
-    """Return the finder that the settings ask for; the same one at each call."""
+    """Return the configured finder; the same one at each call."""
     return _FINDERS[settings.recognisers]
 
 
 @cache
 def presidio_version() -> str:
-    """Of the package. Raises InvalidSetting where it is not installed."""
+    """Return the package's version. Raises InvalidSetting where it is not installed."""
     try:
         return version("presidio-analyzer")
     except ModuleNotFoundError as error:
@@ -244,7 +244,7 @@ def presidio_version() -> str:
 
 @cache
 def load_recognisers() -> Callable[[str], list[tuple[str, int, int]]]:
-    """What finds (kind, start, end) in a text. Loads presidio, and first keeps `tldextract` from the network."""
+    """Return a function that finds (kind, start, end) in a text. First keeps `tldextract` from the network."""
     presidio_version()
     import tldextract
 

@@ -1,4 +1,4 @@
-"""From a conversation and an answer's passages to the messages that a language model is asked with.
+"""Builds the messages for a language model from a conversation and an answer's passages.
 
     the conversation's own system messages
     system       the template's rules, and the answer's limits where its confidence is low
@@ -6,8 +6,8 @@
     …            the conversation so far, as it is
     user         the passages, each in its envelope, then the question
 
-Passages go with the question and not into the system message: what a system message says has the most authority, and
-they are the words of others. The random part of the delimiters is drawn for each prompt.
+Passages go with the question and not into the system message: a system message has the most authority, and passages are
+the words of others. The random part of the delimiters is drawn for each prompt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluice.trust.prompts.catalogue import NONCE, Template, template_named
 CountTokens = Callable[[str], int]
 
 TOKENS_PER_MESSAGE = 4
-"""What chat formats add to each message for its role."""
+"""Tokens that chat formats add to each message for its role."""
 MOST_LIMITS_CHARACTERS = 600
 _NONCE_BYTES = 8
 _NONCE = re.compile(r"[0-9A-Za-z]{8,64}")
@@ -47,15 +47,15 @@ def build(
     count_tokens: CountTokens = estimate_tokens,
     nonce: str | None = None,
 ) -> tuple[PromptMessage, ...]:
-    """Return the conversation `messages` with the passages of `answer` put into it by a template of the catalogue.
+    """Return the conversation `messages` with the passages of `answer` inserted by a template of the catalogue.
 
-    The question is the last message where a user speaks it, else `answer.query`. `max_tokens` bounds what is added to
-    the conversation: rules, examples and passages; passages are taken in their order while they fit, and shorter ones
-    may follow one that does not. With a `nonce` (8 to 64 letters and digits) the result is always the same; otherwise
-    one is drawn. It must not be known to those who write documents.
+    The question is the last message if it is the user's, else `answer.query`. `max_tokens` bounds the added rules,
+    examples and passages; passages are taken in their order while they fit, and shorter ones may follow one that does
+    not. With a `nonce` (8 to 64 letters and digits) the result is always the same; otherwise one is drawn. Authors of
+    documents must not know it.
 
-    Where the gate saw no need to look anything up (plan `skip`) nothing is added: rules on passages would keep a model
-    from answering a greeting.
+    Where the gate saw no need to search (plan `skip`) nothing is added: rules on passages would keep a model from
+    answering a greeting.
 
     Raises:
         InvalidInput: no such template, an unusable nonce, or `max_tokens` has no room for the rules alone.
@@ -80,7 +80,7 @@ def build(
 
 
 def least_tokens(template: Template, count_tokens: CountTokens = estimate_tokens) -> int:
-    """Return the least `max_tokens` that `build` accepts for a template, whatever the answer's limits say."""
+    """Return the least `max_tokens` that `build` accepts for a template, with any limits of the answer."""
     texts = [template.system, *(part for one in template.examples for part in (one.question, one.answer))]
     filled = [text.replace(NONCE, "0123456789abcdef") for text in texts]
     reserve = estimate_tokens(_NOTHING_FOUND + _NOTHING_FITS) + MOST_LIMITS_CHARACTERS // 2
@@ -99,7 +99,7 @@ def _rules(template: Template, answer: Answer, nonce: str) -> list[PromptMessage
 
 
 def _limits(answer: Answer, nonce: str) -> str:
-    """What the model is told of an answer of low confidence, or of limits that are known; else nothing."""
+    """Return the text on low confidence or known limits of the answer; empty where there is neither."""
     is_low = answer.confidence is not None and answer.confidence < LIMITED_BELOW
     if not is_low and not answer.limits:
         return ""
@@ -116,7 +116,7 @@ def _passages(answer: Answer, nonce: str, left: int | None, count_tokens: CountT
         passage = render_passage(citation, chunk, nonce)
         if left is not None:
             cost = count_tokens(f"{passage}\n\n")
-            if cost > left:  # all of them, where the rules alone take more than there is
+            if cost > left:  # even if `left` is negative: then none fits
                 continue
             left -= cost
         chosen.append(passage)
@@ -135,7 +135,7 @@ def _put_together(
 
 
 def _plain(message: PromptMessage) -> PromptMessage:
-    """Return the message without what a subclass demands of it."""
+    """Return a plain message, without the fields of a subclass."""
     return PromptMessage(role=message.role, content=message.content)
 
 
@@ -148,9 +148,9 @@ def _cost(messages: Sequence[PromptMessage], count_tokens: CountTokens) -> int:
 
 
 MOST_HEADING_CHARACTERS = 200
-"""Of each title or heading: what is longer is text."""
+"""Most characters of a title or heading; a longer one is text."""
 MOST_PATH_CHARACTERS = 300
-"""Of the path by which the graph led to a passage."""
+"""Most characters of the path by which the graph led to a passage."""
 _REMOVED = "�"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _SPEAKER_MARKS = re.compile(
@@ -159,7 +159,7 @@ _SPEAKER_MARKS = re.compile(
 
 
 def render_passage(citation: Citation, chunk: RetrievedChunk, nonce: str) -> str:
-    """Return the passage with its source in the first line, as the templates describe it."""
+    """Return the passage with its source in the first line, in the form that the templates describe."""
     headings = (chunk.title, *chunk.section_path, chunk.symbol_path)
     path = " > ".join(dict.fromkeys(_on_one_line(part, nonce) for part in headings if part))
     source = _on_one_line(citation.source, nonce, most_characters=2_000)
@@ -182,7 +182,7 @@ def render_passage(citation: Citation, chunk: RetrievedChunk, nonce: str) -> str
 
 
 def _notes(insights: PassageInsights) -> list[str]:
-    """What a writer must know of a passage before he repeats it: its disclosure, and claims that need proof."""
+    """Return the notes that a writer needs before repeating a passage: its disclosure, and unproven claims."""
     notes = []
     if insights.disclosure:
         notes.append(f"commercial content, its disclosure is {insights.disclosure.status}: {insights.disclosure.text}")
@@ -193,7 +193,7 @@ def _notes(insights: PassageInsights) -> list[str]:
 
 
 def as_data(text: str, nonce: str) -> str:
-    """Return the text without `nonce` in any case, control characters, and what marks a speaker in chat formats."""
+    """Return the text without `nonce` in any case, control characters and speaker marks of chat formats."""
     shown = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown = re.sub(re.escape(nonce), _REMOVED, shown, flags=re.IGNORECASE)
     return _SPEAKER_MARKS.sub(lambda found: f"{found[0]} ", shown)

@@ -1,7 +1,7 @@
 """The prompt templates: data files in `trust/prompts/templates`, each with its version in its name.
 
-A version never changes once it is published; a better text is the next version. A test compares what each makes of
-an answer with a golden file.
+A version never changes once it is published; a better text is the next version. A test compares the prompt of each for
+one answer with a golden file.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from sluice.contracts.errors import InvalidInput, InvalidSetting, first_problem
 
 TEMPLATES_DIR = Path(__file__).parent / "templates"
 NONCE = "{nonce}"
-"""Stands in a template where the delimiters' random part goes."""
+"""Placeholder in a template for the random part of the delimiters."""
 _STEM = re.compile(r"([a-z][a-z0-9_]*)\.v([1-9][0-9]*)")
 
 
 class Example(Value):
-    """A question with its passages, and how it is to be answered."""
+    """A question with its passages, and the expected answer."""
 
     question: str
     answer: str
 
 
 class Template(Value):
-    """A prompt: the system message, and examples as question and answer. `extends` puts another's text before its."""
+    """A prompt: the system message, and examples as question and answer. `extends` prepends another template."""
 
     name: str
     version: int
@@ -51,7 +51,7 @@ def templates() -> Mapping[str, Template]:
     """Return every template by its full name, in order of name and version.
 
     Raises:
-        InvalidSetting: a file has a field that does not fit, or extends what is not there.
+        InvalidSetting: a file has a field that does not fit, or extends an unknown template.
     """
     files = {path.stem: path for path in TEMPLATES_DIR.glob("*.toml")}
     found = [_load(stem, files) for stem in files]
@@ -62,7 +62,7 @@ def template_named(name: str, field: str = "prompt") -> Template:
     """Return the template of that name: `rag.v1`, or the latest version of `rag`.
 
     Raises:
-        InvalidInput: there is none; names `field` and those there are.
+        InvalidInput: the template is unknown; names `field` and the known templates.
     """
     known = templates()
     found = [one for one in known.values() if name in (one.name, one.full_name)]

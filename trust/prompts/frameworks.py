@@ -1,4 +1,4 @@
-"""The passages of an answer as other frameworks take them: plain dictionaries, JSON throughout, without those packages.
+"""The passages of an answer in the formats of other frameworks: plain JSON dictionaries, without those packages.
 
 Document(**one)                                                         langchain_core.documents, read by 1.7
 NodeWithScore(node=TextNode.from_dict(one["node"]), score=one["score"])     llama_index.core.schema, read by 0.14
@@ -13,7 +13,7 @@ from sluice.contracts.retrieval import RetrievedChunk
 
 
 def langchain_documents(answer: Answer) -> list[dict[str, Any]]:
-    """One LangChain `Document` for each passage, in the order of the citations."""
+    """Return one LangChain `Document` for each passage, in the order of the citations."""
     return [
         {"id": chunk.chunk_id, "page_content": chunk.text, "metadata": _metadata(citation, chunk), "type": "Document"}
         for citation, chunk in zip(answer.citations, answer.chunks, strict=True)
@@ -21,7 +21,7 @@ def langchain_documents(answer: Answer) -> list[dict[str, Any]]:
 
 
 def llamaindex_nodes(answer: Answer) -> list[dict[str, Any]]:
-    """One LlamaIndex `NodeWithScore` of a `TextNode` for each passage; its score is the match, from 0 to 1."""
+    """Return one LlamaIndex `NodeWithScore` of a `TextNode` per passage; its score is the match, from 0 to 1."""
     return [
         {
             "class_name": "NodeWithScore",
@@ -43,13 +43,13 @@ def llamaindex_nodes(answer: Answer) -> list[dict[str, Any]]:
 
 
 _FOR_THE_MODEL = ("number", "source", "title", "section_path", "warnings")
-"""What LlamaIndex writes above a node's text for a model to read; by itself it would write all."""
+"""Metadata that LlamaIndex shows the model above a node's text; by default it would show all."""
 _SOURCE_RELATION = "1"
-"""`NodeRelationship.SOURCE` of LlamaIndex: the document that a node is a part of."""
+"""`NodeRelationship.SOURCE` of LlamaIndex: the document that a node belongs to."""
 
 
 def _metadata(citation: Citation, chunk: RetrievedChunk) -> dict[str, Any]:
-    """What says where a passage comes from and how far it goes; only what vector stores keep: text and numbers."""
+    """Return the source and extent of a passage, as the text and numbers that vector stores keep."""
     facts = {
         "number": citation.number,
         "source": citation.source,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
 _CHARACTERS_PER_TOKEN = 16
-"""More than any language has: the model would cut off further text, so it is not tokenised."""
+"""Characters per token, more than in any language: the model would cut off further text, so it is not tokenised."""
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 Integers = NDArray[np.int64]
