@@ -69,7 +69,7 @@ READ_HITS = 5
 
 @dataclass(frozen=True, slots=True)
 class GateJudge(Step):
-    """A language model that is asked where the gate's score leaves it in doubt what to do."""
+    """A language model that the gate consults where its score is in doubt."""
 
     judge: ChatEndpoint | None
     settings: Settings
@@ -78,9 +78,9 @@ class GateJudge(Step):
     def ask(
         self, probed: CoverageProbed, passages: Sequence[str], request: GateRequested, profile: Profile, run_id: str
     ) -> tuple[CoverageProbed, Spend]:
-        """`probed` with what the judge said, and what that cost; as it is where it is not asked, or does not answer.
+        """Add the judge's verdict to `probed` if the judge is consulted and answers; return its cost too.
 
-        It is asked where the settings want it, the score is in doubt, the request names no plan, and the run can pay.
+        It is consulted if the settings enable it, the score is in doubt, the request names no plan and the run can pay.
         """
         judge, settings = self.judge, self.settings.gate
         if not settings.judge or judge is None or request.plan is not None or not passages:
@@ -112,7 +112,7 @@ class GateJudge(Step):
 
 @dataclass(frozen=True, slots=True)
 class Probe(Step):
-    """Looks at what a corpus has on a question."""
+    """Measures what a corpus has on a question."""
 
     embedding: EmbeddingService
     readers: CorpusReaders
@@ -122,9 +122,9 @@ class Probe(Step):
     def cover(
         self, request: GateRequested, event: Event, profile: Profile, remembered: Sequence[str] = ()
     ) -> tuple[CoverageProbed, Spend]:
-        """What the event's corpus has on the request's question, with what a judge says of it; and what that cost.
+        """Measure what the event's corpus has on the question, with a judge's verdict; return the cost too.
 
-        `remembered` are texts of the agent's memory, which count beside the session's messages.
+        `remembered` holds texts of the agent's memory, which count beside the session's messages.
         """
         probed, passages, spend = self.measure(request, event.corpus, profile, remembered)
         judged, more = self.judge.ask(probed, passages, request, profile, event.run_id)
@@ -133,7 +133,7 @@ class Probe(Step):
     def measure(
         self, request: GateRequested, corpus: str, profile: Profile, remembered: Sequence[str] = ()
     ) -> tuple[CoverageProbed, Sequence[str], Spend]:
-        """What `corpus` has on the question, how session and memory stand to it; the passages that were read; the cost.
+        """Measure what corpus, session and memory have on the question; return the passages read and the cost too.
 
         Where the embedding model is out of reach, the corpus is probed by words alone, and the event says why.
         """
@@ -179,7 +179,7 @@ class Probe(Step):
 
 
 class _Meant(NamedTuple):
-    """Vectors of the question (d,), of the session's messages and what is remembered (n, d), of each intent's
+    """Vectors of the question (d,), of the session's messages and the remembered texts (n, d), of each intent's
     prototypes; and their cost."""
 
     question: Vectors
@@ -189,7 +189,7 @@ class _Meant(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """What the session and memory hold of the question already."""
+    """Similarities of session and memory to the question, and their coverage of its terms."""
 
     session_similarity: tuple[float, ...] = ()
     memory_similarity: tuple[float, ...] = ()
@@ -219,7 +219,7 @@ def _embed(
 def _compare_sentences(
     probed: CoverageProbed, sentences: Sequence[Sentence], meant: _Meant, embedding: EmbeddingService
 ) -> tuple[CoverageProbed, Spend]:
-    """`probed` with the cosines of its sentences, where the model is in reach; and what embedding them cost."""
+    """Add the cosines of its sentences to `probed`, if the model is in reach; return it and the cost of embedding."""
     try:
         embedded = embedding.embed_question([one.text for one in sentences], probed.model_fingerprint)
     except Unavailable:
@@ -236,7 +236,7 @@ def _passage(hit: RawHit) -> Passage:
 
 
 def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:
-    """As the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
+    """Return a hit as the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
     fetched_at = max(hit.fetched_at, seen_at or hit.fetched_at)
     return ProbeHit(**shared_fields(ProbeHit, hit) | {"fetched_at": fetched_at})
 
@@ -247,11 +247,11 @@ SEARCH_DEPTH = 50
 
 @dataclass(frozen=True, slots=True)
 class GateMemory(Step):
-    """What an agent's memory holds on a question, as texts that the gate may count beside the session's messages.
+    """Recalls what an agent's memory holds on a question, as texts that the gate may count beside the session's.
 
-    They say whether the agent knows enough; none of them is ever cited. What memory holds may lower the plan, so it is
-    taken with care: each text is sanitised once more, and one in which a command is found counts for nothing, as does a
-    learning that another contradicts, and an iteration that did not succeed.
+    They show whether the agent knows enough, and are never cited. As they may lower the plan, each text is sanitised
+    once more. A text in which a command is found counts for nothing, as do a learning that another contradicts, and an
+    iteration that did not succeed.
     """
 
     memories: ProjectMemories
@@ -259,7 +259,7 @@ class GateMemory(Step):
     flags: FlagReader
 
     def recall(self, request: GateRequested) -> tuple[str, ...]:
-        """The best texts of the memory that the request names; none without one, or while the flag `memory` is off."""
+        """Return the best texts of the memory that the request names; none if it names none or `memory` is off."""
         scope = request.memory
         if scope is None or not self.flags.enabled("memory"):
             return ()

@@ -1,4 +1,4 @@
-"""Searches of one corpus as whoever asks may see them: embedded, measured, and without what may not be served."""
+"""Searches one corpus for a caller: embeds the query, measures, and leaves out what may not be served."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Retriever(Step):
     settings: Settings
 
     def read(self, query: Query, tokenizer: Tokenizer, flags_off: Sequence[FlagName]) -> bytes:
-        """The reply to a direct query.
+        """Return the reply to a direct query.
 
         Raises:
-            InvalidInput: it asks for a prompt that there is not.
+            InvalidInput: it names a prompt that does not exist.
             NotFound: nothing was written to the corpus yet.
             SluiceError: as `retrieve`.
         """
@@ -57,10 +57,10 @@ class Retriever(Step):
         return good_reply(shown.model_dump_json().encode())
 
     def retrieve(self, query: Query, flags_off: Sequence[FlagName] = ()) -> tuple[Retrieval, Spend]:
-        """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost.
+        """Search one corpus, and leave out what may not be served; return the cost of embedding and reranking too.
 
-        What a flag has switched off is done without: a hybrid query finds by vectors alone, the fused order stands, and
-        the graph is not searched. The result's metadata says so.
+        Steps that a flag has switched off are left out: a hybrid query finds by vectors alone, the fused order stands,
+        and the graph is not searched. The result's metadata says so.
         """
         started, rerank = time.perf_counter(), self.settings.rerank
         wanted, query = query, _allowed(query, flags_off)
@@ -78,14 +78,14 @@ class Retriever(Step):
         return found, spend + reranking
 
     def _describe(self, query: Query, found: Retrieval) -> Asked | None:
-        """The question as its corpus sees it; None where nothing was found that could be judged by it."""
+        """Describe the question as its corpus sees it; None if nothing was found to judge by it."""
         if not found.chunks:
             return None
         stats = self.readers.reader(query.corpus).stats()
         return describe_question(query, found, stats, self.readers.reader(query.corpus).document_frequency)
 
     def _searched(self, query: Query) -> tuple[Retrieval, Spend]:
-        """The result, and what embedding the query cost: twice where the corpus got another model meanwhile."""
+        """Return the result, and the cost of embedding the query: twice if the corpus got another model meanwhile."""
         port = self.readers.reader(query.corpus)
         if query.strategy is Strategy.BM25:
             return port.retrieve(query), Spend()
@@ -102,7 +102,7 @@ class Retriever(Step):
 
 
 def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
-    """The query without what is switched off."""
+    """Return the query without what is switched off."""
     changes: dict[str, object] = {}
     if "hybrid" in flags_off and query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH):
         changes["strategy"] = Strategy.VECTOR
@@ -118,15 +118,15 @@ def _with_metadata(found: Retrieval, **changes: object) -> Retrieval:
 
 
 MOST_TOKENS = 200_000
-"""As many as a query may state."""
+"""The most tokens that a query may state."""
 
 
 def make_prompt(
     name: str, session: Sequence[PromptMessage], answer: Answer, max_tokens: int, count_tokens: Callable[[str], int]
 ) -> tuple[PromptMessage, ...]:
-    """The conversation `session`, the answer's question at its end, with the answer's passages put into it.
+    """Return the conversation `session`, ending with the answer's question, with the answer's passages put into it.
 
-    What is added has at most `max_tokens`, or what the template itself takes where that is more.
+    The additions have at most `max_tokens`, or what the template itself takes if that is more.
 
     Raises:
         InvalidInput: no such template; names `prompt` and those there are.
@@ -140,7 +140,7 @@ def make_prompt(
 
 
 def with_prompt(found: Retrieval, query: Query, count_tokens: Callable[[str], int]) -> Retrieval:
-    """The result of `query` with the prompt that it asks for; as it is where it asks for none.
+    """Return the result of `query` with the prompt that it names; unchanged if it names none.
 
     Raises:
         InvalidInput: as `make_prompt`.

@@ -25,11 +25,11 @@ from sluice.workers.wiring.inject import Step
 log = structlog.get_logger(__name__)
 
 ASKED_ARMS = ("shadow", "canary", "promoted")
-"""The control and the rest are decided as if there were no model, so it is not asked for them."""
+"""Arms whose decisions use the model. The control and the rest are decided without it."""
 
 
 class Steered(NamedTuple):
-    """By what one run is decided: the profile, what steered it, and the learned model where one is asked."""
+    """Inputs of one run's decision: the profile, what steered it, and the learned model if it takes part."""
 
     profile: Profile
     control: Control
@@ -38,9 +38,9 @@ class Steered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steering(Step):
-    """What steers decisions beside the profile asked for: flags, the gate's steps back, a learned model.
+    """Reads what steers decisions beside the requested profile: flags, the gate's steps back, a learned model.
 
-    It is read for every decision, so what is switched or stopped counts from the next decision on.
+    It reads anew for every decision, so what is switched or stopped counts from the next decision on.
     """
 
     settings: Settings
@@ -52,7 +52,7 @@ class Steering(Step):
     ledger: Ledger
 
     def of(self, run_id: str, request: GateRequested) -> Steered:
-        """By what a run is decided now. While the flag `gate_weights` is off, a profile's version before decides."""
+        """Return what decides a run now. While the flag `gate_weights` is off, a profile's former version decides."""
         flags_off = self.flags.switched_off()
         profile = choose_profile(self.profiles, request.profile)
         if "gate_weights" in flags_off:
@@ -69,7 +69,7 @@ class Steering(Step):
         return Steered(steps_back.profile, control, model)
 
     def _join_model(self, control: Control, request: GateRequested, run_id: str) -> tuple[Control, GateModel | None]:
-        """`control` with the part that a model has in the decision of this run, and the model where it is asked.
+        """Return `control` with the part that a model has in this run's decision, and the model if it is used.
 
         The flag `learned_gate` is off unless somebody has switched it on. A model that cannot be read decides nothing:
         the profile's weights do, as if there were none. Nor does a model decide a run for which an earlier

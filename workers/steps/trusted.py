@@ -1,4 +1,4 @@
-"""Limits what an answer may show: `apply_trust` takes one step after another over the retrieval.
+"""Limits what an answer may show: `apply_trust` applies one step after another to the retrieval.
 
 Verdicts, scores and spans were computed when the texts were ingested; here they are only read.
 """
@@ -46,12 +46,12 @@ def apply_trust(
     asked: Asked | None = None,
     top_passages: TopPassages | None = None,
 ) -> Retrieval:
-    """What may be served of a retrieval, marked and measured. Its confidence is not judged without `asked`.
+    """Return what may be served of a retrieval, marked and measured. Its confidence is not judged without `asked`.
 
     `top_passages` remembers what the latest questions to the corpus found first.
 
-    Blocked passages are dropped, doubtful ones marked, texts that may not be shown are left out; the gates over the
-    whole retrieval come last, as they judge what is served.
+    Drops blocked passages, marks doubtful ones and leaves out texts that may not be shown. The gates over the whole
+    retrieval come last, as they judge what is served.
     """
     found = drop_blocked(found)
     found = mark_floods(found, query.query, settings, top_passages)
@@ -60,12 +60,12 @@ def apply_trust(
     found = hide_doubtful_paths(found, settings)
     found = hide_nosnippet_texts(found)
     found = mask_private(found, settings)
-    found = shorten_snippets(found, settings.snippet_licences)  # behind the masks: a cut never leaves half a secret
+    found = shorten_snippets(found, settings.snippet_licences)  # after the masks: a cut never leaves half a secret
     return check_gates(found)
 
 
 def drop_blocked(found: Retrieval) -> Retrieval:
-    """The retrieval without blocked chunks, which are counted in `guard_dropped` with those that the index left out."""
+    """Drop blocked chunks, and count them in `guard_dropped` with those that the index left out."""
     served = keep_chunks(found, lambda chunk: chunk.inspection is None or chunk.inspection.verdict != Verdict.BLOCKED)
     dropped = len(found.chunks) - len(served.chunks)
     if not dropped:
@@ -75,7 +75,7 @@ def drop_blocked(found: Retrieval) -> Retrieval:
 
 
 def drop_unlikely(found: Retrieval, floor: float | None) -> Retrieval:
-    """The retrieval without the passages whose confidence is below the floor; None keeps them all."""
+    """Drop the passages whose confidence is below the floor; None keeps them all."""
     if floor is None:
         return found
     kept = keep_chunks(found, lambda chunk: chunk.confidence is None or chunk.confidence >= floor)
@@ -84,7 +84,7 @@ def drop_unlikely(found: Retrieval, floor: float | None) -> Retrieval:
 
 
 def mask_private(found: Retrieval, settings: TrustSettings) -> Retrieval:
-    """The retrieval with a placeholder for each value of the kinds that the settings name; counted, never kept."""
+    """Replace each value of the kinds that the settings name by a placeholder; the values are counted, never kept."""
     shown, masked = mask_retrieval(found, settings.mask, build_finder(settings))
     for kind, count in masked.items():
         metrics.MASKED.labels(kind).inc(count)
@@ -92,7 +92,7 @@ def mask_private(found: Retrieval, settings: TrustSettings) -> Retrieval:
 
 
 def check_gates(found: Retrieval) -> Retrieval:
-    """The retrieval with the outcome of the gates I and P, and its trust scores in the order of its chunks."""
+    """Add the outcome of the gates I and P, and the trust scores in the order of the chunks."""
     by_chunk = {score.chunk_id: score for score in found.metadata.trust_scores}
     scores = tuple(by_chunk[chunk.chunk_id] for chunk in found.chunks if chunk.chunk_id in by_chunk)
     checks = check_source_trust(scores), check_poisoning(found.chunks, found.metadata.guard_dropped)
@@ -110,7 +110,7 @@ def count_gates(metadata: RetrievalMetadata) -> None:
 
 
 def keep_chunks(found: Retrieval, keep: Callable[[RetrievedChunk], bool]) -> Retrieval:
-    """The retrieval with only the chunks that `keep` admits, and their trust scores; ranks are given anew."""
+    """Keep only the chunks that `keep` admits, with their trust scores; ranks are given anew."""
     kept = [chunk for chunk in found.chunks if keep(chunk)]
     if len(kept) == len(found.chunks):
         return found
@@ -125,9 +125,9 @@ def keep_chunks(found: Retrieval, keep: Callable[[RetrievedChunk], bool]) -> Ret
 
 
 def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
-    """The retrieval without paths that read as an instruction, or hold private data of the kinds that are masked.
+    """Remove paths that read as an instruction, or hold private data of the kinds that are masked.
 
-    The passages stay: what they say was judged by itself.
+    The passages stay: their text was judged by itself.
     """
     if not any(chunk.graph_path for chunk in found.chunks):
         return found
@@ -148,13 +148,13 @@ def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
 RULE = "flood"
 EVERYWHERE = "top-of-unrelated-questions"
 ENGLISH_ANALYSIS = Analysis(passage_terms, extract_content_terms)
-"""How the index reads English; of other languages it finds the words without their stems."""
+"""The index's analysis of English; in other languages it finds the words without their stems."""
 
 
 def mark_floods(
     found: Retrieval, question: str, settings: TrustSettings, top_passages: TopPassages | None = None
 ) -> Retrieval:
-    """The retrieval with a warning on each passage that was made for the question, or to be found by every question.
+    """Mark passages that were made for the question, or to be found by every question, with a warning.
 
     Trusted sources are not judged. `top_passages` remembers what the corpus's latest questions found first.
     """
@@ -187,7 +187,7 @@ def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings:
 
 
 def _passage(chunk: RetrievedChunk) -> Passage:
-    """Who stands behind a submission is not known, so each counts by itself, whatever address it claims."""
+    """Return a chunk as a passage. A submission's author is unknown, so each counts by itself, whatever its address."""
     is_submitted = chunk.provenance.origin == "submitted"
     site = find_site(chunk.url) if chunk.url and not is_submitted else None
     text = "\n".join(part for part in (chunk.title, *chunk.section_path, chunk.text) if part)
@@ -205,10 +205,10 @@ _WORD = re.compile(r"\w+")
 
 
 def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, count_chunks_with: CountChunks) -> Asked:
-    """The question of a query as its corpus sees it, for what was `found` there.
+    """Describe the question of a query as its corpus sees it, for what was `found` there.
 
-    `count_chunks_with` gives for each of some words how many chunks have it. Of a filtered search it is not known how
-    many chunks pass; the candidates found are the least.
+    `count_chunks_with` returns how many chunks have each of some words. How many chunks pass a filtered search is
+    unknown; the candidates found are the least.
     """
     words = question_terms(query.query)
     count = max(1, stats.chunk_count)
@@ -227,7 +227,7 @@ def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, cou
 
 
 def find_site(url: str) -> str | None:
-    """The registered domain of a URL; None for what is none, as a search result may bring."""
+    """Return the registered domain of a URL; None for what is no URL, as a search result may bring."""
     try:
         return site_of(url) or None
     except InvalidInput:
@@ -237,8 +237,8 @@ def find_site(url: str) -> str | None:
 def may_be_english(text: str) -> bool:
     """Return whether a question may be English. Keywords and names, which are of no language, may be.
 
-    It is not where most of its letters are not Latin, or where another language has more function words in it, at least
-    two. Without any English one, a letter that English does not have counts as one more, and of four words one is
+    It is not if most of its letters are not Latin, or if another language has more function words in it, at least two.
+    Without any English one, a letter that English does not have counts as one more, and in four words or more one is
     enough.
     """
     letters = [letter for letter in text if letter.isalpha()]
@@ -256,5 +256,5 @@ def may_be_english(text: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _languages_of(word: str) -> tuple[str, ...]:
-    """The languages in which a word is a function word."""
+    """Return the languages in which a word is a function word."""
     return tuple(language for language in (ENGLISH, *LANGUAGES) if is_function_word(word, language))

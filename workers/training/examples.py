@@ -1,9 +1,9 @@
 """Makes the examples of a fit from collections and recorded runs: features, label and weight.
 
-A recorded run tells whether the corpus was enough only where it was answered from the corpus alone (plan `retrieve`):
-then its satisfaction says so. Such runs are those that the gate of their time chose, so each weighs by the inverse of
-the propensity of its draw (Horvitz and Thompson, 1952), at most `MOST_WEIGHT`; of runs that always went outside nothing
-is learnt, and the collections stand for them.
+A recorded run shows whether the corpus was enough only if it was answered from the corpus alone (plan `retrieve`): its
+satisfaction is the label. The gate of its time chose these runs, so each weighs by the inverse of the propensity of its
+draw (Horvitz and Thompson, 1952), at most `MOST_WEIGHT`. Runs that always went outside teach nothing, and the
+collections stand for them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sluice.gate.profile import Profile
 from sluice.gate.signals import Signals, read_signals
 
 SHARES: Mapping[str, float] = {"covered": 1.0, "near": 0.5, "far": 0.5}
-"""How much each kind weighs in a collection: half of the questions are covered, and of the others half are near."""
+"""Weight of each kind in a collection: half of the questions are covered, and of the others half are near."""
 MOST_WEIGHT = 20.0
 """A run of a share of 5 % or less counts as twenty: one run must not outweigh the rest."""
 SATISFIED = 0.5
@@ -38,7 +38,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One case: where it is from, what the gate measured, whether the corpus answered, how much it weighs."""
+    """One case: its source, what the gate measured, whether the corpus answered, and its weight."""
 
     source: str
     """A collection, or the recorded runs."""
@@ -69,7 +69,7 @@ def make_example(
     probed: CoverageProbed,
     profile: Profile,
 ) -> Example:
-    """Return the example of one case, of weight 1: what the gate reads of its probe, and what the profile would do."""
+    """Return the example of one case, of weight 1: the gate's features of its probe, and what the profile would do."""
     signals = read_signals(request, probed, profile)
     plan = choose_plan(compute_score(signals, profile), signals, profile)
     return Example(
@@ -95,7 +95,7 @@ def weigh_by_kind(examples: Sequence[Example]) -> list[Example]:
 def examples_of_runs(
     runs: Iterable[tuple[RunOutcome, GateRequested, CoverageProbed]], profile: Profile
 ) -> list[Example]:
-    """The recorded runs that tell whether the corpus was enough, weighed by the inverse of their propensity."""
+    """Return the recorded runs that show whether the corpus was enough, weighed by the inverse of their propensity."""
     found = []
     for outcome, request, probed in runs:
         if outcome.plan is not Plan.RETRIEVE or outcome.satisfaction is None or not probed.hits:
@@ -107,7 +107,7 @@ def examples_of_runs(
 
 
 def weigh_together(prior: Sequence[Example], runs: Sequence[Example], pseudo_runs: float) -> list[Example]:
-    """Both, where the collections together weigh as `pseudo_runs` runs, and fade as runs come: n0 x n0 / (n0 + n)."""
+    """Combine both; the collections weigh as `pseudo_runs` runs in all, and fade as runs come: n0 x n0 / (n0 + n)."""
     if not prior:
         return list(runs)
     mass = pseudo_runs * pseudo_runs / (pseudo_runs + sum(one.weight for one in runs))
@@ -117,7 +117,7 @@ def weigh_together(prior: Sequence[Example], runs: Sequence[Example], pseudo_run
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Examples as arrays: features (n, d) in the order of `FEATURES`, and a value each."""
+    """Examples as arrays: features (n, d) in the order of `FEATURES`, and labels and weights (n,)."""
 
     features: Floats
     covered: Flags
@@ -125,7 +125,7 @@ class Table:
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> Table:
-        """The table of the examples, in their order."""
+        """Return the table of the examples, in their order."""
         return cls(
             np.array([[one.features[name] for name in FEATURES] for one in examples]).reshape(-1, len(FEATURES)),
             np.array([one.is_covered for one in examples], dtype=bool),

@@ -1,11 +1,11 @@
 """The fit of a learned gate, by scikit-learn (the extra `fit`): a logistic regression, calibrated on unseen scores.
 
-The model is a plain value of numbers; nothing of the library is needed to ask it. It is compared with the profile on
+The model is a plain value of numbers; using it needs no library. It is compared with the profile on
 cases that its fit did not see, per collection, in three ways:
 
     five folds          fitted on all collections, a fifth of the articles of each held back
     five folds, own     as that, on the one collection alone
-    left out            fitted on the other collections alone: what it does on a corpus that none has seen
+    left out            fitted on the other collections alone: the result on a corpus that no fit has seen
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ ISOTONIC_FROM = 1_000
 """Cases from which isotonic regression is the better calibration; below it is Platt's (measured: true error at 200
 points 0.048 against 0.031, at 1,000 0.017 against 0.025)."""
 SOURCES_APART = 3
-"""From so many sources on, the scores to calibrate on come from models that did not see the whole source."""
+"""Sources from which on the scores to calibrate on come from models that did not see the whole source."""
 SUREST = 0.99
-"""No case is surer than this, either way: some thousand cases say no more."""
+"""Highest probability of a case, either way: some thousand cases support no more."""
 FEWEST = 50
 """Cases of each label below which nothing is fitted."""
 STANDARD_NORMAL_SCALE = 1e-6
@@ -44,7 +44,7 @@ STANDARD_NORMAL_SCALE = 1e-6
 
 
 def fit_gate(examples: Sequence[Example], version: str, fingerprint: str, costs: Costs | None = None) -> GateModel:
-    """A calibrated model of the examples.
+    """Fit a calibrated model to the examples.
 
     Raises:
         InvalidInput: there are too few examples of a label.
@@ -76,7 +76,7 @@ def fit_gate(examples: Sequence[Example], version: str, fingerprint: str, costs:
 
 
 def folds_for_calibration(examples: Sequence[Example]) -> Iterator[Flags]:
-    """Return which examples each fold holds back: whole sources where there are several, else whole articles."""
+    """Yield the examples that each fold holds back: whole sources if there are several, else whole articles."""
     sources = sorted({one.source for one in examples})
     if len(sources) >= SOURCES_APART:
         names = np.array([one.source for one in examples])
@@ -86,18 +86,18 @@ def folds_for_calibration(examples: Sequence[Example]) -> Iterator[Flags]:
 
 
 def folds_of_articles(examples: Sequence[Example]) -> Iterator[Flags]:
-    """Return which examples each of five folds holds back: whole articles, by a hash of their names."""
+    """Yield the examples that each of five folds holds back: whole articles, by a hash of their names."""
     numbers = np.array([fold_of(one.article) for one in examples])
     yield from (held for number in range(FOLDS) if (held := numbers == number).any())
 
 
 def fold_of(article: str) -> int:
-    """The fold of an article, the same on every machine."""
+    """Return the fold of an article, the same on every machine."""
     return int.from_bytes(sha256(f"fold:{article}".encode()).digest()[:8], "big") % FOLDS
 
 
 def load_fitting(module: str) -> Any:
-    """A module of scikit-learn.
+    """Import a module of scikit-learn.
 
     Raises:
         Unavailable: it is not installed; names the extra.
@@ -122,7 +122,7 @@ def _fit_terms(table: Table) -> tuple[tuple[Term, ...], float]:
 
 
 def _scores(features: Floats, terms: Sequence[Term], bias: float) -> Floats:
-    """As `GateModel.score`, for many at once: exactly what the model gives, so that knots lie where scores will."""
+    """Compute `GateModel.score` for many at once: exactly what the model gives, so that knots lie where scores will."""
     return np.array(
         [
             sigmoid(math.fsum([bias, *(t.weight * ((v - t.mean) / t.scale) for t, v in zip(terms, row, strict=True))]))
@@ -167,13 +167,13 @@ class Comparison:
     difference: Interval
     calibration_error: Interval
     perfect_calibration_error: float
-    """What probabilities that are exactly right would measure on so many cases."""
+    """Calibration error that exactly right probabilities would show on so many cases."""
 
 
 def compare(
     examples: Sequence[Example], ways: Sequence[Way], fingerprint: str, costs: Costs, profile: Profile
 ) -> Iterator[Comparison]:
-    """Each collection in each way; one that cannot be fitted so, since too little is left, is left out."""
+    """Compare each collection in each way; leave out one with too few examples to be fitted so."""
     for source in sorted({one.source for one in examples}):
         own = [one for one in examples if one.source == source]
         for way in ways:
@@ -185,7 +185,7 @@ def compare(
 
 
 def measure(examples: Sequence[Example], probabilities: Floats, way: Way, costs: Costs, profile: Profile) -> Comparison:
-    """The comparison on cases that have the given probabilities of an answer."""
+    """Compare model and profile on cases that have the given probabilities of an answer."""
     thresholds = Thresholds.of_costs(costs)
     covered = np.array([one.is_covered for one in examples])
     weights = np.array([one.weight for one in examples])
@@ -212,7 +212,7 @@ def measure(examples: Sequence[Example], probabilities: Floats, way: Way, costs:
 def unseen_probabilities(
     own: Sequence[Example], everything: Sequence[Example], fingerprint: str, costs: Costs
 ) -> Floats:
-    """What models say of the cases of one source that they did not see: of none of it, or else of no held article.
+    """Return probabilities for one source's cases from models that saw none of it, or else none of the case's article.
 
     Raises:
         InvalidInput: there are too few examples for either.

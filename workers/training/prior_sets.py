@@ -1,14 +1,14 @@
-"""Public collections as if they were runs: half of the articles are indexed, every question is asked of that half.
+"""Public collections as if they were runs: half of the articles are indexed and probed with every question.
 
-A real index is built in a temporary folder, and the product's own probe measures each question, so what a model is
-fitted on is what it reads later. A question meets up to three kinds of corpora:
+A real index is built in a temporary folder, and the product's own probe measures each question, so that a model is
+fitted on what it reads later. A question meets up to three kinds of corpora:
 
-    covered   what answers it is there
-    near      what answers it was left out, while other documents of its article, or of its collection, are there
-    far       its whole article was left out; in a collection whose documents are no articles, a stranger asks:
-              a question of another collection
+    covered   the documents that answer it are there
+    near      these were left out, while other documents of its article, or of its collection, are there
+    far       its whole article was left out; for a collection whose documents are no articles,
+              the questions are those of another collection (strangers)
 
-Both halves are built, so most questions are asked once where they are answered and once where they are not.
+Both halves are built, so most questions meet once a corpus that answers them and once one that does not.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Collection:
         return sorted(found, key=lambda one: _number(one.name))[:most]
 
     def halves(self) -> Iterator[tuple[bool, frozenset[str]]]:
-        """The ids of each half, and whether it leaves out whole articles.
+        """Yield for each half whether it leaves out whole articles, and its ids.
 
-        A collection without articles leaves out all that answers half of its questions, and half of what answers none.
+        Without articles a half leaves out all that answers half of the questions, and half of what answers none.
         """
         ids = [document.document_id for document, _ in self._documents]
         for half in _HALVES:
@@ -146,7 +146,7 @@ def prior_examples(
 
 
 def list_collections(folders: Sequence[Path]) -> list[Path]:
-    """The collections among the folders and in them, in the order of their names.
+    """Return the collections among the folders and in them, in the order of their names.
 
     Raises:
         InvalidInput: a folder is none and holds none, or two have the same name.
@@ -165,7 +165,7 @@ def list_collections(folders: Sequence[Path]) -> list[Path]:
 
 
 def article_of(document_id: str) -> str:
-    """The article that a paragraph or sentence is of: the part of its id before the last `#` or `:`."""
+    """Return the article of a paragraph or sentence: the part of its id before the last `#` or `:`."""
     mark = "#" if "#" in document_id else ":"
     return document_id.rsplit(mark, 1)[0]
 
@@ -183,7 +183,7 @@ def _probe_by(embedder: Embedder, context: Context) -> Probe:
 
 
 def _cases(collection: Collection, strangers: Sequence[_Asked], root: Path) -> Iterator[tuple[_Asked, str, str]]:
-    """Index each half, and yield the questions to ask of it: with the kind of each, and the name of the half's corpus.
+    """Index each half, and yield its questions, with the kind of each and the name of the half's corpus.
 
     The article of a stranger is that of what answers it in its own collection.
     """
@@ -193,7 +193,7 @@ def _cases(collection: Collection, strangers: Sequence[_Asked], root: Path) -> I
         for asked in collection.questions:
             kind = "covered" if asked.answers & present else "far" if whole_articles else "near"
             if collection.has_articles and not whole_articles and kind == "covered":
-                continue  # asked in the half of whole articles
+                continue  # these belong to the half of whole articles
             yield asked, kind, corpus
         if not collection.has_articles and number == 0:
             for asked in strangers:
@@ -201,7 +201,7 @@ def _cases(collection: Collection, strangers: Sequence[_Asked], root: Path) -> I
 
 
 def _questions_of_another(folders: Sequence[Path], folder: Path, most: int) -> list[_Asked]:
-    """For the first collection: questions of the last, whose documents are not read for it."""
+    """Return, for the first collection, questions of the last one, whose documents are not read for it."""
     others = [one for one in folders if one != folder]
     if not others:
         return []
@@ -224,7 +224,7 @@ def _chunk_and_embed(
 
 
 def _settings_in(folder: Path, settings: Settings) -> Settings:
-    """The instance's settings for an index of its own in `folder`, on this machine's disk."""
+    """Return the instance's settings for an index of its own in `folder`, on this machine's disk."""
     return settings.model_copy(
         update={
             "data_dir": folder,
@@ -240,5 +240,5 @@ def _bit(name: str) -> int:
 
 
 def _number(name: str) -> int:
-    """A number drawn by the name alone: the same on every machine."""
+    """Derive a number from the name alone: the same on every machine."""
     return int.from_bytes(sha256(f"prior:{name}".encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""A training from end to end: what it reads, and the files of the model that comes of it."""
+"""A training from end to end: its inputs, and the files of the model that results."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from sluice.workers.training.examples import Example, weigh_together
 from sluice.workers.training.fit import WAYS, Comparison, compare, fit_gate, load_fitting, unseen_probabilities
 
 SEED = 0
-"""Of the resamples behind the intervals; the fit itself draws nothing."""
+"""Seed of the resamples behind the intervals; the fit itself draws nothing."""
 LIBRARIES = ("sluice", "scikit-learn", "numpy", "scipy")
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a model is fitted on, and how."""
+    """The inputs and the parameters of a fit."""
 
     version: str
     fingerprint: str
@@ -44,7 +44,7 @@ class Training:
     costs: Costs
 
     def files(self) -> Mapping[str, bytes]:
-        """Fit and measure: the model's files, by their names.
+        """Fit and measure a model; return its files by name.
 
         Raises:
             InvalidInput: there are too few examples.
@@ -63,7 +63,7 @@ class Training:
         }
 
     def _unseen(self, examples: Sequence[Example]) -> Any:
-        """What models that did not see a source say of it, by source."""
+        """Return, by source, the probabilities of models that did not see that source."""
         found = {}
         for source in sorted({one.source for one in examples}):
             own = [one for one in examples if one.source == source]
@@ -101,7 +101,7 @@ class Training:
 def recorded_runs(
     ledger: Ledger, fingerprint: str, since: float
 ) -> Iterator[tuple[RunOutcome, GateRequested, CoverageProbed]]:
-    """The judged runs decided since a moment (seconds since 1970) whose question and probe are still recorded."""
+    """Yield the judged runs decided since a moment (seconds since 1970) whose question and probe are still recorded."""
     for outcome in ledger.outcomes.decided_between(since):
         if not outcome.signals:
             continue
@@ -114,7 +114,7 @@ def recorded_runs(
 
 
 def describe_collection(folder: Path) -> dict[str, Any]:
-    """A collection's name, the hash of each of its files, and the licence that its `meta.json` states."""
+    """Return a collection's name, the hash of each of its files, and the licence that its `meta.json` states."""
     files = [path for path in sorted(folder.iterdir()) if path.name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv")]
     meta = folder / "meta.json"
     told = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
@@ -127,7 +127,7 @@ def describe_collection(folder: Path) -> dict[str, Any]:
 
 
 def list_blocks(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) -> Iterator[Block]:
-    """The measures to be read."""
+    """Yield the blocks of the report on the measures."""
     yield f"# Learned gate {metadata['version']}"
     yield (
         f"Fitted {metadata['trained_at']} on {metadata['runs']['count']} recorded runs and "
@@ -147,7 +147,7 @@ def list_blocks(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) 
 
 
 def tabulate(rows: Sequence[Comparison], title: str = "") -> Table:
-    """A row for each comparison, and their means."""
+    """Return a row for each comparison, and their means."""
     figures = ("F1 profile", "F1 learned", "difference", "AUC profile", "AUC learned", "ECE", "perfect")
     means = [float(np.mean([getattr(one, name) for one in rows])) for name in _AVERAGED]
     before, after, *areas = (f"{mean:.3f}" for mean in means)
@@ -169,7 +169,7 @@ _AVERAGED = ("heuristic_f1", "learned_f1", "heuristic_area", "learned_area")
 
 
 def suggest_version(now: datetime, known: Sequence[str]) -> str:
-    """The date, with a number behind it where that is taken."""
+    """Return the date, with the first number behind it that is free."""
     day = now.strftime("%Y-%m-%d")
     return next(name for number in range(1, 1_000) if (name := f"{day}.{number}") not in known)
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     Writer = IndexWriter | QdrantWriter
 
 HANDOVER_SECONDS = 1.0
-"""When to come back to a corpus that is being handed over: that takes about as long."""
+"""Pause before a retry on a corpus that is being handed over, which takes about as long."""
 
 
 class Closable(Protocol):
-    """What is closed with the process."""
+    """A part that is closed with the process."""
 
     def close(self) -> object:
-        """Give up what it holds."""
+        """Release what it holds."""
 
 
 Part = TypeVar("Part", bound=Closable)
@@ -73,7 +73,7 @@ class CorpusReaders:
         reranker: Callable[[], Reranker | None],
         graph: Callable[[str], GraphArm | None],
     ) -> None:
-        """`reranker` is asked for when the first corpus is opened, `graph` for each corpus."""
+        """`reranker` and `graph` are called when a corpus is opened, not before."""
         self._settings = settings
         self._collections = collections
         self._reranker = reranker
@@ -83,13 +83,13 @@ class CorpusReaders:
         self._top_passages: dict[str, TopPassages] = {}
 
     def top_passages(self, corpus: str) -> TopPassages | None:
-        """What this process's latest questions to the corpus found first; None for a small corpus."""
+        """Return what this process's latest questions to the corpus found first; None for a small corpus."""
         if self.reader(corpus).chunk_count < SMALLEST_CORPUS:
             return None
         return self._top_passages.setdefault(corpus, TopPassages())
 
     def names(self) -> tuple[str, ...]:
-        """The corpora that were ever written to."""
+        """Return the corpora that were ever written to."""
         from sluice.index.disk.layout import list_corpora
 
         return list_corpora(self._settings.index_root)
@@ -101,11 +101,11 @@ class CorpusReaders:
         return CorpusLayout(self._settings.index_root, corpus).journal.is_dir()
 
     def reader(self, corpus: str) -> Reader:
-        """The reader of a corpus, which may be empty."""
+        """Return the reader of a corpus, which may be empty."""
         return self._open.of(corpus)
 
     def existing(self, corpus: str) -> Reader:
-        """The reader of a corpus that was written to.
+        """Return the reader of a corpus that was written to.
 
         Raises:
             NotFound: it never was.
@@ -153,7 +153,7 @@ class CorpusWriters:
 
     @contextmanager
     def writing(self, corpus: str) -> Iterator[Writer]:
-        """The writer of a corpus; given up when another process has taken the corpus over.
+        """Yield the writer of a corpus; give it up when another process has taken the corpus over.
 
         Raises:
             Overloaded: it is being handed over to another process; come back in a moment.
@@ -181,13 +181,13 @@ class CorpusWriters:
                 self._close(corpus)
 
     def close(self) -> None:
-        """Close every writer. One that is asked for afterwards is opened anew."""
+        """Close every writer. A later use opens a new one."""
         with self._lock:
             while self._open:
                 self._open.popitem()[1].close()
 
     def _take(self, corpus: str) -> Writer:
-        """The writer, counted as in use."""
+        """Return the writer, counted as in use."""
         if self._is_wanted(corpus):
             self._close(corpus)
             raise Overloaded(f"corpus {corpus} is being handed over to another process", HANDOVER_SECONDS)
@@ -226,7 +226,7 @@ class CorpusWriters:
 
 @dataclass(frozen=True, slots=True)
 class Corpora(Step):
-    """The corpora of whoever both reads and writes them."""
+    """The corpora, for a handler that both reads and writes them."""
 
     readers: CorpusReaders
     writers: CorpusWriters

@@ -1,4 +1,4 @@
-"""The crawler of a process, put together of its parts. Imported only where pages are fetched: it brings the browser.
+"""The crawler of a process, built of its parts. Imported only where pages are fetched: it brings the browser.
 
 Without the extra `crawl` pages are fetched over HTTP alone; one that needs a browser is refused, with what brings it.
 """
@@ -25,7 +25,7 @@ from sluice.workers.settings import Settings
 from sluice.workers.wiring.observers import count_circuit_opened, utc_now
 
 NO_BROWSER: NotInstalled | None = None
-"""Why this installation can have no browser."""
+"""Reason why this installation has no browser; None if it has one."""
 try:
     from sluice.ingest.browser.browser import Browser
 except ImportError as error:
@@ -44,9 +44,9 @@ def build_crawler(
     host_stats: HostStats,
     closing: ExitStack,
 ) -> Crawler:
-    """Fetches pages through the egress proxy, politely; with a browser where pages need one.
+    """Build the crawler, which fetches pages politely through the egress proxy, with a browser where pages need one.
 
-    What it opens is closed with `closing`.
+    `closing` closes what it opens.
     """
     crawl, broker_url, instance = settings.crawl, settings.broker_location, settings.instance
     lines = RateLimitStore(broker_url, instance)
@@ -84,7 +84,7 @@ def build_crawler(
 
 
 def private_folders(settings: Settings) -> tuple[Path, ...]:
-    """What a browser need not see, though the user that it runs as may: our data, settings, keys and the like."""
+    """Return folders that are hidden from a browser, although its user may read them: our data, settings and keys."""
     folders = [settings.data_dir, Path.cwd()]
     with suppress(RuntimeError):  # a user without a home
         folders.append(Path.home())

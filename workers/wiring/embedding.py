@@ -29,10 +29,10 @@ class EmbeddingService:
         model_of_corpus: Callable[[str], str | None],
         hide: Callable[[str], str] = str,
     ) -> None:
-        """`model_of_corpus` gives the fingerprint of the model that a corpus's vectors are of; None where it has none.
+        """`model_of_corpus` returns the fingerprint of the model of a corpus's vectors; None where it has none.
 
-        `question_embedder` has the models of `embedder` and gives up sooner. These and `tokenizer` are asked for at
-        first use. `hide` masks what no outside service may see; the local model gets the texts as they are.
+        `question_embedder` has the models of `embedder` and gives up sooner. These and `tokenizer` are called at first
+        use. `hide` masks what no outside service may see; the local model gets the texts as they are.
         """
         self._hide = hide
         self._settings = settings
@@ -44,18 +44,18 @@ class EmbeddingService:
         self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
 
     def embed_by(self, fingerprint: str, texts: Sequence[str]) -> Embedded:
-        """Vectors (n, d) of one model, for the index."""
+        """Return vectors (n, d) of one model, for the index."""
         return self._embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
-        """Vectors (n, d) of one model, for somebody who waits.
+        """Return vectors (n, d) of one model, for a caller that waits.
 
         Raises Unavailable (or its children) within seconds where the model is out of reach.
         """
         return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:
-        """The texts as the model with that fingerprint may see them."""
+        """Return the texts as the model with that fingerprint may see them."""
         if self._settings.uses_endpoint:
             from sluice.ingest.embed.minilm import FINGERPRINTS
 
@@ -66,19 +66,19 @@ class EmbeddingService:
         return texts
 
     def fingerprint(self, corpus: str) -> str:
-        """The model that the corpus is bound to, or the one that it will be."""
+        """Return the fingerprint of the model that the corpus is bound to, or will be."""
         from sluice.ingest.embed.embed import fingerprint_of_corpus
 
         return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
 
     def portion(self, corpus: str) -> Portion:
-        """What is embedded at once for the corpus."""
+        """Return the portion that is embedded at once for the corpus."""
         from sluice.ingest.embed.batching import portion_of_a_second
 
         return portion_of_a_second(self._settings.of_corpus(corpus))
 
     def reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings) -> Spend:
-        """What embedding the texts for a corpus may take at most, in the units that are under a ceiling.
+        """Return the most that embedding the texts for a corpus may take, in the units that are under a ceiling.
 
         Tokens are only counted where that matters: for the local model they cost nothing.
         """
@@ -91,7 +91,7 @@ class EmbeddingService:
         return ceilings.capped(embedding_at_most(texts, settings, self._tokenizer())) or Spend()
 
     def prototypes(self, profile: Profile, fingerprint: str) -> Mapping[str, Vectors]:
-        """The vectors of a profile's intent prototypes by one model, (n, d) for each intent."""
+        """Return the vectors of a profile's intent prototypes by one model, (n, d) for each intent."""
         key = profile.name, fingerprint
         with self._lock:
             if key not in self._prototypes:

@@ -1,4 +1,4 @@
-"""Documents as an index has them at one moment, what each states, and what the graph of a corpus lacks of them."""
+"""Documents of an index at one moment, what each states, and the lag of a corpus's graph behind them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class IndexedDocuments:
-    """The documents of an index as it is at one moment, and what each of them states."""
+    """The documents of an index at one moment, and what each of them states."""
 
     def __init__(self, reader: Reader, journal_offset: int = 0) -> None:
         """Raises `Unavailable` where the index does not cover the offset in time."""
@@ -42,13 +42,13 @@ class IndexedDocuments:
         else:
             reader.chunks("", journal_offset)  # waits until it is covered
         self._reader = reader
-        # Taken before anything is read: of an engine whose views cannot be held, what is read may be later than this.
+        # Taken before anything is read: an engine whose views cannot be held may return later documents than this.
         self.as_of = reader.journal_offset
         self._model = reader.model_fingerprint
         self.gaps: list[Gap] = []
 
     def change_of(self, standing: dict[str, Standing], document_ids: Iterable[str]) -> Change:
-        """What the index says about documents of which the graph has what `standing` says."""
+        """Return the change from the graph's rows, as `standing` has them, to the index's state of these documents."""
         replace, keep, remove = [], {}, []
         wanted = tuple(dict.fromkeys(document_ids))
         indexed = self._reader.documents(wanted)
@@ -65,17 +65,17 @@ class IndexedDocuments:
         return Change(self.as_of, replace, keep, remove)
 
     def identities(self) -> Iterator[tuple[str, Identity]]:
-        """Every document of the index, and by what its row is known."""
+        """Yield every document of the index, and the identity of its row."""
         for facts in self._reader.all_facts():
             yield facts.document_id, identity_of(facts, self._model)
 
     def rows(self) -> Iterator[GraphRow]:
-        """Every document of the index, read anew."""
+        """Yield the row of every document of the index, read anew."""
         for facts in self._reader.all_facts():
             yield self.row_of(facts, identity_of(facts, self._model))
 
     def row_of(self, facts: DocumentFacts, identity: Identity) -> GraphRow:
-        """A document with all that it states; one that the parser fails on states nothing, and is a gap."""
+        """Return a document's row with all that it states; if the parser fails, return it empty and add a gap."""
         document = graph_document(facts, list(self._reader.chunks(facts.document_id)))
         try:
             return GraphRow(facts.document_id, identity, extract_edges(document))
@@ -88,7 +88,7 @@ class IndexedDocuments:
 
 
 def graph_document(facts: DocumentFacts, chunks: Sequence[Chunk]) -> GraphDocument:
-    """A document of the index as the graph reads it: what is not served of it is left out."""
+    """Return a document of the index as the graph reads it, without what is not served of it."""
     served = [chunk for chunk in chunks if not chunk.inspection or chunk.inspection.verdict is not Verdict.BLOCKED]
     return GraphDocument(
         document_id=facts.document_id,
@@ -103,7 +103,7 @@ def graph_document(facts: DocumentFacts, chunks: Sequence[Chunk]) -> GraphDocume
 
 
 def identity_of(facts: DocumentFacts, model: str | None) -> Identity:
-    """By what a row made from these facts is known again. `model` is that of the corpus's vectors."""
+    """Return the identity by which a row of these facts is recognised. `model` is that of the corpus's vectors."""
     else_read = (facts.inspection_sha256, facts.language, sorted(facts.metadata.items()))
     return Identity(
         content_sha256=facts.checksum,
@@ -117,23 +117,23 @@ def identity_of(facts: DocumentFacts, model: str | None) -> Identity:
 
 
 class GraphLag(NamedTuple):
-    """How the graph of a corpus stands to its index."""
+    """Differences between the graph of a corpus and its index."""
 
     document_ids: Sequence[str]
-    """Documents that the graph has otherwise than the index, or only one of them has."""
+    """Documents that differ between the graph and the index, or that only one of them has."""
     journal_offset: int
-    """Of the index that was looked at."""
+    """Offset of the index that was compared."""
     totals: Totals
     is_ahead: bool
-    """Whether the graph was read from a later index: that was rolled back, or put back from a copy."""
+    """Whether the graph was read from a later index, which was then rolled back or restored from a copy."""
     generation: Generation | None
-    """What is published; None where nothing is, or its manifest is damaged."""
+    """The published generation; None if there is none, or its manifest is damaged."""
     problem: str | None = None
-    """What is wrong with what is published."""
+    """Defect of the published generation."""
 
     @property
     def unpublished(self) -> int:
-        """Changes that are not published yet; -1 where what is published is of another graph than the ledger's."""
+        """Changes that are not published yet; -1 if the published graph is another than the ledger's."""
         if self.generation is None:
             return self.totals.version
         return max(-1, self.totals.version - self.generation.version)
@@ -145,13 +145,13 @@ class GraphLag(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Stands for what is lacking."""
+        """Hash that identifies the lag."""
         told = "\n".join((f"{self.journal_offset} {self.totals.version} {self.unpublished}", *self.document_ids))
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def measure_lag(corpus: str, reader: Reader, graph: Graphs, folder: Path) -> GraphLag:
-    """Compare every document of the index with the graph's rows, by what identifies it; no text is read."""
+    """Compare every document of the index with the graph's rows by their identities; no text is read."""
     read_up_to = graph.totals(corpus).as_of
     indexed = IndexedDocuments(reader)
     with graph.snapshot(corpus) as rows:
@@ -163,7 +163,7 @@ def measure_lag(corpus: str, reader: Reader, graph: Graphs, folder: Path) -> Gra
 
 
 def published_in(folder: Path, *, whole: bool = False) -> tuple[Generation | None, str | None]:
-    """The current generation of a folder, and what is wrong with it. `whole`: its file is read as well."""
+    """Return the current generation of a folder, and its defect. `whole`: its file is read as well."""
     try:
         generation = current(folder)
         if generation is not None and whole:

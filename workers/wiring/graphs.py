@@ -1,4 +1,4 @@
-"""The graphs of corpora: their folders with their walks, what they are to read, and the server of the settings."""
+"""The graphs of corpora: their folders and walks, the directives to read documents, and the configured server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sluice.ingest.settings import EgressSettings
 
 MOST_DOCUMENTS = 1_000
-"""Of one event: some ten seconds of work."""
+"""Most documents of one event: some ten seconds of work."""
 
 
 class GraphArms:
@@ -38,25 +38,25 @@ class GraphArms:
         self._open: dict[str, Arm] = {}
 
     def folder(self, corpus: str) -> Path:
-        """Where the generations of a corpus are published."""
+        """Return the folder in which the generations of a corpus are published."""
         return self._root / corpus
 
     def discard_cypher(self, corpus: str) -> None:
-        """Have the file for Cypher written anew: what it copies from the index is of another time. Seconds without."""
+        """Discard the file for Cypher, as its copies from the index are outdated; within seconds it is written anew."""
         from sluice.graph.cypher.engine_file import discard, newest_files
 
         for written in newest_files(self.folder(corpus)):
             discard(written.folder.parent)
 
     def arm(self, corpus: str) -> Arm:
-        """What walks the graph of a corpus, and gives its current generation."""
+        """Return the arm that walks the graph of a corpus and gives its current generation."""
         from sluice.graph.arm import Arm
 
         with self._lock:
             return self._open.setdefault(corpus, Arm(self.folder(corpus)))
 
     def published_name(self, corpus: str) -> str | None:
-        """The name of the current generation; None: there is none."""
+        """Return the name of the current generation; None if there is none."""
         from sluice.graph.generations.publish import POINTER
 
         try:
@@ -65,12 +65,12 @@ class GraphArms:
             return None
 
     def searching(self, corpus: str) -> GraphArm | None:
-        """The arm as searches use it: it is timed and counted. None for a corpus that has no graph."""
+        """Return the arm as searches use it, timed and counted; None for a corpus that has no graph."""
         return CountedArm(self.arm(corpus)) if is_graphed(corpus) else None
 
 
 class CountedArm(GraphArm):
-    """An arm whose walks are timed, and whose abstentions are counted by why."""
+    """An arm whose walks are timed, and whose abstentions are counted by reason."""
 
     def __init__(self, arm: Arm) -> None:
         self._arm = arm
@@ -87,13 +87,13 @@ class CountedArm(GraphArm):
 
 
 class NotSearched(GraphArm):
-    """Where the owner's settings hold the graph off: it abstains, and says so."""
+    """The arm where the owner's settings hold the graph off: it abstains, and says so."""
 
     def __init__(self, why: str) -> None:
         self._why = why
 
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
-        """Nothing, and why."""
+        """Return nothing but the reason."""
         return Expansion(abstained=self._why)
 
 
@@ -106,7 +106,7 @@ def _reason(found: Expansion) -> str:
 
 
 def build_graph_server(settings: GraphSettings, egress: EgressSettings) -> GraphServer | None:
-    """The server of `graph.url`; None where none is named. Opens nothing, and does not load the driver."""
+    """Build the server of `graph.url`; None if none is named. Opens nothing, and does not load the driver."""
     if settings.url is None:
         return None
     from sluice.graph.servers.server import GraphServer
@@ -115,11 +115,11 @@ def build_graph_server(settings: GraphSettings, egress: EgressSettings) -> Graph
 
 
 def address_rules(url: str, egress: EgressSettings) -> CheckAddress:
-    """The rules of egress for connections to the graph server at `url`, which its owner has named.
+    """Return the rules of egress for connections to the graph server at `url`, which its owner has named.
 
-    What is named may have a private address and a port that is not of the web, as an entry of `egress.allow` might.
-    Where only what is listed may be reached it has to be listed all the same, and where nothing may leave it is
-    refused. Any other address comes from the server itself, which may name members of its cluster: those need an entry
+    The named server may have a private address and a port that is not of the web, as an entry of `egress.allow` might.
+    If only listed addresses may be reached it has to be listed all the same, and if nothing may leave it is refused.
+    Any other address comes from the server itself, which may name members of its cluster: those need an entry
     `graph=host:port`.
     """
     from sluice.ingest.egress.rules import EgressRules
@@ -144,7 +144,7 @@ def is_graphed(corpus: str) -> bool:
 
 
 def graph_directives(corpus: str, indexed: DocumentIndexed, settings: GraphSettings) -> Iterator[GraphDirected]:
-    """What has the graph read the documents of an event, those removed too; none without the extra `graph`."""
+    """Yield directives to read the documents of an event, those removed too; none without the extra `graph`."""
     from sluice.graph.extract.extract import what_is_missing
 
     if settings.enabled and is_graphed(corpus) and what_is_missing() is None:
@@ -152,12 +152,12 @@ def graph_directives(corpus: str, indexed: DocumentIndexed, settings: GraphSetti
 
 
 def directives(document_ids: Sequence[str], journal_offset: int) -> Iterator[GraphDirected]:
-    """Directives for all of these documents, each of a portion."""
+    """Yield directives for all of these documents, each for a portion."""
     for first in range(0, len(document_ids), MOST_DOCUMENTS):
         portion = tuple(document_ids[first : first + MOST_DOCUMENTS])
         yield GraphDirected(document_ids=portion, journal_offset=journal_offset)
 
 
 def nothing_but_published(journal_offset: int) -> GraphDirected:
-    """A directive that has the rows published as they are."""
+    """Return a directive that has the rows published as they are."""
     return GraphDirected(document_ids=(), journal_offset=journal_offset)

@@ -36,11 +36,11 @@ class GuardedInspection:
 
     @property
     def version(self) -> str:
-        """Stands for the rules and the model: what another version has inspected may be judged otherwise now."""
+        """Identifier of the rules and the model; text that another version inspected may be judged differently now."""
         return (self._rules_alone if self._is_model_missing else self._whole).version
 
     def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
-        """The document with `inspection` set on those of its chunks in which something was found, and `inspected_by`.
+        """Return the document with `inspection` set on chunks in which something was found, and with `inspected_by`.
 
         Its chunks stay as many and in the same order; those that are blocked are among them.
         """
@@ -54,7 +54,7 @@ class GuardedInspection:
 
 
 def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> GuardedInspection:
-    """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
+    """Build the inspector of this process. `embedder` returns the configured embedder; nothing is loaded yet."""
     from sluice.trust.guard.guard import ModelGuard, RuleGuard
     from sluice.trust.inspect import Inspector
     from sluice.trust.private.patterns import build_finder
@@ -65,7 +65,7 @@ def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> Gua
 
 
 def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:
-    """Texts to the local model's vectors: the embedder's own where it is local, so that no model is loaded twice."""
+    """Return a function that embeds texts by the local model: a local embedder's own, so that no model loads twice."""
     from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
     from sluice.workers.runtime.heartbeat import check_cancelled
 

@@ -1,4 +1,4 @@
-"""The memories of an instance's projects, the model that distils them, and how the index stands to them.
+"""The memories of an instance's projects, the model that distils them, and the lag of the index behind them.
 
 Each project has a folder that is named by the hash of its name; each feature's collection in the index is a corpus.
 
@@ -52,18 +52,18 @@ class ProjectMemories:
         self._open: dict[str, Memory] = {}
 
     def of(self, project: str) -> Memory:
-        """The memory of a project, which may be empty. Writes nothing."""
+        """Return the memory of a project, which may be empty. Writes nothing."""
         with self._lock:
             found = self._open.get(project)
             if found is None:
                 folder = self._folder(project)
                 found = self._open_memory(folder, project)
-                if self._is_named(folder, project):  # what is asked of projects that there are not is not kept
+                if self._is_named(folder, project):  # the memory of an unknown project is not kept
                     self._open[project] = found
             return found
 
     def founded(self, project: str) -> Memory:
-        """The memory of a project that is to be written to."""
+        """Return the memory of a project that is to be written to; creates its folder if need be."""
         folder = self._folder(project)
         if not self._is_named(folder, project):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -71,7 +71,7 @@ class ProjectMemories:
         return self.of(project)
 
     def existing(self, project: str) -> Memory:
-        """The memory of a project that was written to.
+        """Return the memory of a project that was written to.
 
         Raises:
             NotFound: it never was.
@@ -81,7 +81,7 @@ class ProjectMemories:
         return self.of(project)
 
     def names(self) -> tuple[str, ...]:
-        """The projects that were ever written to. One whose name cannot be read is logged and left out."""
+        """Return the projects that were ever written to. One whose name cannot be read is logged and left out."""
         found = []
         for path in sorted(self._root.glob(f"*/{NAME_FILE}")):
             try:
@@ -103,7 +103,7 @@ class ProjectMemories:
 
 
 def _name_in(path: Path) -> str:
-    """The project that a folder is of.
+    """Return the project that a folder is of.
 
     Raises:
         Corrupted: the file does not say.
@@ -116,7 +116,7 @@ def _name_in(path: Path) -> str:
 
 @dataclass(slots=True)
 class Account:
-    """What asking has cost one event."""
+    """Cost of one event's requests to the model."""
 
     run_id: str
     usd: float = 0.0
@@ -126,7 +126,7 @@ _ACCOUNT: ContextVar[Account | None] = ContextVar("memory_model_account", defaul
 
 
 class MemoryModel:
-    """A language model that is asked on account of a run, and else not at all."""
+    """A language model that answers only requests on account of a run."""
 
     def __init__(self, endpoint: ChatEndpoint | None, ledger: Ledger) -> None:
         self._endpoint = endpoint
@@ -134,12 +134,12 @@ class MemoryModel:
 
     @property
     def is_there(self) -> bool:
-        """Whether the settings name one, and want it asked."""
+        """Whether the settings name a model, and enable it."""
         return self._endpoint is not None
 
     @contextmanager
     def on_account_of(self, run_id: str) -> Iterator[Account]:
-        """What is asked inside is paid by this run."""
+        """Charge requests made inside the block to this run."""
         account = Account(run_id)
         token = _ACCOUNT.set(account)
         try:
@@ -148,7 +148,7 @@ class MemoryModel:
             _ACCOUNT.reset(token)
 
     def ask(self, system: str, question: str, max_tokens: int) -> str:
-        """What the model says.
+        """Return the model's reply.
 
         Raises:
             Unavailable: there is none, it does not answer, or no run pays.
@@ -167,14 +167,14 @@ class MemoryModel:
 
 
 class IndexSearch:
-    """Searches of memory's collections by whatever answers queries of the index."""
+    """Searches memory's collections through a function that answers index queries."""
 
     def __init__(self, ask: Callable[[Query], Retrieval]) -> None:
         """`ask` raises what a direct query raises."""
         self._ask = ask
 
     def search(self, collection: str, query: str, top_k: int) -> Hits:
-        """The best of one collection; empty where nothing was indexed yet.
+        """Return the best hits of one collection; none if nothing was indexed yet.
 
         Raises:
             Unavailable: the engine is away, or does not answer in time.
@@ -195,10 +195,10 @@ class IndexSearch:
 
 
 def hits_of(found: Retrieval) -> Hits:
-    """What was found, with relevances in [0, 1] in the order of fusion: the best one's is the best cosine.
+    """Return the hits with relevances in [0, 1] in the order of fusion; that of the best is the best cosine.
 
-    A fused score has no upper end, as BM25 has none; so each counts as a share of the best. Where there are no vectors
-    the best one's relevance is 1.
+    A fused score has no upper end, as BM25 has none; so each counts as a share of the best. Without vectors the best
+    one's relevance is 1.
     """
     best = max((chunk.fused_score for chunk in found.chunks), default=0.0)
     cosines = [1.0 - chunk.dense_distance for chunk in found.chunks if chunk.dense_distance is not None]
@@ -213,21 +213,21 @@ def _share(chunk: RetrievedChunk, best: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class IndexLag:
-    """What the index lacks of a feature's memory, or has in another version; and what it holds that is to go."""
+    """Documents that the index lacks of a feature's memory or has in another version, and those it should not hold."""
 
     entry_ids: tuple[str, ...]
     """Iterations that it lacks."""
     learning_ids: tuple[str, ...]
     surplus: tuple[str, ...]
-    """Ids of documents that the journal knows nothing of, or that are not offered any more."""
+    """Ids of documents that the journal does not know, or that are not offered any more."""
     documents: int
-    """How many the index is to hold in all."""
+    """Documents that the index should hold in all."""
     indexed: int
-    """How many it holds."""
+    """Documents that it holds."""
     withheld: int
-    """How many of the journal's the guard or the negative list keeps out of the index."""
+    """Documents of the journal that the guard or the negative list keeps out of the index."""
     digest: str
-    """Stands for what it lacks or has too much: the same lag has the same."""
+    """Hash of the missing and the surplus documents: the same lag has the same hash."""
 
     @property
     def behind(self) -> int:
@@ -236,7 +236,7 @@ class IndexLag:
 
 
 def held_checksums(corpus: str, readers: CorpusReaders) -> dict[str, str]:
-    """The checksum of each document that the index serves now."""
+    """Return the checksum of each document that the index serves now."""
     if not readers.exists(corpus):
         return {}
     reader = readers.reader(corpus)
@@ -269,7 +269,7 @@ def _digest(checksums: Mapping[str, str]) -> str:
 
 
 def _kept_out(corpus: str, documents: list[ChunkedDocument], ledger: Ledger) -> frozenset[str]:
-    """The ids of those that the guard holds in quarantine as they stand, or that the negative list names."""
+    """Return the ids of documents that the guard holds in quarantine as they stand, or that the negative list names."""
     refused = refused_documents(ChunkBatch(documents=tuple(documents)), corpus, ledger.forgotten)
     page = QuarantinePage(corpora=(corpus,), state="any", limit=MOST_HELD_AT_ONCE)
     held = {(one.document_id, one.checksum) for one in ledger.quarantine.list(page) if one.state != "released"}

@@ -16,18 +16,18 @@ log = structlog.get_logger(__name__)
 
 
 def utc_now() -> datetime:
-    """The present, with its zone."""
+    """Return the present time, with its zone."""
     return datetime.now(UTC)
 
 
 def count_fallback(reason: str) -> None:
-    """Note that a damaged generation was passed over for an older one."""
+    """Count and log that a damaged generation was passed over for an older one."""
     metrics.SNAPSHOT_FALLBACKS.inc()
     log.error("snapshot_fallback", reason=reason)
 
 
 def count_circuit_opened(what: str) -> None:
-    """Note that a provider or host, whichever `what` says, kept failing and is not asked for a while."""
+    """Count and log that a provider or host, as `what` says, kept failing and is left alone for a while."""
     metrics.BREAKERS_OPENED.labels(what).inc()
     log.warning("circuit_opened", what=what)
 

@@ -1,4 +1,4 @@
-"""The reranker that the settings ask for, with what it needs of this process: the way out, a breaker, a purse."""
+"""The configured reranker, with its parts of this process: HTTP through the egress proxy, a breaker, a budget."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 MOST_ANSWER_BYTES = 1_000_000
-"""Of one answer; the scores of 200 texts are some 20 kB, and some endpoints send the texts back."""
+"""Largest answer, in bytes; the scores of 200 texts are some 20 kB, and some endpoints send the texts back."""
 PAUSE_SECONDS = 30.0
-"""How long it is left alone once most of its last 20 calls (at least 5) failed, before one query tries it again."""
+"""Pause of the reranker once most of its last 20 calls (at least 5) failed, before one query tries it again."""
 
 
 def build_reranker(
@@ -33,9 +33,9 @@ def build_reranker(
     may_spend: Callable[[], bool],
     hide: Callable[[str], str] = str,
 ) -> Reranker | None:
-    """The configured reranker; None where none is. Opens and loads nothing.
+    """Build the configured reranker; None if none is. Opens and loads nothing.
 
-    `fetcher` is asked for when an endpoint is first asked: its requests obey the rules of egress. `may_spend` says
+    `fetcher` is called at the first request to an endpoint: its requests obey the rules of egress. `may_spend` returns
     whether there is money for one more search. `hide` masks what no endpoint may see.
     """
     if settings.provider == "none":
@@ -55,7 +55,7 @@ def build_reranker(
 
 
 class DailyBudget:
-    """What this process may spend on reranking in a UTC day. Safe for threads.
+    """Budget of this process for reranking in a UTC day, in USD. Safe for threads.
 
     The ledger keeps the budget of runs and their day; this one holds for direct queries too, which have no row in it.
     """
@@ -69,7 +69,7 @@ class DailyBudget:
         self._guard = threading.Lock()
 
     def take(self) -> bool:
-        """Return whether there is enough for one more; it is then taken."""
+        """Take the price of one search from the budget; return whether there was enough."""
         if self._most_usd is None or not self._price_usd:
             return True
         with self._guard:
@@ -83,7 +83,7 @@ class DailyBudget:
 
 
 _ROUNDING_USD = 1e-9
-"""Sums of floats are compared no finer."""
+"""Tolerance in comparisons of sums of floats."""
 
 
 class MaskedScorer:
@@ -94,7 +94,7 @@ class MaskedScorer:
         self._hide = hide
 
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
-        """As `Scorer.scores`."""
+        """Implement `Scorer.scores` on masked texts."""
         return self._scorer.scores(self._hide(query), [self._hide(text) for text in texts], timeout_seconds)
 
 
@@ -109,7 +109,7 @@ def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Call
 
 
 def posting(fetcher: Callable[[], Fetcher]) -> Post:
-    """Requests that go out through the egress proxy, with its rules, a cap on the answer and one time limit."""
+    """Return a function that posts through the egress proxy, with its rules, a cap on the answer and one time limit."""
     from sluice.ingest.http.fetch import FetchLimits
 
     def post(url: str, headers: Mapping[str, str], content: bytes, timeout_seconds: float) -> tuple[int, bytes]:

@@ -1,7 +1,7 @@
-"""Published snapshots go to the object store by themselves, beside the work and never in its way.
+"""Uploads published snapshots to the object store in the background.
 
-A push that fails is logged and counted; the snapshot is published all the same, and the next one takes along what the
-store lacks. While one push of a corpus is under way, those that come meanwhile become a single one after it.
+A push that fails is logged and counted; the snapshot is published all the same, and the next push uploads what the
+store lacks. Requests that arrive during a push of a corpus become a single one after it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shipper:
         self._pool: ThreadPoolExecutor | None = None
 
     def ship(self, corpus: str, generation: str, *, alone: bool = False) -> None:
-        """See to it that the corpus's current generation gets to the store. Returns at once.
+        """Queue the corpus's current generation for upload. Returns at once.
 
         `alone`: once it is there all others leave the store, with the files that only they have.
         """
@@ -59,12 +59,12 @@ class Shipper:
                 self._pool.submit(self._push, corpus)
 
     def wait(self) -> None:
-        """Return once what was asked for so far was tried."""
+        """Wait until every push that was requested so far was tried."""
         if self._pool is not None:
             self._pool.submit(lambda: None).result()
 
     def close(self) -> None:
-        """End when the pushes that were begun have ended."""
+        """Wait for the pushes that were begun, and end."""
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -92,7 +92,7 @@ class Shipper:
         log.info("snapshot_pushed", corpus=corpus, generation=moved.generation, bytes=moved.bytes_moved)
 
     def _prune(self, corpus: str) -> None:
-        """Now and then, so that the store holds at most twice what is kept."""
+        """Remove old generations now and then, so that the store holds at most twice what is kept."""
         from sluice.index.remote.snapshots import prune
 
         if corpus in self._to_be_alone:
