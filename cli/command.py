@@ -1,4 +1,4 @@
-"""Decorators that make commands: they open what a command works with, declare its options and print its answer.
+"""Decorators that make commands: they open a command's subject, declare its options and print its answer.
 
 A command is a function of its subject and its options. The subject is a client of the running instance
 (`over_http`), the context of the data directory (`on_disk`), or missing (`alone`). A command returns its answer as

@@ -165,7 +165,7 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
 
 
 def limit(limits: Limits) -> None:
-    """Have the kernel end this process beyond its limits: SIGXCPU, a second later SIGKILL. No file is written, no core."""
+    """Have the kernel end this process beyond its limits: SIGXCPU, then SIGKILL a second later. No file, no core."""
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
         (resource.RLIMIT_AS, limits.address_space_bytes, limits.address_space_bytes),

@@ -15,11 +15,11 @@ BOLT_PORT = 7687
 
 
 class GraphSettings(Value):
-    """The graph of what is indexed: see docs/graph.md."""
+    """The graph of indexed content: see docs/graph.md."""
 
     enabled: bool = True
-    """Whether documents are read into the graph when they are indexed. Off, the stage `graph` gets no work; what was
-    missed is caught up with when it is on again."""
+    """Whether documents are read into the graph when they are indexed. While off, the stage `graph` gets no work;
+    it catches up once on again."""
     in_retrieval: bool = True
     """Whether profiles that want it (code) search by the graph too. The flag `graph` has to be on as well."""
     cypher: bool = True
@@ -27,11 +27,11 @@ class GraphSettings(Value):
     url: str | None = None
     """A Neo4j or Memgraph that is kept up beside the files, like bolt://localhost:7687; NEO4J_URI counts too."""
     user: str | None = None
-    """Who signs in there; NEO4J_USER counts too."""
+    """The user to sign in with; NEO4J_USER counts too."""
     password: SecretStr | None = None
-    """With which password; NEO4J_PASSWORD counts too."""
+    """The user's password; NEO4J_PASSWORD counts too."""
     timeout_seconds: Annotated[float, FIXED] = 10.0
-    """Of one request to the server."""
+    """Limit of one request to the server."""
 
     @model_validator(mode="after")
     def _usable_url(self) -> GraphSettings:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class TelemetrySettings(BaseModel):
-    """Where telemetry goes. Spans are always kept in the local store too."""
+    """Destinations of telemetry. Spans are always kept in the local store too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

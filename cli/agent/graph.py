@@ -85,7 +85,7 @@ def near(
     edge: list[str] | None = None,
     limit: int | None = None,
 ) -> Shown:
-    """Show what is near: the neighbours of a node, what its tests lead to, or documents that mean what is said."""
+    """Show the neighbours of a node, the documents linked to its tests, or documents of similar meaning."""
     if by != "edges" and (direction or edge):
         raise wrong("edge" if edge else "direction", f"says nothing by {by}", "--by edges")
     found: Any
@@ -128,7 +128,7 @@ def _print_nearest(found: Any) -> None:
 
 @over_http
 def status(client: SluiceClient, corpus: str | None = None) -> Shown:
-    """Show what each graph holds, what is published of it, and how far that is behind."""
+    """Show each graph's size, its published generation, and the number of changes that it lacks."""
     found = [client.graph_status(corpus)] if corpus else client.graphs()
     digest = ("hash", "{.graph_sha256:.16}")
     columns = ("corpus documents edges published=generation", ("behind", _behind), "Cypher=cypher_version", digest)

@@ -35,7 +35,7 @@ def of_memory(command: Callable[..., Shown | None]) -> Callable[..., None]:
     return opening(opened, command)
 
 
-# -- what agents hand in
+# -- agents' contributions
 
 
 @of_memory
@@ -55,10 +55,10 @@ def record(
     tee: bool = False,
     timeout: float | None = None,
 ) -> Shown:
-    """Remember an iteration of an agent: what it tried, what failed, what it decided and touched.
+    """Record an iteration of an agent: its attempts, failures, decisions and touched files.
 
-    Standard input is read line by line until it ends, until the agent says that it is done, or until `--timeout`. An
-    agent that is killed is remembered as far as it came. The same output again adds nothing.
+    Standard input is read line by line until it ends, until the agent says that it is done, or until `--timeout`. The
+    output of a killed agent is recorded as far as it came. The same output again adds nothing.
     """
     context = IterationContext(
         iteration_number=iteration,
@@ -148,7 +148,7 @@ def learn(
     return Shown(result, told)
 
 
-# -- what people say of it
+# -- people's reviews
 
 
 @of_memory
@@ -206,7 +206,7 @@ def _checked(kind: type[Any], **fields: object) -> Any:
         raise InvalidInput(*first_problem(error)) from error
 
 
-# -- what is remembered
+# -- reading the memory
 
 
 @of_memory

@@ -71,7 +71,7 @@ def list_dead(
     limit: int = 100,
     before: str | None = None,
 ) -> Shown:
-    """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
+    """List dead letters, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
     page = given(limit=limit, before=before, status=status, **selection.filters())
     if each or selection.fingerprint:
         return table("dead letters", client.dead_letters(**page), _LETTERS, _MESSAGE, limit=limit)
@@ -130,7 +130,7 @@ def purge_dead(
 ) -> Shown:
     """Purge one letter or many: payload and stack are removed, the facts stay.
 
-    Asks first; who purged, and when, is recorded.
+    Asks first. The operator and the time are recorded.
     """
     filters = selection.filters()
     if _means_one(letter_id, filters, everything=everything or dry_run):

@@ -116,8 +116,8 @@ def forget(
 ) -> Shown:
     """Remove documents with every trace of them, and keep them out.
 
-    Name them by one of --url, --url-prefix, --document, --run, --submitted-by and --filters. They leave what is served,
-    every older generation, the journal, known pages, stored pages and the quarantine.
+    Name them by one of --url, --url-prefix, --document, --run, --submitted-by and --filters. They leave the served
+    generation, every older one, the journal, known pages, stored pages and the quarantine.
     """
     if list_entries:
         return _entries(client.forgotten())

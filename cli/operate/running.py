@@ -48,7 +48,7 @@ def runs(
 
 def _print_run(client: SluiceClient, view: models.RunView) -> None:
     print_run(view, why=True)
-    if view.kind == "control":  # what it records is in its events alone
+    if view.kind == "control":  # its records are in its events alone
         for event in client.events(view.run_id):
             if event.kind != "RunFinished":
                 facts = json.dumps({name: value for name, value in event.body.items() if value}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The server that an evaluation queries, and the judging of answers against what the server retrieved."""
+"""The server that an evaluation queries, and the judging of answers against the retrieved passages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server_version(client: SluiceClient) -> str:
     """Return the server's version.
 
     Raises:
-        Unavailable: the server does not answer; the message suggests what to check.
+        Unavailable: the server does not answer.
     """
     try:
         return client.health().version

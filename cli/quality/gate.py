@@ -44,7 +44,7 @@ def list_profiles(client: SluiceClient) -> Shown:
 
 @on_disk
 def models(context: Context) -> Shown:
-    """List the learned gates: what they were fitted on, their thresholds, and whether they can be used here."""
+    """List the learned gates: their training sources and thresholds, and whether they can be used here."""
     from sluice.evaluation.learned_gate import list_models
 
     settings = context.settings
@@ -82,7 +82,7 @@ def defences(
     profile: str | None = None,
     note: str = "",
 ) -> Shown:
-    """The gate's defences: which are active, since when and why, what the latest window showed; or lift one."""
+    """Show the gate's defences: the active ones, since when and why, and their latest windows; or lift one."""
     if lift:
         found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, note=note)
     else:

@@ -42,7 +42,7 @@ def main() -> None:
         told = {"error": "memory", "message": ""}
     except ModuleNotFoundError as error:
         told = {"error": "missing", "message": error.name or str(error)}
-    except Exception as error:  # noqa: BLE001 - it is told over the pipe
+    except Exception as error:  # noqa: BLE001 - it is reported over the pipe
         told = {"error": "engine", "message": f"{type(error).__name__}: {error}"}
     _write(json.dumps(told, ensure_ascii=False).encode(errors="replace"))
     os._exit(0)

@@ -121,7 +121,7 @@ Parameter = Scalar | Sequence[Scalar] | None
 
 MAX_PARAMETER_ITEMS = 10_000
 MAX_PARAMETER_CHARACTERS = 1_000_000
-"""Of all texts in parameters together."""
+"""Limit of all texts in parameters together."""
 MAX_SKIP = 1_000_000
 
 

@@ -74,7 +74,7 @@ MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_000
 """A parser in Python takes half a second for so many."""
 MAX_NESTING = 16
-"""Of brackets and CASE: the parser is recursive."""
+"""Limit of nested brackets and CASE: the parser is recursive."""
 
 STATEMENT = "the question is one statement like MATCH … WHERE … RETURN … LIMIT …"
 _OPENING = frozenset({"LPAREN", "LBRACE", "LBRACK"})

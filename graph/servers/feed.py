@@ -52,7 +52,7 @@ class ServerDocument(NamedTuple):
     embedding_version: str | None = None
     """The model of `embedding`."""
     embedding: tuple[float, ...] | None = None
-    """Of length 1."""
+    """Scaled to length 1."""
 
 
 def document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:

@@ -138,7 +138,7 @@ class Operations:
 
     @operation
     def keep_out(self, /, **fields: Any) -> Call[list[models.ForgottenEntry]]:
-        """Add to the list of what is neither crawled nor taken in: corpus, kind, value, note."""
+        """Add an entry that is neither crawled nor taken in: corpus, kind, value, note."""
         return post("/v1/forgotten", body=fields)
 
     @operation
@@ -426,7 +426,7 @@ class Operations:
 
     @operation
     def flags(self) -> Call[list[models.FlagState]]:
-        """List every feature flag, and who decides it."""
+        """List every feature flag, with the authority that decides it."""
         return get("/v1/flags")
 
     @operation

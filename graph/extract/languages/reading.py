@@ -130,7 +130,7 @@ VALUES = frozenset({"variable", "constant", "field"})
 MOST_DEPTH = 64
 """Limit of nested definitions, and of names in a chain."""
 _MOST_CHARACTERS = 300
-"""Of a definition's path."""
+"""Limit of a definition's path."""
 _CLASSES = frozenset({"class", "interface", "type", "module", "enum", "implementation"})
 _DECLARATIONS = frozenset({"declaration", "field_declaration"})
 """In C: a function is declared, and defined elsewhere."""

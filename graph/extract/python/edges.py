@@ -433,7 +433,7 @@ class References:
             yield from self._variable(self._inference.of_name(name, scope), is_called)
 
     def _variable(self, meanings: Meanings, is_called: bool) -> Iterator[_Target]:
-        """Yield what a variable stands for, as `join = os.path.join`, and what its call reaches, as `Foo()(x)`."""
+        """Yield a variable's original, as in `join = os.path.join`, and the targets of its call, as in `Foo()(x)`."""
         for meaning in meanings:
             if meaning.kind is Kind.SYMBOL:
                 yield meaning.name, meaning.origin

@@ -270,7 +270,7 @@ class Inference:
                 return self._members(self.of(node.child_by_field_name("object"), scope, depth), name, depth)
             case "call":
                 return self._call(node, scope, depth)
-            case "subscript":  # `Cart[int]` is the class; what a table holds is not followed
+            case "subscript":  # `Cart[int]` is the class; the values of a table are not followed
                 found = self.of(node.child_by_field_name("value"), scope, depth)
                 return found if all(self._is_class(meaning) for meaning in found) else UNKNOWN
             case "boolean_operator" | "conditional_expression" if node.named_children:

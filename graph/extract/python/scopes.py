@@ -53,9 +53,9 @@ class Scope:
     global_names: set[str] = field(default_factory=set)
     nonlocal_names: set[str] = field(default_factory=set)
     attributes: dict[str, list[Value]] = field(default_factory=dict)
-    """Of a class: the values that its methods assign to `self.x`."""
+    """The values that the methods of a class assign to `self.x`."""
     returned: list[Node] = field(default_factory=list)
-    """Of a function: the values of its return statements."""
+    """The values of a function's return statements."""
     decorators: tuple[str, ...] = ()
     is_generator: bool = False
 
