@@ -1,4 +1,4 @@
-"""The graph as one of a search's retrievers: it reads the current generation, and abstains where there is none."""
+"""The graph as a retriever of a search. It reads the current generation, and abstains where there is none."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def print_prompt(messages: Sequence[models.PromptMessage]) -> None:
         console.print()
 
 
-# -- the answer
+# -- answer
 
 
 def _print_answer(answer: models.Answer) -> None:
@@ -115,7 +115,7 @@ def path_in_words(path: models.GraphPath) -> str:
     return " ".join(told)
 
 
-# -- why
+# -- decision and trust
 
 
 def print_decision(decision: models.Decision) -> None:

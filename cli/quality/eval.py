@@ -79,7 +79,7 @@ def retrieval(
     if fit_fusion and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
         raise InvalidInput("strategy", "--fit-fusion needs the answers by bm25, vector and hybrid", "leave it out")
     asked = _questions(path, corpus, questions)
-    # A try that is repeated is not logged; its last failure becomes the error.
+    # Retried attempts are not logged; the last failure becomes the error.
     configure("sluice-cli", quiet(configured().telemetry, "error"))
     with connect(url, api_key) as client, indexing_progress(quiet=as_json) as progress:
         answered_by = server_version(client)

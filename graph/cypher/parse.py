@@ -51,7 +51,7 @@ class Branch(NamedTuple):
 def parse(query: str) -> list[Branch]:
     """Return the query as trees. Raises InvalidInput of `query` with line and column, both from 1; NotInstalled."""
     try:
-        import antlr4_cypher  # noqa: F401 - all else that reads a question imports it where it is used
+        import antlr4_cypher  # noqa: F401 - other readers of a query import it where they use it
     except ImportError as error:
         raise needed("cypher", error) from error
     with _one_at_a_time:  # lexers and parsers share a cache

@@ -58,7 +58,7 @@ def push(view: GraphView, seeds: Seeds, restart: float = RESTART, is_back: bool 
     """
     count = view.vertices
     residue, is_known, is_active = np.zeros(count), np.zeros(count, bool), np.zeros(count, bool)
-    rank, before, by = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)  # known vertices have them
+    rank, before, by = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)  # set where known
     np.add.at(residue, seeds.vertices, seeds.weights)
     active = np.unique(seeds.vertices)
     is_known[active], rank[active], before[active], by[active] = True, 0.0, -1, 0

@@ -143,7 +143,7 @@ class Operations:
 
     @operation
     def let_in(self, entry_id: str, note: str = "") -> Call[models.ForgottenEntry]:
-        """Take an entry off that list. Needs an operator."""
+        """Remove an entry of `forgotten`, so that it is let in again. Needs an operator."""
         return Call("DELETE", "/v1/forgotten/{}", (entry_id,), queried({"note": note}))
 
     @operation
@@ -347,14 +347,14 @@ class Operations:
 
     @operation
     def purge_dead_letter(self, letter_id: str, note: str = "") -> Call[models.Purged]:
-        """Empty one dead letter: payload and stack go, the facts stay."""
+        """Purge one dead letter: removes payload and stack, keeps the facts."""
         return Call("DELETE", "/v1/dead-letters/{}", (letter_id,), queried({"note": note}))
 
     @operation
     def purge_dead_letters(
         self, filter: Mapping[str, Any], *, confirm: int | None = None, dry_run: bool = False, note: str = ""
     ) -> Call[models.Purged]:
-        """Empty many: call with `dry_run` first, and `confirm` the count that it returns."""
+        """Purge many dead letters: call with `dry_run` first, and `confirm` the count that it returns."""
         body = {"filter": filter, "confirm": confirm, "dry_run": dry_run, "note": note}
         return post("/v1/dead-letters/purge", body=body)
 
@@ -391,7 +391,7 @@ class Operations:
 
     @operation
     def resume_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
-        """Go on with a paused bulk replay."""
+        """Resume a paused bulk replay."""
         return post("/v1/replays/{}/resume", replay_id, note=note)
 
     @operation
@@ -466,7 +466,7 @@ class Operations:
 
     @operation
     def resume_stage(self, stage: str) -> Call[list[models.StageView]]:
-        """Go on with a stage. Needs an operator of all corpora."""
+        """Resume a paused stage. Needs an operator of all corpora."""
         return post("/v1/stages/{}/resume", stage, is_repeatable=True)
 
     @operation
