@@ -262,10 +262,10 @@ class Ledger(LedgerReader):
         with self.database.writing() as connection:
             return tuple(backlog.wake(connection, self.clock(), most))
 
-    # -- stages that rest
+    # -- paused stages
 
     def pause(self, stage: Queue, why: str, *, seconds: float | None = None, operator: str | None = None) -> bool:
-        """Stop claims of the stage's events, for `seconds` until a probe, or without `seconds` until `resume`.
+        """Pause the claims of a stage: for `seconds` until a probe, or without `seconds` until `resume`.
 
         Returns False when the stage was paused already; then only an operator's pause replaces the existing one.
         """
@@ -277,7 +277,7 @@ class Ledger(LedgerReader):
         with self.database.writing() as connection:
             return pauses.resume(connection, stage, self.clock(), operator=operator)
 
-    # -- what answers cite
+    # -- citations
 
     def uncheck_citations(self, corpus: str, document_ids: Sequence[str], journal_offset: int) -> bool:
         """Uncheck the citations of documents that the journal, up to an offset, changed; True when any is cited."""

@@ -82,7 +82,7 @@ _DROP_PAGES = delete(pages).where(_PAGE.in_(_SOME_PAGES))
 
 
 class Pruning(LedgerPart):
-    """Removes what is old from one ledger."""
+    """Removes old runs, dead letters, days and pages from one ledger."""
 
     def count(self, before: datetime) -> Pruned:
         """Count what `prune` would remove at this moment."""

@@ -122,7 +122,7 @@ class Transaction:
     def __init__(self, driver: Any, dialect: Dialect) -> None:
         """`driver` is a connection of sqlite3 or psycopg."""
         self.is_synced_later = False
-        """Whether nobody learns of it before a later, synced transaction of this process."""
+        """Whether the commit may stay unsynced until a later one of this process; nobody learns of it before."""
         self._driver = driver
         self._dialect = dialect
 

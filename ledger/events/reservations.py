@@ -3,7 +3,7 @@
 Promises: a reservation never takes reserved plus spent past a ceiling, however many callers reserve at once: the
 ceiling is a condition of the statement that raises the reservation. An event's reservation is released when it settles,
 parks or is cancelled, and its actual spend takes the place. Spend is booked even where it passes the ceiling:
-the money is gone, and the next reservation finds no room.
+it has happened, and the next reservation finds no room.
 
 A transaction gathers its changes in a `Balance` and applies them once, as its last step: every run of a
 day changes that day's row, so it is locked for the shortest time, and always after everything else.

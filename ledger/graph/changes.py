@@ -132,7 +132,7 @@ class _Writing:
         self._counts["replaced"] += 1
 
     def keep(self, document_id: str, identity: Identity) -> None:
-        """Leave the document as it is if its identity is the expected one; else note it as contested."""
+        """Confirm the document if its identity is still the expected one; else note it as contested."""
         old = self._rows.get(document_id)
         if self._is_later(old):
             return

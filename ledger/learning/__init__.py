@@ -1,1 +1,1 @@
-"""Tables for learning: outcomes of runs, and what steers the gate."""
+"""Tables for learning: outcomes of runs, and the gate's controls."""

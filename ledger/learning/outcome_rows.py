@@ -89,7 +89,7 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
 
 
 def _decided(run: AnyRow, decided: GateDecided, decided_at: float, now: float) -> dict[str, Any]:
-    """Return the columns known at the decision, recorded at `decided_at`: rows arrive about in the order of that."""
+    """Return the decision's columns. `decided_at` is when it was recorded, so rows arrive in about that order."""
     control = decided.control
     model = control.model if control else None
     return {

@@ -1,1 +1,1 @@
-"""The tables, and the steps from each version of them to the next."""
+"""The tables, and the migrations between their versions."""

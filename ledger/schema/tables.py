@@ -286,7 +286,7 @@ IS_UNCHECKED = citations.c.is_checked == literal_column("0")
 """SQL condition for *unchecked*, as a literal, so that SQLite finds the partial index to match."""
 _partial("citations_unchecked", IS_UNCHECKED, citations.c.corpus)
 
-# -- what became of runs, and what steers the gate
+# -- outcomes of runs, and the gate's controls
 
 outcomes = _table(
     "outcomes",

@@ -20,7 +20,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 `ingest.politeness.rate_limit` |
 | `{i}:robots:{origin}` | string | the rules of a robots.txt | a day, five minutes where it was not available |
 | `{i}:host:{host}` | hash | whether its latest pages needed a browser | 7 days |
-| `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | the crawl's load on each host | 8 days |
+| `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | the crawl's counts for each host | 8 days |
 | `{i}:quota:…` | counters | search calls per provider and day | two days |
 | `{i}:empty:{hash}` | string | a search for which a provider found nothing | 600 s |
 | `{i}:announced` | pub/sub channel | run id and kind of each recorded event | not kept: only a hint |

@@ -103,8 +103,8 @@ class ReadRequest(Value):
 class Transport:
     """The broker as the rest of Sluice sees it. Thread-safe; make one per process.
 
-    When the broker does not answer, methods on wake-ups and queues raise `Unavailable`; methods that announce, read
-    or listen raise `redis.RedisError`, and their caller begins again.
+    When the broker does not answer, a publish sends less and raises nothing; methods that inspect queues raise
+    `Unavailable`; the others raise one of `BROKER_ERRORS`, and their caller begins again.
     """
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
@@ -188,7 +188,7 @@ class Transport:
         """Tell every process that may be working on the run that it was cancelled.
 
         The ledger alone makes a cancellation true: it fences the claims, so their work no longer counts. This message
-        only stops the work before its next heartbeat would, and losing it costs no more. It
+        only stops the work sooner than its next heartbeat would; losing it costs no more than that delay. It
         has a channel of its own: every process listens, and would otherwise have to read every announcement.
         """
         try:

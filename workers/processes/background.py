@@ -178,7 +178,7 @@ def answer_direct_queries(process: WorkerProcess, stopping: threading.Event) -> 
 
 
 def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Publish again from the journal what is damaged, or was published by an older Sluice.
+    """Publish again from the journal each damaged generation, or one that an older Sluice published.
 
     Record stale citations of answers whose documents changed while they were recorded.
     """

@@ -86,7 +86,7 @@ class Maintenance:
                 chore.due_at = self._clock() + chore.every_seconds
 
     def _spare_the_disk(self) -> None:
-        """While the disk is short of room, stop the embedded broker's file and pause the stages that fill the disk.
+        """While the disk is short of room, switch off the embedded broker's file and pause the stages that fill it.
 
         A broker that cannot write its file takes no write at all, and a direct query is one. What a restart of it would
         lose is in the ledger. Both end when there is twice the room, so that they do not alternate.

@@ -144,7 +144,7 @@ def _sign(descriptor: int) -> None:
 
 
 def run_below_init() -> None:
-    """In the first process of a container, fork: go on as the only child, while the parent acts as init.
+    """Fork in the first process of a container: go on as the only child, while the parent acts as init.
 
     The first process inherits every orphan and must reap it; a worker has other things to do. The parent passes
     signals on and ends as the child did. Call it before any thread is started.

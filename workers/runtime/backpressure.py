@@ -1,6 +1,6 @@
 """Decides whether there is room for one more request; a request that would only wait in a full queue is refused.
 
-A request is refused before anything of it is recorded or stored, and its sender is told when to come back.
+A request is refused before anything of it is recorded or stored, and the refusal says when to come back.
 Every stage that its work passes through is checked: otherwise a fast stage would accept more than the slow one
 behind it can take. A request larger than a limit by itself is accepted when nothing waits; else it never would be.
 """
@@ -65,7 +65,7 @@ class Admission:
                 self._admitted[entry, run.priority, tenant_queue_of(run)] += events
 
     def require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
-        """Only check for room, before work is put into what is to be admitted.
+        """Only check for room, before the caller prepares the work.
 
         Raises:
             Overloaded: as `admit`.

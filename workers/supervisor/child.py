@@ -1,4 +1,4 @@
-"""One process that `sluice up` keeps alive: starts it, listens to it, asks it to end, kills it with its process group.
+"""Starts one process that `sluice up` keeps alive, listens to it, asks it to end, kills it with its process group.
 
 A process is a command line, or a fork of the supervisor, which has imported the shared modules. A fork takes
 milliseconds where a new interpreter takes seconds, and pages that neither side writes to exist once for all. It is safe

@@ -1,4 +1,4 @@
--- Unless the first key says that a worker lives, moves what it took back to where the next worker takes.
+-- Unless the first key shows that the worker lives, moves its taken items back to where workers take next.
 if redis.call('EXISTS', KEYS[1]) == 1 then
     return 0
 end

@@ -1,4 +1,4 @@
--- Renames each key that holds another kind of thing than it should; which those were.
+-- Renames each key that holds the wrong type, and returns those keys.
 local misplaced = {}
 for number, key in ipairs(KEYS) do
     local kind = redis.call('TYPE', key)['ok']

@@ -96,7 +96,7 @@ class GraphWatch:
         metrics.GRAPH_EDGES.set(edges)
 
     def _follow(self, graphs: GraphDesk, corpus: str) -> dict[str, int]:
-        """Send the documents that the graph of a corpus lacks; return how many."""
+        """Send the documents that the graph of a corpus lacks; return the lag in documents and unpublished changes."""
         graph = self._context.ledger.graph
         try:
             if self._covered.get(corpus) == self._seen(corpus):
