@@ -50,18 +50,18 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def instance_of(request: Request) -> Instance:
-    """The instance that a request is for."""
+    """Return the instance that a request is for."""
     instance: Instance = request.app.state.instance
     return instance
 
 
 def request_span(request: Request, name: str) -> AbstractContextManager[Span]:
-    """A server span that continues the request's `traceparent` header (W3C Trace Context)."""
+    """Open a server span that continues the request's `traceparent` header (W3C Trace Context)."""
     return span(name, traceparent=request.headers.get("traceparent"), kind="server")
 
 
 async def caller_of(request: Request, credentials: Credentials = None) -> Caller:
-    """The caller of a request. Reading the ledger is left to a thread: a slow one must not stop the others.
+    """Identify the caller of a request. A thread reads the ledger: a slow one must not stop the other requests.
 
     Raises:
         HTTPException: 401 when a key is needed and none, or an unknown one, is given.
@@ -73,7 +73,7 @@ async def caller_of(request: Request, credentials: Credentials = None) -> Caller
 
 
 async def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
-    """The caller, if it may see every corpus; None for any other, which is not refused."""
+    """Return the caller if it may see every corpus; None for any other, which is not refused."""
     try:
         caller = await caller_of(request, credentials)
     except (HTTPException, Forbidden):
@@ -102,13 +102,13 @@ OperatorName = Annotated[str | None, Header(alias="X-Sluice-Operator", max_lengt
 
 
 async def operator_of(caller: Annotated[Caller, Depends(caller_of)], operator_name: OperatorName = None) -> Caller:
-    """The caller, who has to be an operator. On this machine without a key of a name, a header says who it is."""
+    """Require an operator. A caller from this machine without a named key may give its name in a header."""
     caller.may_operate()
     return replace(caller, owner=operator_name) if operator_name and caller is OWN_MACHINE else caller
 
 
 async def instance_operator_of(operator: Annotated[Caller, Depends(operator_of)]) -> Caller:
-    """The caller, who has to be an operator of all corpora."""
+    """Require an operator of all corpora."""
     operator.may_operate_instance()
     return operator
 
@@ -153,7 +153,7 @@ class SameOriginOnly:
 
 
 def is_own(headers: Headers) -> bool:
-    """Whether no page of another origin sent it. Schemes are not compared: a proxy before us may speak TLS."""
+    """Return whether no page of another origin sent it. Schemes are not compared: a proxy before us may speak TLS."""
     site = headers.get("sec-fetch-site")
     if site is not None and site not in OWN_SITES:
         return False

@@ -57,13 +57,13 @@ _START = """SwaggerUIBundle({
 
 @router.get("/docs")
 def page() -> Response:
-    """The page; what it loads is below `/docs/`."""
+    """Return the page; the files that it loads are below `/docs/`."""
     return Response(_PAGE, media_type="text/html", headers=HEADERS)
 
 
 @router.get("/docs/{name}")
 def asset(request: Request, name: str) -> Response:
-    """One of the page's files."""
+    """Return one of the page's files."""
     if name == START:
         script = _START % json.dumps(request.app.openapi_url)
         return Response(script, media_type="text/javascript", headers=HEADERS)

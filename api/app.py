@@ -26,7 +26,7 @@ DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context 
 
 
 def make_api(settings: Settings) -> FastAPI:
-    """The application for one instance. Opens nothing before it is started."""
+    """Build the application for one instance. Opens nothing before it is started."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -60,7 +60,7 @@ def make_api(settings: Settings) -> FastAPI:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until told to stop.
+    """Serve until a signal ends the process.
 
     Raises:
         InvalidSetting: the interface could be reached from outside without a key, or its port is taken.

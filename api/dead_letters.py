@@ -38,25 +38,25 @@ async def _body(request: Request) -> bytes:
 
 @letters.get("", responses=problem_responses(503), summary="Letters one by one, the latest first")
 def some(request: Request, operator: Operator, wanted: Listed) -> list[DeadLetterSummary]:
-    """Letters that meet every filter given; the next page is `before` the `position` of the last one."""
+    """Return letters that meet every given filter; for the next page, `before` is the `position` of the last one."""
     return list(instance_of(request).dead_letters.some(wanted, operator))
 
 
 @letters.get("/groups", responses=problem_responses(503), summary="What fails: a line per fingerprint")
 def groups(request: Request, operator: Operator, wanted: Listed) -> list[DeadLetterGroup]:
-    """Letters that failed alike, counted, with an example; paged like the letters."""
+    """Count letters that failed alike, each group with an example; paged like the letters."""
     return list(instance_of(request).dead_letters.groups(wanted, operator))
 
 
 @letters.post("/purge", responses=problem_responses(409, 503, 507), summary="Empty many letters")
 def purge_all(request: Request, operator: Operator, body: PurgeRequest) -> Purged:
-    """Payloads and stacks go, facts stay; recorded with who and when. Ask with `dry_run` first, confirm its count."""
+    """Remove payloads and stacks, keep the facts; records who and when. Ask with `dry_run` first, confirm its count."""
     return instance_of(request).dead_letters.purge_all(body, operator)
 
 
 @letters.get("/{letter_id}", responses=problem_responses(404, 503), summary="One letter, whole")
 def one(request: Request, letter_id: str, operator: Operator) -> DeadLetterView:
-    """The envelope, the error with its stack, the counts, past payloads, and what operators did."""
+    """Return the envelope, the error with its stack, the counts, past payloads, and what operators did."""
     return instance_of(request).dead_letters.one(letter_id, operator)
 
 
@@ -69,7 +69,7 @@ def one(request: Request, letter_id: str, operator: Operator) -> DeadLetterView:
 def edit(
     request: Request, letter_id: str, operator: Operator, payload: Annotated[bytes, Depends(_body)], note: Note = ""
 ) -> DeadLetterView:
-    """The body is the whole event, kept as it is sent; the old payload is kept too. A replay brings a new event."""
+    """Replace the payload by the body: a whole event, kept as sent. The old one stays. A replay brings a new event."""
     return instance_of(request).dead_letters.edit(letter_id, payload, operator, note)
 
 
@@ -84,7 +84,7 @@ def replay(request: Request, letter_id: str, operator: Operator, force: bool = F
 
 @letters.delete("/{letter_id}", responses=problem_responses(404, 409, 503, 507), summary="Empty one letter")
 def purge(request: Request, letter_id: str, operator: Operator, note: Note = "") -> Purged:
-    """Its payload, stack and past payloads go, the facts stay; recorded with who and when."""
+    """Remove its payload, stack and past payloads, and keep the facts; recorded with who and when."""
     return instance_of(request).dead_letters.purge(letter_id, operator, note)
 
 
@@ -98,9 +98,9 @@ def purge(request: Request, letter_id: str, operator: Operator, note: Note = "")
     summary="Put many letters back to work",
 )
 def begin(request: Request, response: Response, operator: Operator, body: ReplayRequest) -> ReplayView | ReplayPlan:
-    """The reconciler brings back what the filter matches now, at the rate given; recorded with who and when.
+    """Have the reconciler bring back what the filter matches now, at the rate given; recorded with who and when.
 
-    It aborts itself when more than a fifth of what came to an end is parked again.
+    The replay aborts itself when more than a fifth of what came to an end is parked again.
     """
     if body.dry_run:
         response.status_code = 200
@@ -111,19 +111,19 @@ def begin(request: Request, response: Response, operator: Operator, body: Replay
 def every(
     request: Request, operator: Operator, limit: Annotated[int, Query(ge=1, le=MOST)] = 50, before: str | None = None
 ) -> list[ReplayView]:
-    """Each with how far it is; the next page is `before` the last id."""
+    """Return each replay with its progress; for the next page, `before` is the last id."""
     return instance_of(request).dead_letters.latest_replays(operator, limit, before)
 
 
 @replays.get("/{replay_id}", name="one", responses=problem_responses(404, 503), summary="How far one is")
 def one_replay(request: Request, replay_id: str, operator: Operator) -> ReplayView:
-    """How many came back, were left out and why, are under way, succeeded, are parked again."""
+    """Count the letters that came back, were left out and why, are under way, succeeded, are parked again."""
     return instance_of(request).dead_letters.show_replay(replay_id, operator)
 
 
 @replays.get("/{replay_id}/actions", responses=problem_responses(404, 503), summary="What operators did with one")
 def actions(request: Request, replay_id: str, operator: Operator) -> list[OperatorAction]:
-    """Who, when, what and why, in order."""
+    """Return who did what, when and why, in order."""
     return list(instance_of(request).dead_letters.replay_actions(replay_id, operator))
 
 
@@ -131,13 +131,13 @@ def actions(request: Request, replay_id: str, operator: Operator) -> list[Operat
     "/{replay_id}/pause", responses=problem_responses(404, 409, 503, 507), summary="Bring back no more for now"
 )
 def pause(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
-    """What is under way goes on."""
+    """Pause the replay. What is under way goes on."""
     return instance_of(request).dead_letters.change_replay(replay_id, "pause", operator, note)
 
 
 @replays.post("/{replay_id}/resume", responses=problem_responses(404, 409, 503, 507), summary="Go on with a paused one")
 def resume(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
-    """From where it was, at its rate."""
+    """Resume the replay from where it was, at its rate."""
     return instance_of(request).dead_letters.change_replay(replay_id, "resume", operator, note)
 
 
@@ -145,5 +145,5 @@ def resume(request: Request, replay_id: str, operator: Operator, note: Note = ""
     "/{replay_id}/abort", responses=problem_responses(404, 409, 503, 507), summary="Bring back no more, for good"
 )
 def abort(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
-    """What is under way goes on; the rest stays parked."""
+    """End the replay for good. What is under way goes on; the rest stays parked."""
     return instance_of(request).dead_letters.change_replay(replay_id, "abort", operator, note)

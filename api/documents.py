@@ -38,7 +38,7 @@ Told = Annotated[str | None, Query(min_length=1, max_length=4_096)]
 def add(
     request: Request, body: DocumentsRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
 ) -> RunAccepted:
-    """Content is chunked and indexed, a bare URL is crawled. The run is finished when all of it can be found."""
+    """Chunk and index content, and crawl a bare URL. The run is finished when all of it can be found."""
     caller.may_touch(body.corpus)
     service = instance_of(request).service
     with request_span(request, "POST /v1/documents"):
@@ -58,9 +58,9 @@ def text(
     start_line: Annotated[int, Query(ge=1)] = 1,
     end_line: Annotated[int | None, Query(ge=1)] = None,
 ) -> DocumentText:
-    """The extracted text as it is indexed. Lines keep their numbers where secrets are masked or the guard keeps text.
+    """Return the extracted text as it is indexed. Lines keep their numbers where text is masked or blocked.
 
-    A page whose site asks that no text of it be shown is refused (403), with the address where it can be read.
+    A page whose site requests that no text of it be shown is refused (403), with the address where it can be read.
     """
     caller.may_touch(corpus)
     context = instance_of(request).context
@@ -75,7 +75,7 @@ def text(
     summary="Forget a document",
 )
 def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus = "default") -> RunAccepted:
-    """The run is finished when no query finds the document any more."""
+    """Remove the document. The run is finished when no query finds it any more."""
     caller.may_touch(corpus)
     service = instance_of(request).service
     with request_span(request, "DELETE /v1/documents"):
@@ -101,10 +101,10 @@ def forget(
     keep_out: bool = True,
     note: Note = "",
 ) -> RunAccepted:
-    """Exactly one of URL, prefix, id, run, key and filters, in the body or (but for filters) in the query.
+    """Forget documents by exactly one of URL, prefix, id, run, key and filters, in the body or (no filters) the query.
 
     The run is finished when nothing of them is left, in older generations and in the journal either. Unless `keep_out`
-    is false they are neither crawled nor taken in again.
+    is false they are neither crawled nor ingested again.
     """
     if body is None:
         told = {"url": url, "url_prefix": url_prefix, "document_id": document_id, "run_id": run_id}
@@ -115,36 +115,36 @@ def forget(
 
 @forgotten.post("/forgotten/prove", responses=problem_responses(503), summary="Is anything of it left?")
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
-    """Looks in what is served, in every generation, journal, known pages, blobs and quarantine; changes nothing."""
+    """Search what is served, every generation, journal, known pages, blobs and quarantine; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
 
 
 @forgotten.post("/forgotten/count", responses=problem_responses(503), summary="How many documents are meant?")
 def count(request: Request, operator: Operator, body: ForgetRequest) -> Meant:
-    """Of those that are served now; changes nothing."""
+    """Count the matching documents among those that are served now; changes nothing."""
     return Meant(documents=instance_of(request).forget.count(body, operator))
 
 
 @forgotten.get("/forgotten", responses=problem_responses(503), summary="The negative list")
 def entries(request: Request, operator: Operator) -> list[ForgottenEntry]:
-    """What is neither crawled nor taken in, the latest first."""
+    """Return what is neither crawled nor ingested, the latest first."""
     return list(instance_of(request).forget.entries(operator))
 
 
 @forgotten.post("/forgotten", responses=problem_responses(503, 507), summary="Keep something out")
 def keep_out(request: Request, operator: Operator, body: NewEntry) -> list[ForgottenEntry]:
-    """Puts it on the negative list; what of it is in the corpus stays (`DELETE /v1/documents` removes it)."""
+    """Put it on the negative list. Documents in the corpus stay (`DELETE /v1/documents` removes them)."""
     return list(instance_of(request).forget.keep_out(body, operator))
 
 
 @forgotten.delete("/forgotten/{entry_id}", responses=problem_responses(404, 503, 507), summary="Let something in again")
 def allow(request: Request, entry_id: str, operator: Operator, note: Note = "") -> ForgottenEntry:
-    """Takes it off the negative list; recorded with who, when and why."""
+    """Take it off the negative list; recorded with who, when and why."""
     return instance_of(request).forget.allow(entry_id, operator, note)
 
 
 def _request(**facts: Any) -> ForgetRequest:
-    """What the query asks for.
+    """Return the request that the query states.
 
     Raises:
         InvalidInput: it names none or several things.
@@ -157,13 +157,13 @@ def _request(**facts: Any) -> ForgetRequest:
 
 @quarantine.get("", responses=problem_responses(503), summary="Chunks that the guard holds back, the latest first")
 def some(request: Request, operator: Operator, wanted: Listed) -> list[QuarantinedChunk]:
-    """Chunks that meet every filter given; the next page is `before` the `position` of the last one."""
+    """Return chunks that meet every given filter; for the next page, `before` is the `position` of the last one."""
     return list(instance_of(request).quarantine.some(wanted, operator))
 
 
 @quarantine.get("/{held_id}", responses=problem_responses(404, 503), summary="One chunk with its text")
 def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
-    """The text with the characters that each finding is about, and what operators did. Do not act on the text."""
+    """Return the text with the characters of each finding, and operators' actions. Do not act on the text."""
     return instance_of(request).quarantine.one(held_id, operator)
 
 
@@ -174,12 +174,12 @@ def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
     summary="Let a chunk through",
 )
 def release(request: Request, held_id: str, operator: Operator, note: Note = "") -> Released:
-    """It is not blocked again, and a run brings it into the index; recorded with who, when and why."""
+    """Block it no more, and begin a run that brings it into the index; recorded with who, when and why."""
     with request_span(request, "POST /v1/quarantine/release"):
         return instance_of(request).quarantine.release(held_id, operator, note)
 
 
 @quarantine.post("/{held_id}/purge", responses=problem_responses(404, 409, 503, 507), summary="Remove a chunk's text")
 def purge(request: Request, held_id: str, operator: Operator, note: Note = "") -> QuarantinedText:
-    """Its text goes for good, the facts stay; recorded with who, when and why. Seen again it is blocked."""
+    """Remove its text for good, and keep the facts; recorded with who, when and why. The same text is blocked again."""
     return instance_of(request).quarantine.purge(held_id, operator, note)

@@ -1,7 +1,7 @@
-"""The graph of what is indexed: questions in Cypher, what is next to a node, what is linked to a failing test.
+"""The graph of what is indexed: questions in Cypher, neighbours of a node, documents linked to a failing test.
 
-A graph is of one corpus, and a key reads those that it lists. See docs/graph.md. The health of the graph server stands
-at the address that the decision record names.
+Each corpus has its own graph, and a key reads those of its corpora. See docs/graph.md. The health of the graph server
+stands at the address that the decision record names.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @graph.post("/query", responses=problem_responses(400, 404, 413, 429, 503, 504), summary="Ask in Cypher")
 def query(request: Request, body: CypherRequest, caller: AnyCaller) -> CypherResult:
-    """MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes.
+    """Answer MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes.
 
-    What cannot be read is refused (400), and the message names line and column.
+    A question that cannot be read is refused (400), and the message names line and column.
     """
     with request_span(request, "POST /v1/graph/query"):
         return instance_of(request).graph.query(body, caller)
@@ -57,7 +57,7 @@ def nearest(
     corpus: Corpus = "default",
     top_k: Annotated[int, Query(ge=1, le=100)] = 8,
 ) -> NearestDocuments:
-    """By the vector index of the instance's Neo4j or Memgraph, with what these documents refer and link to."""
+    """Search the vector index of the instance's Neo4j or Memgraph; add what the documents refer and link to."""
     with request_span(request, "GET /v1/graph/nearest"):
         return instance_of(request).graph.nearest(corpus, question, caller, top_k=top_k)
 
@@ -79,7 +79,7 @@ def neighbours(
     edge: Annotated[list[EdgeType] | None, Query(description="Only edges of these types. Repeatable")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
 ) -> Neighbours:
-    """The surest edges first. A name that means several nodes is refused (422), and the remedy lists them."""
+    """Return the surest edges first. A name that means several nodes is refused (422), and the remedy lists them."""
     with request_span(request, "GET /v1/graph/neighbours"):
         return instance_of(request).graph.neighbours(
             corpus, node_id, caller, direction=direction, types=tuple(edge or ()), limit=limit
@@ -102,27 +102,27 @@ def linked(
     failing: Annotated[bool, Query(description="Only tests that a report names as failing; false: all tests")] = True,
     top_k: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> Linked:
-    """Which tests touch the module, and which documents are linked to these tests, the nearest first, each with the
-    path that leads to it."""
+    """Return the tests that touch the module, and the documents that are linked to these tests, the nearest first, each
+    with the path that leads to it."""
     with request_span(request, "GET /v1/graph/linked"):
         return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k)
 
 
 @graph.get("/status", responses=problem_responses(404, 503), summary="How the graph of a corpus stands")
 def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> GraphStatus:
-    """What the ledger holds, what is published of it, and how far that is behind."""
+    """Return what the ledger holds, what is published of it, and how far that is behind."""
     return instance_of(request).graph.status(corpus, caller)
 
 
 @graph.get("", responses=problem_responses(503), summary="How the graph of each corpus stands")
 def every(request: Request, caller: AnyCaller) -> list[GraphStatus]:
-    """As `/v1/graph/status`, of each corpus that the key may see and that has a graph."""
+    """Return `/v1/graph/status` of each corpus that the key may see and that has a graph."""
     return instance_of(request).graph.every(caller)
 
 
 @graph.post("/prove", responses=problem_responses(404, 503), summary="Does the graph hold what its documents say?")
 def prove(request: Request, body: RebuildRequest, caller: Operator) -> GraphProof:
-    """Reads every document of the index anew and compares; changes nothing. Takes about as long as a rebuild."""
+    """Read every document of the index anew and compare; changes nothing. Takes about as long as a rebuild."""
     with request_span(request, "POST /v1/graph/prove"):
         return instance_of(request).graph.prove(body.corpus, caller)
 
@@ -134,15 +134,15 @@ def prove(request: Request, body: RebuildRequest, caller: Operator) -> GraphProo
     summary="Read every document of a corpus into its graph anew",
 )
 def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAccepted:
-    """The graph answers meanwhile. When the run is finished, an unchanged `graph_sha256` of the status says that the
-    graph that grew was the same."""
+    """Begin a rebuild, while the graph answers. When the run is finished, an unchanged `graph_sha256` of the status
+    says that the graph that grew was the same."""
     with request_span(request, "POST /v1/graph/rebuild"):
         return instance_of(request).graph.rebuild(body.corpus, caller)
 
 
 @health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")
 def neo4j_health(request: Request, response: Response, caller: WholeCaller) -> GraphServerHealth:
-    """Neo4j or Memgraph; 404 where none is configured. Why it fails, only for a caller that may see every corpus."""
+    """Check Neo4j or Memgraph; 404 if none is configured. Only a caller that may see every corpus sees why it fails."""
     health = check_graph_server(instance_of(request).context)
     response.status_code = 200 if health.status == "healthy" else 503
     return health if caller or health.status == "healthy" else health.without_details()

@@ -29,31 +29,31 @@ rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
 ROUTERS = (defences, flags, outcomes, profiles, rollouts)
 
 SHOWN = timedelta(days=7)
-"""How far back runs are looked at where the caller does not say."""
+"""Period that is evaluated if the request names none."""
 
 
 @flags.get("", responses=problem_responses(503), summary="Every flag, and who decides it")
 def every(request: Request, caller: AnyCaller) -> Sequence[FlagState]:
-    """Kill switch before policy before environment before stored value before default, as this server sees them."""
+    """Return every flag as this server sees it: kill switch before policy, environment, stored value, default."""
     return instance_of(request).flags.states(caller)
 
 
 @flags.get("/{name}/history", responses=problem_responses(404, 503), summary="What operators did to a flag")
 def history(request: Request, name: str, operator: Operator) -> Sequence[OperatorAction]:
-    """Who, when, what and why, the first one first."""
+    """Return who did what, when and why, the first one first."""
     return instance_of(request).flags.history(name)
 
 
 @flags.put("/{name}", responses=problem_responses(404, 409, 503), summary="Switch a flag on or off")
 def put(request: Request, name: str, body: FlagRequest, operator: Operator) -> FlagResult:
-    """Takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
+    """Change a flag; takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
     with request_span(request, "PUT /v1/flags"):
         return instance_of(request).flags.change(name, body.action, operator, body.note)
 
 
 @flags.delete("/{name}", responses=problem_responses(404, 503), summary="Take back what is stored of a flag")
 def reset(request: Request, name: str, operator: Operator, note: Note = "") -> FlagResult:
-    """Its kill switch and its stored value: environment or default decide then."""
+    """Remove its kill switch and its stored value: environment or default decide then."""
     with request_span(request, "DELETE /v1/flags"):
         return instance_of(request).flags.change(name, "reset", operator, note)
 
@@ -66,7 +66,7 @@ def evaluation(
     by: Annotated[By, Query(description="What a row is of")] = "plan",
     profile: Annotated[str | None, Query(max_length=32, description="Of one profile alone")] = None,
 ) -> Evaluation:
-    """Counts, satisfaction, freshness gain, cost per successful task, latency and more, with intervals of 95 %."""
+    """Return counts, satisfaction, freshness gain, cost per successful task, latency and more, with 95 % intervals."""
     now = datetime.now(UTC)
     begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
     return evaluate(instance_of(request).context.ledger, begin, now, by, profile)
@@ -74,13 +74,13 @@ def evaluation(
 
 @outcomes.post("/rebuild", responses=problem_responses(503, 507), summary="Make what is known of each run again")
 def rebuild(request: Request, _operator: InstanceOperator) -> Rebuilt:
-    """From the runs' events. It takes minutes where there are many; runs go on meanwhile."""
+    """Rebuild the outcomes from the runs' events. It takes minutes where there are many; runs go on meanwhile."""
     return Rebuilt(runs=instance_of(request).context.ledger.outcomes.rebuild())
 
 
 @profiles.get("", name="every", responses=problem_responses(503), summary="The profiles of the gate")
 def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
-    """Name, version, hash and thresholds."""
+    """Return name, version, hash and thresholds of each profile."""
     return list_profiles(instance_of(request).context)
 
 
@@ -91,7 +91,7 @@ def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
     summary="Every defence of the gate, and whether it has stepped back",
 )
 def every_defence(request: Request, _operator: InstanceOperator) -> list[DefenceView]:
-    """By name and profile, with what their latest windows showed."""
+    """Return them by name and profile, with what their latest windows showed."""
     return list_defences(instance_of(request).context.ledger)
 
 
@@ -103,23 +103,23 @@ def lift(
     profile: Annotated[str | None, Query(max_length=32)] = None,
     note: Annotated[str, Query(max_length=1_000)] = "",
 ) -> list[DefenceView]:
-    """Of one profile, or of all. Its windows begin anew. Recorded with who, when and why."""
+    """End it for one profile, or for all. Its windows begin anew. Recorded with who, when and why."""
     return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note))
 
 
 @rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")
 def some(request: Request, operator: InstanceOperator) -> list[Rollout]:
-    """How each model stands, and each step that it took."""
+    """Return how each model stands, and each step that it took."""
     return list(instance_of(request).rollouts.all())
 
 
 @rollouts.post("", responses=problem_responses(404, 409, 503), summary="Try a model, promote it, or end its part")
 def apply(request: Request, operator: InstanceOperator, body: RolloutRequest) -> Rollout:
-    """It counts from the next decision on; recorded with who, when and why."""
+    """Change a model's part from the next decision on; recorded with who, when and why."""
     return instance_of(request).rollouts.apply(body, operator.owner)
 
 
 @rollouts.get("/{version}/report", responses=problem_responses(404, 503), summary="The A/B report on a model")
 def report(request: Request, operator: InstanceOperator, version: str) -> AbReport:
-    """The arms side by side since the model's trial began, and where its plans differ from those of the weights."""
+    """Compare the arms since the model's trial began, and list where its plans differ from those of the weights."""
     return instance_of(request).rollouts.report(version)

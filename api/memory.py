@@ -55,7 +55,7 @@ LINES = "application/x-ndjson"
 
 
 class JsonLines(StreamingResponse):
-    """A JSON object a line."""
+    """One JSON object per line."""
 
     media_type = LINES
 
@@ -64,9 +64,9 @@ class JsonLines(StreamingResponse):
     "/iterations", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Remember an iteration"
 )
 def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> IterationAccepted:
-    """The iteration is in the next prompt at once; when the run is finished, recall finds it by the index.
+    """Record an iteration. It is in the next prompt at once; when the run is finished, recall finds it by the index.
 
-    What names it is its content, so the same submission again gives the same entry, and no second run. Without a run
+    Its content identifies it, so the same submission again gives the same entry, and no second run. If there is no run,
     the queues have no room now: the index follows by itself.
     """
     with request_span(request, "POST /v1/memory/iterations"):
@@ -76,7 +76,7 @@ def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> It
 
 @router.post("/learnings", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Add a learning")
 def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> LearningResult:
-    """What says the same as an earlier learning is counted there; what contradicts one is kept beside it."""
+    """Add a learning. One that repeats an earlier one is counted there; one that contradicts it is kept beside it."""
     with request_span(request, "POST /v1/memory/learnings"):
         memory = instance_of(request).memory.of(body.project, caller)
         return memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
@@ -90,7 +90,7 @@ def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> Learnin
 def patch(
     request: Request, body: LearningPatch, learning_id: Annotated[LearningId, Path()], memory: Memory, feature: Feature
 ) -> FeatureLearning:
-    """What is not named stays as it is. `reviewed` says that somebody looked at it, never that it is true."""
+    """Change what the body names. `reviewed` says that somebody looked at it, never that it is true."""
     with request_span(request, "PATCH /v1/memory/learnings"):
         return memory.patch(feature, learning_id, body)
 
@@ -100,7 +100,7 @@ def patch(
 @router.patch("/learnings", responses=problem_responses(), include_in_schema=False)
 @router.delete("/learnings", responses=problem_responses(), include_in_schema=False)
 def refuse_replacement(_caller: AnyCaller) -> None:
-    """A list that replaces all learnings would lose what others added meanwhile: always refused (403)."""
+    """Refuse a list that replaces all learnings (403): it would lose what others added meanwhile."""
     raise PolicyRefused(
         "memory.append_only",
         "learnings are not replaced in bulk: what others have learned meanwhile would be lost",
@@ -116,7 +116,7 @@ def learnings(
     task_id: TaskId = None,
     state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
 ) -> Learnings:
-    """The newest last, with the pairs that contradict each other and that nobody has decided between."""
+    """Return the newest last, with the pairs that contradict each other and that nobody has decided between."""
     with request_span(request, "GET /v1/memory/learnings"):
         return memory.learnings(feature, state=state, task_id=task_id)
 
@@ -130,8 +130,8 @@ def recall(
     top_k: Annotated[int, Query(ge=1, le=100)] = DEFAULT_TOP_K,
     task_id: TaskId = None,
 ) -> Recall:
-    """Iterations and learnings of this feature alone, the best first. While the index is away the journal's own words
-    are compared: `searched` says so."""
+    """Return iterations and learnings of this feature alone, the best first. While the index is away the journal's own
+    words are compared: `searched` says so."""
     with request_span(request, "GET /v1/memory/recall"):
         return memory.recall(feature, query, top_k, task_id)
 
@@ -147,7 +147,7 @@ def prompt(
     query: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="What it is about")] = "",
     max_tokens: Annotated[int | None, Query(ge=50, le=20_000)] = None,
 ) -> PromptBlock:
-    """The errors of the last iterations first, then learnings as observations. Made from the journal as it is now.
+    """Return the errors of the last iterations first, then learnings as observations, from the journal as it is now.
 
     This GET writes: the lines that it prints are recorded, so that an agent that only repeats them has learned nothing
     new. The same block for the same iteration and session is recorded once.
@@ -160,13 +160,13 @@ def prompt(
 
 @router.get("/status", responses=problem_responses(503), summary="How a project's memory fares")
 def status(memory: Memory) -> RagStatus:
-    """Index and embedder, counts, and how far the index is behind: of the features that the key may touch."""
+    """Return index and embedder, counts and the lag of the index, for the features that the key may touch."""
     return memory.status()
 
 
 @router.get("/features", responses=problem_responses(503), summary="The features that have a journal")
 def features(memory: Memory) -> list[str]:
-    """Of the project, those that the key may touch, sorted."""
+    """Return those of the project that the key may touch, sorted."""
     return list(memory.features())
 
 
@@ -177,14 +177,14 @@ def undo(
     feature: Feature,
     entry_id: Annotated[str, Query(min_length=1, max_length=100, description="The journal's entry that counted it")],
 ) -> list[FeatureLearning]:
-    """The text becomes a learning of its own: the answer holds it, unless an equal one stands already."""
+    """Make the text a learning of its own. The answer holds it, unless an equal one stands already."""
     with request_span(request, "POST /v1/memory/undo"):
         return memory.undo(feature, entry_id)
 
 
 @router.post("/prune", responses=problem_responses(404, 503, 507), summary="Put aside what nothing came of")
 def prune(request: Request, memory: OperatedMemory, feature: Feature) -> list[FeatureLearning]:
-    """Learnings that were found by rule, once, and that nobody reviewed. A review takes them back."""
+    """Put aside learnings that were found by rule, once, and that nobody reviewed. A review takes them back."""
     with request_span(request, "POST /v1/memory/prune"):
         return memory.prune(feature)
 
@@ -200,14 +200,14 @@ def rebuild(
     memory: OperatedMemory,
     feature: Annotated[FeatureName | None, Query(description="This one alone; without it all")] = None,
 ) -> list[RunAccepted]:
-    """The runs that send what the index lacks and remove what is too much; none where it lacks nothing."""
+    """Begin runs that send what the index lacks and remove its surplus; none where it lacks nothing."""
     with request_span(request, "POST /v1/memory/rebuild"):
         return memory.rebuild(feature)
 
 
 @router.get("/proof", responses=problem_responses(404, 503), summary="Is what is held what the journal says?")
 def prove(request: Request, memory: Memory, feature: Feature) -> MemoryProof:
-    """The state in memory and the documents of the index beside the journal as read anew, id by id."""
+    """Compare the state in memory and the documents of the index with the journal as read anew, id by id."""
     with request_span(request, "GET /v1/memory/proof"):
         return memory.prove(feature)
 
@@ -219,7 +219,7 @@ def prove(request: Request, memory: Memory, feature: Feature) -> MemoryProof:
     summary="Remove collections that no journal stands behind",
 )
 def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
-    """Of this project alone. The names of those that runs now empty; `status` lists them before."""
+    """Empty the orphans of this project alone, and return their names; `status` lists them before."""
     with request_span(request, "DELETE /v1/memory/orphans"):
         return list(memory.drop_orphans())
 
@@ -234,6 +234,6 @@ def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
     summary="Everything in a feature's journal",
 )
 def export(memory: Memory, feature: Feature) -> JsonLines:
-    """Each entry of the journal as a line of JSON, the oldest first."""
+    """Return each entry of the journal as a line of JSON, the oldest first."""
     lines = memory.export(feature)
     return JsonLines(line + "\n" for line in lines)

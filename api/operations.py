@@ -33,7 +33,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @health.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
-    """Broker, ledger, workers, embedder and snapshots. Details only for a caller that may see every corpus."""
+    """Check broker, ledger, workers, embedder and snapshots. Details only for a caller that may see every corpus."""
     health = check_health(instance_of(request).context)
     response.status_code = 200 if health.ok else 503
     return health if caller else health.without_facts()
@@ -51,14 +51,14 @@ def healthz(request: Request, response: Response, caller: WholeCaller) -> Health
     summary="Prometheus metrics of all processes",
 )
 def metrics(request: Request, _caller: InstanceOperator) -> Response:
-    """Prometheus' text format 0.0.4, or OpenMetrics with exemplars (trace ids) where `Accept` asks for it."""
+    """Return Prometheus' text format 0.0.4, or OpenMetrics with exemplars (trace ids) if `Accept` names it."""
     shown, content_type = negotiate_metrics(request.headers.get("accept", ""))
     return Response(shown, media_type=content_type)
 
 
 @stages.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
 def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
-    """In the order of the pipeline."""
+    """Return them in the order of the pipeline."""
     return instance_of(request).context.ledger.stages()
 
 
@@ -69,7 +69,7 @@ def pause(
     operator: InstanceOperator,
     why: Annotated[str, Query(min_length=1, max_length=1_000)],
 ) -> list[StageView]:
-    """Its events stay ready until it is resumed; what is being handled is finished. Recorded with who and when."""
+    """Pause a stage: its events stay ready until it is resumed; those in hand finish. Recorded with who and when."""
     ledger = instance_of(request).context.ledger
     ledger.pause(stage, why, operator=operator.owner)
     return ledger.stages()
@@ -90,6 +90,6 @@ def hosts(
     days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[HostView]:
-    """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
+    """Return requests, success, refusals, bytes and render share by host, busiest first; UTC days, today included."""
     since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
     return list(instance_of(request).context.host_stats.top(limit, since))

@@ -56,12 +56,12 @@ UNREADABLE_BODY = 400
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route, for its OpenAPI description. Any route may meet `ALWAYS`."""
+    """Return the error responses of a route, for its OpenAPI description. Any route may meet `ALWAYS`."""
     return {status: {"model": Problem, "description": MEANINGS[status]} for status in sorted({*ALWAYS, *statuses})}
 
 
 def problem_responses_of_stream(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route whose good response is no JSON: its problems are JSON all the same."""
+    """Return the error responses of a route whose good response is no JSON: its problems are JSON all the same."""
     schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
     return {
         status: {"description": told["description"], "content": {"application/json": {"schema": schema}}}
@@ -80,7 +80,7 @@ def install(app: FastAPI) -> None:
 
 
 def problem(status: int, body: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    """A `Problem` as a response."""
+    """Return a `Problem` as a response."""
     return JSONResponse(body.model_dump(exclude_none=True), status_code=status, headers=headers)
 
 

@@ -1,4 +1,4 @@
-"""Asking: the gate and its runs, and direct queries, which search the corpus as it is."""
+"""Routes for the gate and its runs, and for direct queries, which search the corpus as it is."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ retrieval = APIRouter(prefix="/v1", tags=["retrieval"])
 ROUTERS = (runs, retrieval)
 
 GRACE_SECONDS = 5.0
-"""How long past its deadline a waiting request is still held: the time an answer takes."""
+"""Time that a waiting request is held past its deadline: an answer takes as long."""
 EVENTS_AT_ONCE = 200
 SIGN_OF_LIFE_SECONDS = 15.0
 """A silent stream sends a comment this often: proxies and clients give up on silence, at 30 seconds or more."""
 AFTER_END_SECONDS = 2.0
-"""How often a stream that goes on behind its run's end looks for more."""
+"""Pause between two looks of a stream that goes on after its run's end."""
 UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _POSITION = re.compile(r"[0-9]{1,18}")
-"""A position in the ledger: what fits 64 bits."""
+"""A position in the ledger, which fits 64 bits."""
 
 IdempotencyKey = Annotated[
     str | None,
@@ -99,13 +99,13 @@ def recent(
     kind: RunKind | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> list[RunSummary]:
-    """Runs of the corpora that the caller may touch, in short."""
+    """Return runs of the corpora that the caller may touch, in short."""
     return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
 
 
 @runs.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
 def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
-    """Status, decision, answer, what is missing and why, and what it cost."""
+    """Return status, decision, answer, what is missing and why, and what it cost."""
     return instance_of(request).runs.one(run_id, caller)
 
 
@@ -120,7 +120,7 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
 
 @runs.get("/runs/{run_id}/trace", responses=problem_responses(404, 503), summary="The steps of a run, with their times")
 def trace(request: Request, run_id: str, caller: AnyCaller) -> RunTrace:
-    """From the local span store, as a tree. A trace's id of 32 hex digits does too, for operators of all corpora."""
+    """Return the locally stored spans as a tree. Operators of all corpora may also name a trace by 32 hex digits."""
     instance = instance_of(request)
     if TRACE_ID.fullmatch(run_id):
         caller.may_operate_instance()
@@ -131,7 +131,7 @@ def trace(request: Request, run_id: str, caller: AnyCaller) -> RunTrace:
 
 @runs.get("/runs/{run_id}/explanation", responses=problem_responses(404, 503), summary="Why the gate decided so")
 def explanation(request: Request, run_id: str, caller: AnyCaller) -> Explanation:
-    """The recorded decision, and the same one computed again from its recorded inputs, bit for bit."""
+    """Return the recorded decision, and the same one computed again from its recorded inputs, bit for bit."""
     instance = instance_of(request)
     instance.runs.one(run_id, caller)
     return explain_run(instance.context, run_id)
@@ -143,7 +143,7 @@ def position_behind(
     caller: AnyCaller,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> int:
-    """Where a stream of the run's events begins. Refuses before the stream does, so with a status.
+    """Return where a stream of the run's events begins. Checks before the stream starts, so a refusal has a status.
 
     Raises:
         NotFound: there is no such run, or it is not the caller's to see.
@@ -165,9 +165,9 @@ def position_behind(
 async def events(
     request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)], follow: Follow = False
 ) -> Response:
-    """Server-sent events in order, from the beginning or from behind `Last-Event-ID`; ends with `RunFinished`.
+    """Stream the run's events in order, from the beginning or after `Last-Event-ID`; ends with `RunFinished`.
 
-    With `follow` it goes on behind that: `AnswerStale` says that what the answer cites has changed or gone since.
+    With `follow` it goes on after that: `AnswerStale` says that what the answer cites has changed or gone since.
     """
     return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
 
@@ -240,7 +240,7 @@ def _sequence(last_event_id: str | None) -> int:
     summary="Search the corpus as it is",
 )
 async def query(request: Request, body: DirectQuery, caller: AnyCaller) -> Response:
-    """Ranked chunks with every score, rank and source, and the generation that they came from.
+    """Return ranked chunks with every score, rank and source, and the generation that they came from.
 
     With `minimum_journal_offset` the reply waits until what is served covers that offset. An offset that the corpus's
     journal does not have is refused at once (422).
