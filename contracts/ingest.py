@@ -45,7 +45,7 @@ class SearchDirected(Body, queue="search"):
     render: AskedRender = None
     """Rendering of the result pages, if the request sets it."""
     screenshot: Switch = False
-    """Keep a picture of each result page."""
+    """Whether to keep a picture of each result page."""
 
     @property
     def allowance(self) -> Allowance:
@@ -92,7 +92,7 @@ class CrawlDirected(Body, queue="crawl"):
     provider: str | None = None
     millisecond_allowance: LaterAmount = None
     screenshot: Switch = False
-    """Keep a picture of the page as a blob; requires a browser."""
+    """Whether to keep a picture of the page as a blob; requires a browser."""
     came_by: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
     """The addresses that led here within the run, first one first. They reveal endless chains of links."""
     by_sitemap: Switch = False
@@ -135,8 +135,8 @@ class PageCrawled(Body, queue="chunk"):
     noarchive: Switch = False
     """The site requests that no copy be shown: the raw page is deleted as soon as it has been read."""
     unarchived_by: LaterText = None
-    """For such a page, the event that crawled it; it keys the raw page until then: see
-    `workers.runtime.transient_pages`."""
+    """For such a page, the id of the event that crawled it: the raw page is kept under it until then. See
+    `workers.runtime.blob_store.TransientPages`."""
     nosnippet: Switch = False
     """The site requests that no text of the page be shown: the page is ranked and cited, without text in answers."""
     max_snippet: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None

@@ -69,7 +69,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Postponable:
-    """No request was sent outside: its target kept failing (an open circuit), or the quota is used up.
+    """No request was sent: its target kept failing (an open circuit), or the quota is used up.
 
     A run continues without it, with `instead`. An event that an operator replayed is not done by that: it is retried
     after `after_seconds`, and parked again if that fails too.

@@ -167,7 +167,7 @@ class RetrievedChunk(Value):
 
 
 class RetrievalMetadata(Value):
-    """The making of the result. Of `total_candidates` found, the dropped ones are counted by reason.
+    """Facts about the search behind the result. Of `total_candidates` found, the dropped ones are counted by reason.
 
     `reranked`: the reranker's order is in force. If the reranker failed and the fused order is in force,
     `rerank_failure` is the reason. `rerank_asked`: it was called, so it may have charged its price either way.

@@ -4,7 +4,7 @@ A window holds one measure per run, in the order of their decisions, and closes 
 bad, good, neither, or void with too few runs. `watch` is the state machine of one defence of one profile:
 
                  two bad windows in a row
-    watches  ------------------------------>  steps back
+    watches  ------------------------------>  falls back
              <------------------------------
                  two good windows in a row, another configuration, or an operator
 

@@ -58,7 +58,7 @@ def find_model(version: str, data_dir: Path) -> Path:
 
 
 def write_model(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a model's files into a new `folder`, the model last: a folder without it is no model's.
+    """Write a model's files into a new `folder`, the model last: without it the folder does not count as a model's.
 
     Raises:
         Conflict: the folder already has a model.

@@ -54,11 +54,11 @@ def decide(
 ) -> GateDecided:
     """Return the plan for `request`, with all inputs of the decision.
 
-    `model` is the one that `control.model` names; it is used if the probe's vectors come from its embedder.
+    `model` is named by `control.model`; it is used if the probe's vectors come from its embedder.
 
     Raises:
         InvalidInput: a measurement of `probed` is not a finite number, or does not fit the request.
-        Conflict: `model` is not the one that `control.model` names.
+        Conflict: `model` is not the model in `control.model`.
     """
     signals = read_signals(request, probed, profile)
     contributions = _contributions(signals, profile)
@@ -130,7 +130,7 @@ def _learned_plan(control: Control) -> Plan | None:
 
 
 def _is_stale(signals: Signals, profile: Profile) -> bool:
-    """Return whether the score alone requires a search, without the coverage features: the hits are too old."""
+    """Return whether the score without its coverage part requires a search: the hits are too old."""
     return compute_score(signals, profile) - coverage_score(signals, profile) >= profile.thresholds.search
 
 

@@ -193,6 +193,6 @@ class InsightSettings(Value):
         tuple[Annotated[str, Field(min_length=2, max_length=60)], ...], Field(max_length=8, exclude_if=is_empty)
     ] = ()
     code: Switch = False
-    """Mark code in passages as not executed, and judge it by the policy of code samples."""
+    """Whether code in passages is marked as not executed, and judged by the policy of code samples."""
     repository_first: Switch = False
-    """Rank passages of repositories before outside ones that match only slightly better."""
+    """Whether passages of repositories rank before outside ones that match only slightly better."""

@@ -19,7 +19,7 @@ UNKNOWN = "?"
 """Replaces the unknown holder in a symbol's name."""
 
 RESULT, DECORATED = "<result>", "<decorated>"
-"""Parts of a symbol's name: the result of calling a function, and the object that decorators replace it by."""
+"""Parts of a symbol's name: for the result of a function, and for the object that decorators replace it with."""
 
 
 class NodeLabel(StrEnum):

@@ -96,7 +96,7 @@ class ResponseJudgementDirected(Body, queue="query"):
 
 
 class ResponseJudged(Body):
-    """How well a response is supported by its passages; None where that could not be determined.
+    """The support of a response by its passages; None where that could not be determined.
 
     `method` names the method of each figure: `ragas`, or support by sentences. `failures` explain missing figures.
     """

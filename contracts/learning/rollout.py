@@ -23,7 +23,8 @@ ModelVersion = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 
 
 class Cause(Value):
-    """Who changed a rollout, when and why; and the verdict on the canary's stage, with the sizes of its arms."""
+    """Operator, time and reason of a change to a rollout; and the verdict on the canary's stage, with its arms'
+    sizes."""
 
     at: Moment
     operator: str

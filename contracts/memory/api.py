@@ -80,7 +80,7 @@ class LearningPatch(Value):
     rejected: bool | None = None
     """True: it is no longer offered to prompts; False: it is offered again."""
     keep_over: LearningId | None = None
-    """For two that contradict each other: keep this one, reject the other."""
+    """Id of a contradicting learning to reject in favour of the patched one."""
     source: LearningSource = LearningSource.HUMAN
     """The author of the change: `Human`, or `OpusReviewed` for a reviewing model. An instance accepts these only from
     operators' keys; for an agent's key it is `Agent`."""

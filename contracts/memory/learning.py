@@ -1,4 +1,4 @@
-"""Learnings: the lesson learned on a feature, its author, time and reason, and its effect since.
+"""Learnings: lessons on a feature, with author, time and reason, and their effect since.
 
 A learning is an observation of one iteration. `reviewed` means that somebody looked at it, not that it is true.
 """
@@ -72,7 +72,7 @@ class FeatureLearning(Value):
     helped: Annotated[int, Field(ge=0)] = 0
     """Number of those in which the iteration succeeded."""
     failed_again: Annotated[int, Field(ge=0)] = 0
-    """Number of iterations that saw it and failed in its subject."""
+    """Number of iterations that were shown it and failed in its subject."""
     near_to: Annotated[tuple[LearningId, ...], Field(exclude_if=is_empty)] = ()
     """Learnings that are very similar and are kept apart."""
     edited: Switch = False

@@ -22,7 +22,7 @@ from sluice.contracts.memory.learning import FeatureLearning, LearningSource, Le
 
 
 class MemoryPort(Protocol):
-    """The memory of one project. `sluice.memory.Memory` keeps it in a folder, `cli.memory` reaches one in an instance.
+    """The memory of one project. `sluice.memory.Memory` keeps it in a folder, `cli.agent` reaches one in an instance.
 
     Every method names a feature, and concerns that feature alone. Besides the errors that a method names, it raises
     `InvalidInput` for an invalid feature name, `Unavailable` if the journal cannot be read or written; for an instance
@@ -84,7 +84,7 @@ class MemoryPort(Protocol):
         ...
 
     def prune(self, feature: str) -> Sequence[FeatureLearning]:
-        """Put aside learnings without effect: those found by rule, once, and not reviewed. Returns them."""
+        """Put aside learnings without effect: extracted by rule, observed once, and not reviewed. Returns them."""
         ...
 
     def learnings(

@@ -32,7 +32,7 @@ class CorporaFilter(Value):
     corpora: tuple[CorpusName, ...] | None = None
 
     def within(self, allowed: frozenset[str] | None) -> Self:
-        """Return the filter limited to these corpora; None: all. A limit excludes letters without a corpus."""
+        """Return the filter limited to these corpora; None: all. A limit excludes items without a corpus."""
         if allowed is None:
             return self
         chosen = allowed if self.corpora is None else allowed & set(self.corpora)

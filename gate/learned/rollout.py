@@ -67,7 +67,7 @@ def propensity_of(arm: Arm, share: float) -> float:
 
 
 def unit_of(request: GateRequested, run_id: str, wanted: Unit) -> tuple[Unit, str]:
-    """Return the unit of the draw and its name: the session if `wanted` and present, else the run."""
+    """Return the unit of the draw and its name: the session if `wanted` names it and there is one, else the run."""
     if wanted == "session":
         if request.session_id is not None:
             return "session", request.session_id

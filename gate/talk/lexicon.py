@@ -156,9 +156,9 @@ class Lexicon:
     blockers: frozenset[str]
     """Words that show that a translation order is not about given text: api, software, price."""
     corrections: Mapping[str, tuple[str, ...]]
-    """Words of small talk by each form with one letter taken out, and by themselves."""
+    """Words to correct, of five letters or more, by themselves and by each form with one letter taken out."""
     swappable: frozenset[str]
-    """Words of small talk of five letters or more, of which two neighbours may be swapped."""
+    """The same words, in which two neighbouring letters may be swapped."""
     not_typos: frozenset[str]
 
 

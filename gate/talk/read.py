@@ -41,7 +41,7 @@ MOST_CHARACTERS = 60
 
 
 def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
-    """Yield, for each language whose phrases make up the whole `sentence`, the possible sets of its roles.
+    """Yield the possible sets of roles of `sentence` for each language whose phrases make up the whole of it.
 
     A number counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away.
     """
@@ -209,7 +209,7 @@ def _orders_translation(words: list[str], language: Language) -> bool:
 
 
 def _without_softeners(words: list[str], language: Language) -> tuple[int, int]:
-    """Return the first and last place of the words without softeners (please) and frames (can you) at the ends."""
+    """Return start and end of the words without softeners (please) and frames (can you) at both ends."""
 
     def softens(word: str) -> bool:
         roles = language.phrases.get(word, 0)
