@@ -18,8 +18,7 @@ FlagSource = Literal["kill_switch", "policy", "environment", "stored", "default"
 
 
 FlagAction = Literal["on", "off", "kill", "reset"]
-"""An operator's action on a flag. `kill` turns it off regardless of other sources; `reset` deletes all stored
-values."""
+"""An operator's action on a flag. `kill` turns it off regardless of other sources; `reset` deletes stored values."""
 
 
 class FlagState(Value):

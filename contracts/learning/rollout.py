@@ -23,8 +23,7 @@ ModelVersion = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 
 
 class Cause(Value):
-    """Operator, time and reason of a change to a rollout; and the verdict on the canary's stage, with its arms'
-    sizes."""
+    """Operator, time and reason of a rollout's change; and the verdict on the canary's stage, with its arms' sizes."""
 
     at: Moment
     operator: str

@@ -128,8 +128,8 @@ class IterationRecord(Value):
     """Text that sanitising removed, counted by rule."""
 
     def embedding_text(self) -> str:
-        """Return the text to embed: title, outcome, summary, errors, decisions, changed files; 4,000 characters at
-        most."""
+        """Return the text to embed: title, outcome, summary, errors, decisions, changed files; max. 4,000
+        characters."""
         errors = (_told(error) for error in self.errors)
         decisions = (
             f"Decision: {one.description}" + (f" ({one.rationale})" if one.rationale else "") for one in self.decisions

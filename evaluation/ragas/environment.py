@@ -25,9 +25,8 @@ AT = (1, 5, 10)
 class RagasMetrics(Value):
     """The RFC's `RAGASMetrics`. `recall_at_k` is recall among the first 1, 5 and 10.
 
-    `groundedness` and `faithfulness` are None if no answer could be judged; `judged` is the number of judged answers of
-    each, `method` their method: an LLM through the `ragas` package, or support by sentences
-    (`evaluation.ragas.bridge`).
+    `groundedness` and `faithfulness` are None if no answer could be judged; `judged` counts the judged answers of each,
+    `method` is their method: an LLM through the `ragas` package, or support by sentences (`evaluation.ragas.bridge`).
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

@@ -109,8 +109,7 @@ def sample_ratio_p(first: int, second: int) -> float:
 
 
 def equal_rates_p(first: tuple[int, int], second: tuple[int, int]) -> float:
-    """Return the p that two arms have the same rate, of (hits, trials), by a chi-square test of one degree of
-    freedom."""
+    """Return the p that two arms have the same rate (hits of trials), by a chi-square test of one degree of freedom."""
     hits, trials = first[0] + second[0], first[1] + second[1]
     if not first[1] or not second[1] or hits in (0, trials):
         return 1.0

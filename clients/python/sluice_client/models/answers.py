@@ -274,7 +274,7 @@ class Retrieval(Model):  # The ranked chunks of one query, and the generation th
     metadata: RetrievalMetadata
     prompt: list[PromptMessage] = []
 
-class RetrievalMetadata(Model):  # The making of the result
+class RetrievalMetadata(Model):  # Facts about the search behind the result
     strategy: Strategy
     fusion: str
     duration_ms: float

@@ -25,7 +25,7 @@ class AbReport(Model):  # One model's report
     arms: dict[str, ArmSize]
     plans: PlanDifferences
 
-class ArmSize(Model):  # How large an arm is: its runs, the units that were drawn, and the runs that ended, failed and
+class ArmSize(Model):  # The size of an arm: its runs, its units of the draw, and the runs that ended, failed and were
     runs: int
     units: int
     ended: int
@@ -65,12 +65,12 @@ class MetricComparison(Model):  # One metric in both arms
     relative_low: float | None = None
     relative_high: float | None = None
 
-class PlanDifference(Model):  # Runs where the gate's weights choose one plan and the model another.
+class PlanDifference(Model):  # Runs for which the gate's weights choose one plan and the model another.
     heuristic: Plan
     model: Plan
     runs: int
 
-class PlanDifferences(Model):  # What the model chose, beside what the profile's weights chose for the same runs.
+class PlanDifferences(Model):  # The model's plans compared with those of the profile's weights for the same runs.
     asked: int = 0
     alike: int = 0
     differences: list[PlanDifference] = []
@@ -103,7 +103,7 @@ class RolloutStep(Model):  # One change of a rollout, to a new state and share
     status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
     share: float
 
-class StageVerdict(Model):  # The verdict on a stage, why it is so, and the figures that led to it. `sample_ratio_p` is
+class StageVerdict(Model):  # The verdict on a stage, with its reason and figures. `sample_ratio_p` is of the numbers
     kind: Literal['promote', 'stop', 'continue', 'inconclusive'] | str
     why: str
     canary_runs: int
@@ -112,7 +112,7 @@ class StageVerdict(Model):  # The verdict on a stage, why it is so, and the figu
     feedback_ratio_p: float
     metrics: list[MetricComparison]
 
-class Summary(Model):  # How some runs did
+class Summary(Model):  # The figures of some runs
     runs: int = 0
     judged: int = 0
     coverage: float = 0.0
