@@ -128,7 +128,7 @@ class IterationRecord(Value):
     """Text that sanitising removed, counted by rule."""
 
     def embedding_text(self) -> str:
-        """Return the text to embed: title, outcome, summary, errors, decisions, changed files; max. 4,000
+        """Return the embedding text: title, outcome, summary, errors, decisions, changed files; up to 4,000
         characters."""
         errors = (_told(error) for error in self.errors)
         decisions = (
