@@ -197,7 +197,7 @@ def ask_first(question: str, *, yes: bool) -> None:
     """Ask the operator for confirmation, unless `yes` gives it.
 
     Raises:
-        InvalidInput: nobody can answer: standard input has ended.
+        InvalidInput: there is nobody to ask.
         Conflict: the operator does not agree.
     """
     if yes:

@@ -1,7 +1,7 @@
 """Starts a child process in a bare interpreter, and locks it up. It needs only the standard library.
 
-`child_command` is the command line of a child that runs one of our modules, with none of our other state. Such a
-child calls the functions it needs: `limit` bounds its resources, the namespaces what it can see and reach, and
+`child_command` is the command line of a child that runs one of our modules in isolation. Such a child calls the
+functions that it needs: `limit` bounds its resources, the namespaces its view of the machine and the network, and
 `close_in` does all of it:
 
     namespaces      its own users (unless it is root), mounts, network and messages: no packet leaves

@@ -30,8 +30,8 @@ from sluice.graph.generations.definitions import (
 )
 
 _NEAR_SHARE = 0.8
-"""For a name with an unknown receiver: the share of candidates in the same document or in one that it imports from. It
-is a guess: the callee is more often near than far."""
+"""For a name with an unknown receiver: the likelihood, together, of the candidates in the same document or in one that
+it imports from. It is a guess: the callee is more often near than far."""
 _OVERRIDE_SHARE = 0.2
 """For a method that subclasses replace: the share of the replacements together. A guess too."""
 _SURE = frozenset({Origin.SCOPE, Origin.IMPORT, Origin.SELF})

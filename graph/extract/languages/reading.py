@@ -133,7 +133,7 @@ _MOST_CHARACTERS = 300
 """Limit of a definition's path."""
 _CLASSES = frozenset({"class", "interface", "type", "module", "enum", "implementation"})
 _DECLARATIONS = frozenset({"declaration", "field_declaration"})
-"""In C: a function is declared, and defined elsewhere."""
+"""Nodes of C that may declare a function that is defined elsewhere."""
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _WORDS = frozenset({"this", "self", "super", "crate", "Self"})
 
@@ -175,7 +175,7 @@ class Reading:
         self._sweep(captures_in(root, grammar))
 
     def _sweep(self, captures: list[Capture]) -> None:
-        holders: list[tuple[int, str, str, str]] = []  # its last byte, its path, its class's path, its object's name
+        holders: list[tuple[int, str, str, str]] = []  # its end, its path, its class's path, its object's name
         for one in captures:
             while holders and holders[-1][0] <= one.start:
                 holders.pop()

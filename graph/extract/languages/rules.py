@@ -45,8 +45,8 @@ class Rules:
 
     `queries` names the files beside this one that add to them (`go.scm`). Their captures are those of tags (`@name`,
     `@definition.…`, `@reference.…`), and `@scope` around a holder of names that is not defined there.
-    `@reference.value` counts only where the name is bound; `@reference.inherits` names a base of the class around
-    it.
+    `@reference.value` counts only where the name is bound; `@reference.inherits` names a base of the enclosing
+    class.
     """
 
     language: str

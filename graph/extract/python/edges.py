@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 LANGUAGE = "python"
 _OVERLOAD = "overload"
 _MOST_DEFINITIONS = 20
-"""Definitions of one name in one scope, as the branches of an `if`; a file with more is generated."""
+"""Most definitions of one name in one scope, as the branches of an `if`; a file with more is generated."""
 _Target = tuple[str, Origin]
 """A qualified name (a bare one with origin NAME), and its origin."""
 
