@@ -128,8 +128,7 @@ class IterationRecord(Value):
     """Text that sanitising removed, counted by rule."""
 
     def embedding_text(self) -> str:
-        """Return the embedding text: title, outcome, summary, errors, decisions, changed files; up to 4,000
-        characters."""
+        """Return at most 4,000 characters to embed: title, outcome, summary, errors, decisions and changed files."""
         errors = (_told(error) for error in self.errors)
         decisions = (
             f"Decision: {one.description}" + (f" ({one.rationale})" if one.rationale else "") for one in self.decisions
