@@ -115,7 +115,7 @@ def forget(
 
 @forgotten.post("/forgotten/prove", responses=problem_responses(503), summary="Is anything of it left?")
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
-    """Search what is served, every generation, journal, known pages, blobs and quarantine; changes nothing."""
+    """Search the served index, every generation, journal, known pages, blobs and quarantine; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
 
 
@@ -127,7 +127,7 @@ def count(request: Request, operator: Operator, body: ForgetRequest) -> Meant:
 
 @forgotten.get("/forgotten", responses=problem_responses(503), summary="The negative list")
 def entries(request: Request, operator: Operator) -> list[ForgottenEntry]:
-    """Return what is neither crawled nor ingested, the latest first."""
+    """Return the entries that keep documents out, the latest first."""
     return list(instance_of(request).forget.entries(operator))
 
 

@@ -1,4 +1,4 @@
-"""The graph of what is indexed: questions in Cypher, neighbours of a node, documents linked to a failing test.
+"""The graph of indexed documents: questions in Cypher, neighbours of a node, documents linked to a failing test.
 
 Each corpus has its own graph, and a key reads those of its corpora. See docs/graph.md. The health of the graph server
 stands at the address that the decision record names.
@@ -110,7 +110,7 @@ def linked(
 
 @graph.get("/status", responses=problem_responses(404, 503), summary="How the graph of a corpus stands")
 def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> GraphStatus:
-    """Return what the ledger holds, what is published of it, and how far that is behind."""
+    """Return the counts in the ledger, the published graph, and how far it is behind."""
     return instance_of(request).graph.status(corpus, caller)
 
 

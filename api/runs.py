@@ -105,13 +105,13 @@ def recent(
 
 @runs.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
 def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
-    """Return status, decision, answer, what is missing and why, and what it cost."""
+    """Return status, decision, answer, gaps with their reasons, and cost."""
     return instance_of(request).runs.one(run_id, caller)
 
 
 @runs.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503, 507), summary="Cancel a run")
 def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
-    """Stop what is still open, also what a worker has in hand. What was indexed stays indexed."""
+    """Stop the run's open events, also those that a worker has in hand. Indexed documents stay indexed."""
     instance = instance_of(request)
     instance.runs.one(run_id, caller)
     instance.service.cancel(run_id)

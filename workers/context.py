@@ -114,7 +114,7 @@ class Context:
 
     @lazy
     def ledger(self) -> Ledger:
-        """The truth about runs and events."""
+        """The record of runs and events."""
         return self.opened(Ledger(self.settings.ledger_location))
 
     @lazy
@@ -379,7 +379,7 @@ class Context:
 
     @lazy
     def inspector(self) -> GuardedInspection:
-        """Looks for attacks and private data in what is ingested."""
+        """Looks for attacks and private data in ingested documents."""
         from sluice.workers.wiring.inspector import build_inspector
 
         return build_inspector(self.settings, lambda: self.embedder)

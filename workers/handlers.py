@@ -1,6 +1,6 @@
 """The pipeline: one short function per event kind, and the table at the foot that is the architecture.
 
-A handler loads what its event refers to, calls one domain function, stores what is large as a blob
+A handler loads what its event refers to, calls one domain function, stores large bodies as blobs
 and returns the next events. What it needs beside its event stands in its signature, each thing by its
 name in `workers.context.Context`. Every handler may run twice; what makes that harmless stands in its
 first line. None of them publishes, and none settles its own event: `workers.task` does.
@@ -55,7 +55,7 @@ def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory
 def on_coverage_probed(
     event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits, policy: PolicyState
 ) -> Outcome:
-    """Decide by the requested profile, or by the one that the gate has stepped back to.
+    """Decide by the requested profile, or by the profile that the gate has stepped back to.
 
     Keeps the profile under its hash, so that the decision can always be recomputed.
     """

@@ -63,7 +63,7 @@ _OF_THE_WEB = frozenset({"crawl", "search"})
 
 @dataclass(frozen=True, slots=True)
 class Pages(Step):
-    """Crawled pages: their bodies, what is remembered of them, and those that may no longer be in the index."""
+    """Crawled pages: their bodies, the memory of them, and those that may no longer be in the index."""
 
     page_memory: PageMemory
     readers: CorpusReaders

@@ -64,7 +64,7 @@ from sluice.workers.settings import DeliverySettings
 log = structlog.get_logger(__name__)
 
 SETTLE_PATIENCE_SECONDS = 60.0
-"""How long a worker holds on to finished work while the ledger is away: a restart of PostgreSQL takes less."""
+"""Longest time that a worker keeps finished work while the ledger is away: a restart of PostgreSQL takes less."""
 
 ATTEMPTS: dict[Queue, int] = {
     "gate": 5,

@@ -107,7 +107,7 @@ class DeadLetterDesk:
         return shown[:limit]
 
     def show_replay(self, replay_id: str, caller: Caller) -> ReplayView:
-        """Return how far a bulk replay is."""
+        """Return a bulk replay with its progress."""
         view = self._replays.show(replay_id)
         if not _may_see(caller, view):
             raise NotFound(f"no replay {replay_id}")

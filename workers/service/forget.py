@@ -135,7 +135,7 @@ _MOST_NAMED = 20
 
 
 class _Search:
-    """Searches for documents of a selection: in what is served, on disk, in ledger, blobs, graph and object store.
+    """Searches for documents of a selection: in the served index, on disk, in ledger, blobs, graph and object store.
 
     Changes nothing. Reads the whole journal and every blob, and takes as long as that.
     """

@@ -107,7 +107,7 @@ class GraphDesk:
         types: Collection[EdgeType] = (),
         limit: int = 50,
     ) -> Neighbours:
-        """Return what is next to a node, the surest edges first.
+        """Return the neighbours of a node, the surest edges first.
 
         Raises:
             InvalidInput: the name means several nodes; the remedy lists them.

@@ -1,8 +1,8 @@
 """Operations on memory for every door: record, learn, recall, prompt blocks.
 
-The journal of the feature is written first, in one append; what is in it is in the next prompt. Only then is a run
-recorded that brings it into the index. Where there is no room for that run, or the process is killed in between, the
-journal has what the index lacks, and the reconciler's process sends it later.
+The journal of the feature is written first, in one append; the next prompt reads it. Only then is a run recorded that
+brings it into the index. Where there is no room for that run, or the process is killed in between, the journal has what
+the index lacks, and the reconciler's process sends it later.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class _Reading:
                 raise InvalidInput(str(path), ": ".join(first_problem(error))) from error
 
     def _signer(self, path: Path, body: bytes) -> tuple[str | None, str | None]:
-        """Return the id of the key that signed the file, if any; or what is wrong with the signature."""
+        """Return the id of the key that signed the file, if any; or the defect of the signature."""
         beside = path.with_name(path.name + SIGNATURE_SUFFIX)
         if not beside.is_file():
             return None, None

@@ -43,7 +43,7 @@ class Size:
 
     @property
     def is_small(self) -> bool:
-        """Whether what was counted may go before bulk."""
+        """Whether the submission, as counted so far, may precede bulk."""
         return self.documents <= SMALL_DOCUMENTS and self.characters <= SMALL_CHARACTERS
 
 

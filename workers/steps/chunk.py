@@ -79,7 +79,7 @@ class EmbeddingDirector(Step):
 
 @dataclass(frozen=True, slots=True)
 class Chunker(Step):
-    """Splits documents into chunks, and directs that these be embedded."""
+    """Splits documents into chunks, and directs their embedding."""
 
     settings: Settings
     tokenizer: Tokenizer

@@ -53,7 +53,7 @@ class ChunkEmbedder(Step):
         return self.embed_next(ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint), batch, event)
 
     def again(self, embedded: ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
-        """Direct that the batch be embedded anew, by another model."""
+        """Direct the embedding of the batch by another model."""
         anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=model_fingerprint)
         return Done((self._next(anew, embedding_texts(batch), event),))
 

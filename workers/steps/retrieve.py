@@ -102,7 +102,7 @@ class Retriever(Step):
 
 
 def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
-    """Return the query without what is switched off."""
+    """Return the query without the steps that flags switch off."""
     changes: dict[str, object] = {}
     if "hybrid" in flags_off and query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH):
         changes["strategy"] = Strategy.VECTOR

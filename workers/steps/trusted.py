@@ -227,7 +227,7 @@ def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, cou
 
 
 def find_site(url: str) -> str | None:
-    """Return the registered domain of a URL; None for what is no URL, as a search result may bring."""
+    """Return the registered domain of a URL; None if it is no URL, which a search result may bring."""
     try:
         return site_of(url) or None
     except InvalidInput:

@@ -88,7 +88,7 @@ class IndexedDocuments:
 
 
 def graph_document(facts: DocumentFacts, chunks: Sequence[Chunk]) -> GraphDocument:
-    """Return a document of the index as the graph reads it, without what is not served of it."""
+    """Return a document of the index as the graph reads it, without parts that are not served."""
     served = [chunk for chunk in chunks if not chunk.inspection or chunk.inspection.verdict is not Verdict.BLOCKED]
     return GraphDocument(
         document_id=facts.document_id,
@@ -140,7 +140,7 @@ class GraphLag(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Whether something is to be done."""
+        """Whether documents are to be read, or a generation published."""
         return bool(self.document_ids) or self.unpublished != 0
 
     @property

@@ -1,4 +1,4 @@
-"""The inspection of what is ingested: the guard with the local model's vectors, and the search for private data.
+"""The inspection of ingested documents: the guard with the local model's vectors, and the search for private data.
 
 The guard's own model reads vectors of the local MiniLM, whatever model a corpus has. Where that cannot be loaded the
 rules alone inspect, and `inspected_by` says so: once the model is there, what they inspected counts as another version.

@@ -92,7 +92,7 @@ class Shipper:
         log.info("snapshot_pushed", corpus=corpus, generation=moved.generation, bytes=moved.bytes_moved)
 
     def _prune(self, corpus: str) -> None:
-        """Remove old generations now and then, so that the store holds at most twice what is kept."""
+        """Remove old generations now and then, so that the store holds at most twice as many as are kept."""
         from sluice.index.remote.snapshots import prune
 
         if corpus in self._to_be_alone:

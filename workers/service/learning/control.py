@@ -167,7 +167,7 @@ class RolloutDesk:
         self._rollouts = context.ledger.rollouts
 
     def all(self) -> Sequence[Rollout]:
-        """Return every model that was tried, the one with a part in decisions first."""
+        """Return the rollout of every model that was tried, the active one first."""
         return sorted(self._rollouts.list(), key=lambda one: not one.is_active)
 
     def find(self, version: str | None) -> Rollout:
