@@ -115,7 +115,7 @@ def forget(
 
 @forgotten.post("/forgotten/prove", responses=problem_responses(503), summary="Is anything of it left?")
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
-    """Search the served index, every generation, journal, known pages, blobs and quarantine; changes nothing."""
+    """Search index, journal, every generation, known pages, quarantine, blobs, object store and graph; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
 
 
