@@ -115,7 +115,7 @@ def forget(
 
 @forgotten.post("/forgotten/prove", responses=problem_responses(503), summary="Is anything of it left?")
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
-    """Search index, journal, every generation, known pages, quarantine, blobs, object store and graph; changes nothing."""
+    """Search index, journal, generations, known pages, quarantine, blobs, object store and graph; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
 
 

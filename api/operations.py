@@ -33,7 +33,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @health.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
-    """Check broker, ledger, disk, workers, embedder, snapshots and graphs. Only a caller of all corpora sees details."""
+    """Check broker, ledger, disk, workers, embedder, snapshots and graphs. Details only for a caller of all corpora."""
     health = check_health(instance_of(request).context)
     response.status_code = 200 if health.ok else 503
     return health if caller else health.without_facts()

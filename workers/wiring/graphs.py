@@ -42,7 +42,7 @@ class GraphArms:
         return self._root / corpus
 
     def discard_cypher(self, corpus: str) -> None:
-        """Discard the file for Cypher, as its copies from the index are outdated; within seconds it is written anew."""
+        """Discard the file for Cypher, as its copies from the index are outdated. It is missing for seconds."""
         from sluice.graph.cypher.engine_file import discard, newest_files
 
         for written in newest_files(self.folder(corpus)):
