@@ -1,4 +1,4 @@
-"""Dates as pages, servers and search providers write them."""
+"""Parses dates in the formats of pages, servers and search providers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 MAX_CHARACTERS = 64
-"""Of a date; the longest form has some forty."""
+"""Longest date; the longest form has some forty."""
 
 
 def read_moment(value: object) -> datetime | None:
-    """The moment in UTC that a date of ISO 8601, RFC 5322 or RFC 850 stands for, or one like `Jan 5, 2024`.
+    """Parse a date of ISO 8601, RFC 5322 or RFC 850, or one like `Jan 5, 2024`, to a moment in UTC.
 
-    Without a zone it is read as UTC. None for anything else.
+    A date without a zone is read as UTC. Returns None for anything else.
     """
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_CHARACTERS:
         return None

@@ -1,12 +1,13 @@
 """Reads one PDF in a process of its own: the file on standard input, JSON on standard output.
 
-What a reader of the page could not see is left out: text in invisible or transparent ink, in letters of less than two
-points, in the colour of what it stands on, beside the page, or in a layer that is switched off. A scan keeps the
+It leaves out what a reader of the page could not see: text in invisible or transparent ink, in letters of less than two
+points, in the colour of its background, outside the page, or in a layer that is switched off. A scan keeps the
 invisible text under its image: it is what the page shows.
 
-Of ours it imports `disk.jail` alone, so that it starts quickly and has nothing to lose. The answer is one object,
-either `{"pages": […], "title": …, "author": …, "created": …}` or `{"failure": "encrypted" | "memory" | "characters" |
-"damaged", "detail": …}`. A file that takes more processor time than it may has no answer: the kernel ends the process.
+Of our packages it imports `disk.jail` alone, so that it starts quickly and has nothing to lose. The answer is one
+object, either `{"pages": […], "title": …, "author": …, "created": …}` or `{"failure": "encrypted" | "memory" |
+"characters" | "damaged", "detail": …}`. A file that exceeds its processor time gets no answer: the kernel ends the
+process.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sluice.disk.jail import Limits, limit
 Matrix = Sequence[float]
 """Six numbers (ISO 32000-2, 8.3.3)."""
 Colour = tuple[float, float, float] | None
-"""Red, green and blue in [0, 1]; None where it cannot be told."""
+"""Red, green and blue in [0, 1]; None if unknown."""
 
 _WHITE, _BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
 _SAME_COLOUR = 0.08
@@ -34,13 +35,13 @@ _SAME_COLOUR = 0.08
 _SMALLEST_POINTS = 2.0
 _FAINTEST = 0.05
 _MOST_GROUNDS = 500
-"""Painted areas that are remembered; the last ones lie on top."""
+"""Most painted areas that are remembered; the last ones lie on top."""
 _INVISIBLE_INK = (3, 7)
 """Text rendering modes that paint nothing (ISO 32000-2, table 104)."""
 
 
 class TooMuchText(Exception):
-    """The pages hold more characters than they may."""
+    """The pages hold more characters than allowed."""
 
 
 def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars: str) -> None:
@@ -60,7 +61,7 @@ def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars
 
 
 def read(body: bytes, most_pages: int, most_chars: int) -> dict[str, Any]:
-    """The text of every page and what the file says of itself; only the first `most_pages` are read."""
+    """Return the text of every page and the file's facts; only the first `most_pages` are read."""
     from pypdf import PdfReader
 
     # pypdf logs every oddity of a damaged file; what matters is raised.
@@ -96,7 +97,7 @@ def _visible_text(page: Any, layers_off: frozenset[int]) -> str:
 
 @dataclass
 class _Ink:
-    """What of the graphics state says whether text is seen."""
+    """The part of the graphics state that decides whether text is visible."""
 
     mode: int = 0
     points: float = 1.0
@@ -106,7 +107,7 @@ class _Ink:
 
 
 class _Sight:
-    """Follows the drawing of a page and empties the operands of text that cannot be seen (pypdf's visitors)."""
+    """Follows the drawing of a page and empties the operands of invisible text (pypdf's visitors)."""
 
     def __init__(self, page: Any, layers_off: frozenset[int], *, is_scan: bool = False) -> None:
         self.shown = self.invisible = self.images = 0
@@ -123,14 +124,14 @@ class _Sight:
         self._layers: list[bool] = []
 
     def before(self, operator: bytes, operands: Any, cm: Matrix, tm: Matrix) -> None:
-        """Note what the operator changes; take the text out of its operands where it is not seen."""
+        """Record the operator's changes; empty its operands if their text is invisible."""
         try:
             self._note(operator, operands, cm, tm)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError):
             return  # operands that make no sense change nothing, as in a viewer
 
     def after(self, operator: bytes, operands: Any, cm: Matrix, tm: Matrix) -> None:
-        """Come back from a form."""
+        """Restore the state after a form."""
         del operands, cm, tm
         if operator == b"Do" and self._outside:
             self._base, self._ink, self._saved = self._outside.pop()
@@ -295,7 +296,7 @@ def _dictionary(owner: Any, name: str) -> Any:
 
 
 def _layers_off(reader: Any) -> frozenset[int]:
-    """Object numbers of the layers that are switched off when the file is opened (ISO 32000-2, 8.11.4.3)."""
+    """Return the object numbers of the layers that are off when the file is opened (ISO 32000-2, 8.11.4.3)."""
     default = _dictionary(_dictionary(reader.root_object, "/OCProperties"), "/D")
     off = default.get("/OFF", ())
     off = off.get_object() if hasattr(off, "get_object") else off

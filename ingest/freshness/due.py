@@ -1,8 +1,8 @@
 """Computes when a page is due: once it is more likely than not that it has changed.
 
-A page that changes at random moments, on average every `h / ln 2` days, is as it was after `t` days with probability
-`0.5 ** (t / h)`; `h` is its half-life (Cho and Garcia-Molina, Estimating Frequency of Change, 2003, take changes for a
-Poisson process too).
+A page that changes at random moments, on average every `h / ln 2` days, is unchanged after `t` days with probability
+`0.5 ** (t / h)`; `h` is its half-life (Cho and Garcia-Molina, Estimating Frequency of Change, 2003, also model
+changes as a Poisson process).
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from sluice.ingest.settings import FreshnessSettings
 _DAY = timedelta(days=1)
 
 MOST_PRIORS = 4.0
-"""Times the expected half-life that a page's own may come to: every page is asked for now and then."""
+"""Largest half-life of a page, as a multiple of the expected one: every page is checked now and then."""
 SITEMAP_HALF_LIVES = 4.0
-"""How long a page's sitemap is believed: then its site is asked for the page itself, whatever the sitemap says."""
+"""Half-lives for which a page's sitemap is believed: after that the page itself is requested."""
 
 
 class DuePage(NamedTuple):
-    """A page that is due, and for how many of its half-lives it was not seen."""
+    """A page that is due, and its age in half-lives."""
 
     page: WatchedPage
     half_lives: float
     by_sitemap: bool
-    """Whether its sitemap may say that it has not changed."""
+    """Whether its sitemap may vouch that it has not changed."""
 
 
 def half_life_days(page: WatchedPage, settings: FreshnessSettings) -> float:
-    """How many days the page is expected to stay as it is.
-
-    The expected half-life is the prior, and weighs as much as one change: with a rate of changes of prior
-    mean `ln 2 / prior` (a Gamma distribution of shape 1), the rate after `changes` in `watched` days has the mean
-    `(1 + changes) / (prior / ln 2 + watched)`, whose half-life is `(prior + ln 2 * watched) / (1 + changes)`. What an
-    answer cites is due by the age that its profile aims at, at the latest.
+    """Return how many days the page is expected to stay unchanged.  The expected half-life is the prior, and weighs as
+    much as one change: with a rate of changes of prior mean `ln 2 / prior` (a Gamma distribution of shape 1), the rate
+    after `changes` in `watched` days has the mean `(1 + changes) / (prior / ln 2 + watched)`, whose half-life is
+    `(prior + ln 2 * watched) / (1 + changes)`. A page that answers cite is due at the target age of their profile, at
+    the latest.
     """
     prior = settings.half_life_days
     watched = (page.fetched_at - page.watched_since) / _DAY
@@ -49,12 +48,12 @@ def half_life_days(page: WatchedPage, settings: FreshnessSettings) -> float:
 
 
 def shortest_expected(settings: FreshnessSettings) -> timedelta:
-    """The shortest half-life that is expected of a page of which nothing is known."""
+    """Return the shortest half-life expected of a page without history."""
     return timedelta(days=min(settings.half_life_days, *settings.target_age_days.values()))
 
 
 def choose_due(pages: Iterable[WatchedPage], settings: FreshnessSettings, now: datetime, most: int) -> list[DuePage]:
-    """At most `most` of the pages that are due, the longest overdue first."""
+    """Return at most `most` of the pages that are due, the longest overdue first."""
     return heapq.nsmallest(most, _due(pages, settings, now), key=lambda due: (-due.half_lives, due.page.url))
 
 

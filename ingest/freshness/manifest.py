@@ -1,8 +1,8 @@
 """Manifests of normalised pages (`manifest.jsonl`): a line per document, with its address and its checksum.
 
-A manifest that was written here is sorted, and one in another order is sorted as it is read, by SQLite in a temporary
-file. So two manifests of any length are compared line by line, and memory holds a few megabytes of each. `url` and
-`checksum` are all that a manifest of another program needs to have; fields that are not known here are left out.
+Manifests written here are sorted; one in another order is sorted as it is read, by SQLite in a temporary
+file. So two manifests of any length are compared line by line, and memory holds a few megabytes of each. A manifest
+of another program needs only `url` and `checksum`; unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from sluice.disk.durable import replacing
 
 
 class ManifestEntry(Value):
-    """A document as a manifest has it. `url` is its address; of a file its path, else its id."""
+    """An entry of a manifest. `url` is the document's address; for a file its path, else its id."""
 
     url: Annotated[str, Field(min_length=1)]
     checksum: Annotated[str, Field(min_length=1)]
-    """Of the normalised content: equal checksums mean nothing to embed again."""
+    """Checksum of the normalised content: equal checksums mean nothing to embed again."""
     document_id: LaterText = None
     """Without one the entry is about the page at `url` itself."""
     fetched_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
-    """When it was read last, or seen to be as it was."""
+    """Time when it was last read, or found unchanged."""
     source: LaterText = None
-    """How the document got here: crawl, search, submission or file."""
+    """Origin of the document: crawl, search, submission or file."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a manifest is sorted by, and what an entry is known by in another one."""
+        """The key by which manifests are sorted and entries matched."""
         return self.url, self.document_id or document_id_for(self.url)
 
 
@@ -45,11 +45,11 @@ _KNOWN = frozenset(ManifestEntry.model_fields)
 
 
 def read_manifest(path: Path) -> Iterator[ManifestEntry]:
-    """The entries of a manifest, sorted by their keys.
+    """Yield the entries of a manifest, sorted by their keys.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: a line is no entry, or two lines are about one document; names the file and the line.
+        InvalidInput: a line is not an entry, or two lines are about one document; names the file and the line.
     """
     last_key, last_number = None, 0
     for number, entry in _sorted(_lines(path)):
@@ -61,7 +61,7 @@ def read_manifest(path: Path) -> Iterator[ManifestEntry]:
 
 
 def write_manifest(entries: Iterable[ManifestEntry], path: Path) -> int:
-    """Write the entries to `path`, sorted, whole or not at all; how many there are."""
+    """Write the entries to `path`, sorted, atomically; return their count."""
     count = 0
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with replacing(path) as file:
@@ -72,7 +72,7 @@ def write_manifest(entries: Iterable[ManifestEntry], path: Path) -> int:
 
 
 def _sorted(lines: Iterable[tuple[int, ManifestEntry]]) -> Iterator[tuple[int, ManifestEntry]]:
-    """Entries with the numbers of their lines, by their keys and then by the numbers."""
+    """Yield entries with their line numbers, sorted by key and then by number."""
     with closing(sqlite3.connect("")) as table:  # in a temporary file of its own, once it is large
         table.execute("CREATE TABLE lines (url TEXT, document TEXT, number INTEGER, entry TEXT)")
         rows = ((*entry.key, number, entry.model_dump_json()) for number, entry in lines)

@@ -1,7 +1,7 @@
 """Compares two manifests of a corpus and plans what to embed and what to remove (`refresh_plan.jsonl`).
 
 Promises: the plan holds exactly the documents that differ, each once, sorted by address; the same two manifests give
-the same bytes. What the job decided is recorded in `embedding_ledger.jsonl`: lines are added at its end, and none is
+the same bytes. The job's decisions are recorded in `embedding_ledger.jsonl`: lines are only appended, never
 changed.
 """
 
@@ -27,7 +27,7 @@ WHY: dict[Status, str] = {
     "deleted": "the current manifest does not have it",
 }
 DECISIONS: dict[Status, str] = {"new": "embed", "changed": "embed", "deleted": "forget"}
-"""What a plan's status asks of whoever carries the plan out."""
+"""The action for each status of a plan."""
 
 
 class PlannedRefresh(Value):
@@ -36,7 +36,7 @@ class PlannedRefresh(Value):
     url: str
     status: Status
     checksum: LaterText = None
-    """As the current manifest has it."""
+    """Checksum in the current manifest."""
     prior_checksum: LaterText = None
     document_id: LaterText = None
     fetched_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
@@ -44,7 +44,7 @@ class PlannedRefresh(Value):
 
 
 class Counts(NamedTuple):
-    """How many documents of each kind two manifests have."""
+    """Number of documents of each kind in two manifests."""
 
     new: int = 0
     changed: int = 0
@@ -58,7 +58,7 @@ class Counts(NamedTuple):
 
 
 def compare(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry]) -> Iterator[PlannedRefresh | None]:
-    """What to do for each document of two sorted manifests; None for one that is as it was."""
+    """Yield the action for each document of two sorted manifests; None for an unchanged one."""
     before, after = iter(prior), iter(current)
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
@@ -74,7 +74,7 @@ def compare(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry]) ->
 
 
 def write_plan(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry], path: Path) -> Counts:
-    """Write the plan that follows from two sorted manifests to `path`, whole or not at all; what it holds."""
+    """Write the plan that follows from two sorted manifests to `path`, atomically; return its counts."""
     counted: Counter[str] = Counter()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with replacing(path) as file:
@@ -86,19 +86,19 @@ def write_plan(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry],
 
 
 def read_plan(path: Path) -> Iterator[PlannedRefresh]:
-    """The lines of a plan that was written here."""
+    """Yield the lines of a plan that `write_plan` wrote."""
     with path.open(encoding="utf-8") as file:
         for line in file:
             yield PlannedRefresh.model_validate_json(line)
 
 
 def record_plan(plan: Iterable[PlannedRefresh], path: Path, at: datetime) -> int:
-    """Add a line for each document of a plan; how many there were."""
+    """Append a line for each document of a plan; return their number."""
     return append_lines(path, ({"at": at.isoformat(), **_decision(one)} for one in plan))
 
 
 def record_command(path: Path, at: datetime, command: str, exit_code: int | None, plan: Path) -> None:
-    """Add a line for the command that was handed the plan. `exit_code` None: it did not end in time."""
+    """Append a line for the command that received the plan. `exit_code` None: it did not end in time."""
     ended: dict[str, object] = {"command": command, "exit_code": exit_code, "plan": str(plan)}
     append_lines(path, [{"at": at.isoformat(), "decision": "exec", **ended}])
 

@@ -1,1 +1,1 @@
-"""HTTP/1.1 as a crawler speaks it: requests, responses, bodies of bounded size."""
+"""HTTP/1.1 for a crawler: requests, responses, bodies of bounded size."""

@@ -1,8 +1,8 @@
-"""A connection whose every step ends in time: plain at first, TLS within it once a tunnel stands.
+"""A connection whose every step ends in time: plain at first, with TLS inside once a tunnel is open.
 
-Promises: nothing here waits beyond the one moment that it was given, however many steps a peer needs or however
+Promises: no step waits beyond the connection's deadline, however many steps a peer needs or however
 steadily it sends; `check_cancelled` is called before the first step and every `LOOK_SECONDS` from then on, and what
-it raises ends the wait; one step takes in at most `READ_BYTES`, so that no peer can keep the TLS engine busy beyond.
+it raises ends the wait; one step reads at most `READ_BYTES`, so that no peer can keep the TLS engine busy for longer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Result = TypeVar("_Result")
 
 
 class Connection:
-    """A connection to `host` (an address, not a name) that has `seconds` for all it is used for. A context manager.
+    """A connection to `host` (an address, not a name), open for at most `seconds` in all. A context manager.
 
-    Every method raises TimeoutError once they are over, OSError (ssl.SSLError is one) where the peer fails, and
+    Every method raises TimeoutError after that, OSError (ssl.SSLError is one) if the peer fails, and
     what `check_cancelled` raises.
     """
 
@@ -45,7 +45,7 @@ class Connection:
             raise
 
     def secure(self, context: ssl.SSLContext, server_name: str) -> None:
-        """Speak TLS from now on, with a peer that proves to be `server_name`."""
+        """Start TLS with a peer that proves to be `server_name`."""
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
         self._through_tls(self._tls.do_handshake)
 
@@ -58,7 +58,7 @@ class Connection:
             self._through_tls(lambda: tls.write(data))
 
     def receive(self) -> bytes:
-        """What arrived, at most `READ_BYTES` of it; nothing once the peer has ended."""
+        """Return received bytes, at most `READ_BYTES`; empty once the peer has ended."""
         if self._tls is None:
             return self._receive()
         tls = self._tls
@@ -68,7 +68,7 @@ class Connection:
             return b""
 
     def close(self) -> None:
-        """End it at once. May be called again."""
+        """Close it at once. May be called again."""
         self._socket.close()
 
     def __enter__(self) -> Connection:
@@ -89,7 +89,7 @@ class Connection:
             raise OSError(begun, os.strerror(begun))
 
     def _through_tls(self, step: Callable[[], _Result]) -> _Result:
-        """What `step` returns once it has got what it needs from the peer."""
+        """Run `step`, exchanging bytes with the peer until it succeeds, and return its result."""
         while True:
             try:
                 result = step()
@@ -121,13 +121,13 @@ class Connection:
                 return self._socket.recv(READ_BYTES)
 
     def _wait(self, event: int) -> None:
-        """Until the socket is ready for `event`, or has failed, which the next step will tell."""
+        """Wait until the socket is ready for `event`, or has failed, which the next step reports."""
         self._poll.register(self._socket, event)
         while not self._poll.poll(min(self._look(), LOOK_SECONDS) * 1_000):
             pass
 
     def _look(self) -> float:
-        """The seconds that are left."""
+        """Return the seconds left, after the checks for cancellation and timeout."""
         now = time.monotonic()
         if now >= self._looks_at:
             self._check_cancelled()

@@ -1,12 +1,11 @@
 """Decompression that stops at a ceiling, whatever the body claims to hold: gzip, deflate, Brotli, Zstandard.
 
-A thousand bytes of any of them can hold a million. So each is unpacked piece by piece, and once the pieces are more
-than what is allowed nothing further is unpacked: a bomb costs its ceiling in memory, and what its decoder looks back
-on. Where one encoding lies on top of another the ceiling holds for what comes out of each.
+A thousand bytes of any of them can hold a million. So each is unpacked piece by piece, and unpacking stops once the
+pieces exceed the limit: a bomb costs its ceiling in memory, and its decoder's window. If encodings are stacked, the
+ceiling holds for the output of each.
 
-What follows a whole stream and begins no further one is passed over, as browsers do; only Brotli's library cannot
-tell it from a broken body, so there it is refused. A body that breaks off is refused in any encoding.
-"""
+Data after a complete stream that begins no further one is ignored, as in browsers; only Brotli's library cannot
+tell it from a broken body, so there it is refused. A truncated body is refused in any encoding."""
 
 from __future__ import annotations
 
@@ -17,33 +16,35 @@ import brotli
 import zstandard
 
 OFFERED = "gzip, deflate, br, zstd"
-"""What can be unpacked here, as an Accept-Encoding."""
+"""Supported encodings, as an Accept-Encoding."""
 MAX_ENCODINGS = 2
-"""On top of one another; one more is a server's mistake behind another server's."""
+"""Most stacked encodings; one more is a server's mistake behind another server's."""
 
 _PIECE_BYTES = 65_536
 _MAX_STREAMS = 1_000
-"""In one body: each costs a decoder and may hold nothing. Blocked gzip, the most divided of all, has 16 to a megabyte
-of text."""
+"""Most streams in one body: each costs a decoder and may be empty. Blocked gzip, with the most streams of all, has 16
+to a megabyte of text.
+"""
 _ZSTD_WINDOW_BYTES = 8_388_608
-"""The most that a decoder may have to look back on (RFC 9659, 3)."""
+"""Largest window of a decoder (RFC 9659, 3)."""
 _ZSTD_INPUT_BYTES = 128
-"""At a time, because its decoder cannot be told when to stop: 4 bytes of input are 128 KiB at most (RFC 8878,
-3.1.1.2), so these are 4 MiB."""
+"""Input per step, because the decoder cannot be stopped: 4 bytes of input are 128 KiB at most (RFC 8878,
+3.1.1.2), so these are 4 MiB.
+"""
 _GZIP_OR_ZLIB = 47
 _RAW_DEFLATE = -15
 
 
 class UnknownEncoding(ValueError):
-    """A content encoding that was never offered, or a body that is not in it; named by the error's text."""
+    """A content encoding that was never offered, or a body that is not in it; the error's text names it."""
 
 
 class Inflater:
     """Collects a body sent as `encoding` (a Content-Encoding value), up to `max_bytes` decompressed.
 
     Raises:
-        UnknownEncoding: an encoding that is not offered, too many on top of one another, or a body that is not
-            what it claims to be.
+        UnknownEncoding: the encoding is not offered, too many are stacked, or the body does not match
+            its encoding.
     """
 
     def __init__(self, encoding: str, max_bytes: int) -> None:
@@ -60,11 +61,11 @@ class Inflater:
 
     @property
     def body(self) -> bytes:
-        """What was collected so far."""
+        """The bytes collected so far."""
         return bytes(self._context)
 
     def feed(self, chunk: bytes) -> None:
-        """Add what arrived. `full` is set where there was more than fits, and nothing is added from then on."""
+        """Add received bytes. Sets `full` if they exceed the limit; nothing is added from then on."""
         if self.full:
             return
         self._has_begun = self._has_begun or bool(chunk)
@@ -76,10 +77,10 @@ class Inflater:
                 return
 
     def finish(self) -> None:
-        """The body has come to its end. One without a single byte is empty in any encoding.
+        """Check that the body is complete. A body without a single byte is empty in any encoding.
 
         Raises:
-            UnknownEncoding: it breaks off.
+            UnknownEncoding: the body is truncated.
         """
         for decoder in self._decoders if self._has_begun else ():
             decoder.finish()
@@ -97,10 +98,8 @@ class Inflater:
 
 
 class _Streams:
-    """Streams of one format, one after the other.
-
-    `start_bytes` are what `begin` must see of a stream; after the first one only what starts with one of `follows`
-    is another.
+    """Streams of one format, one after the other.  `begin` needs the first `start_bytes` of a stream; after the first
+    stream only data that starts with one of `follows` is another.
     """
 
     def __init__(
@@ -121,9 +120,9 @@ class _Streams:
         self._is_over = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What `data` unpacks to, in pieces of 4 MiB at most; what is not asked for is not unpacked.
+        """Unpack `data` lazily, in pieces of at most 4 MiB.
 
-        Raises UnknownEncoding, as `finish` does where the body is not over.
+        Raises UnknownEncoding, and so does `finish` if the body is truncated.
         """
         while data and not self._is_over:
             if self._stream is None:
@@ -138,12 +137,12 @@ class _Streams:
                 self._stream = None
 
     def finish(self) -> None:
-        """Nothing comes any more."""
+        """Check that the last stream is complete."""
         if self._stream is not None or not self._begun:
             raise UnknownEncoding(f"a body that breaks off within {self._name}")
 
     def _begin_stream(self, data: bytes) -> bytes:
-        """What the next stream is to be fed; nothing where there is none, or its start is not whole yet."""
+        """Return the bytes to feed to the next stream; empty if there is none, or its start is incomplete."""
         self._start += data
         if len(self._start) < self._start_bytes:
             return b""
@@ -211,23 +210,23 @@ class _Brotli:
 
 
 def _gzip() -> _Streams:
-    """Gzip (RFC 1952) of any number of members; zlib's frame (RFC 1950) is read under this name too."""
+    """Return a decoder for gzip (RFC 1952) of any number of members; zlib's frame (RFC 1950) is accepted too."""
     return _Streams("gzip", lambda start: _ZlibStream(_GZIP_OR_ZLIB), start_bytes=2, follows=(b"\x1f\x8b",))
 
 
 def _deflate() -> _Streams:
-    """Deflate in zlib's frame (RFC 1950), or without it (RFC 1951), as some servers send it."""
+    """Return a decoder for deflate in zlib's frame (RFC 1950), or without it (RFC 1951), as some servers send it."""
     return _Streams("deflate", lambda start: _ZlibStream(_deflate_window_bits(start)), start_bytes=2)
 
 
 def _deflate_window_bits(start: bytes) -> int:
-    """By the two bytes that zlib's frame begins with: method 8, and a multiple of 31."""
+    """Detect zlib's frame by its first two bytes: method 8, and a multiple of 31."""
     framed = start[0] & 0x0F == 8 and int.from_bytes(start[:2], "big") % 31 == 0
     return _GZIP_OR_ZLIB if framed else _RAW_DEFLATE
 
 
 def _zstd() -> _Streams:
-    """Zstandard (RFC 8878) of any number of frames, skippable ones among them."""
+    """Return a decoder for Zstandard (RFC 8878) of any number of frames, skippable ones among them."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     return _Streams("zstd", lambda start: _ZstdStream(decompressor), start_bytes=4, follows=_ZSTD_STARTS)
 

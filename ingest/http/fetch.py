@@ -1,12 +1,12 @@
 """One HTTP exchange through the egress proxy, bounded in bytes, redirects and time.
 
 `exchange` sends one request and follows nothing; `fetch` gets a page, redirect by redirect, and lets the
-caller judge every address before it is asked for. Promises: the time limit covers everything from name
-lookup to the last byte, of all requests together, and nothing of what the caller waits in between; neither
-the raw nor the decompressed body is ever held beyond its cap; cookies are neither kept nor sent; nothing of
-a URL is logged, since some providers want their key in it.
+caller judge every address before it is requested. Promises: the time limit covers everything from name
+lookup to the last byte, of all requests together, but not the caller's waits in between; neither
+the raw nor the decompressed body is ever held beyond its cap; cookies are neither kept nor sent; no part of
+a URL is logged, since some providers require their key in it.
 
-A thread that fetches does so with a socket of its own and nothing besides: no loop, no pool, no thread.
+A fetch uses one socket in the calling thread and nothing else: no loop, no pool, no thread.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from sluice.ingest.url import ProxyAddress, normalise_url
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
 MAX_REDIRECT_BYTES = 65_536
-"""Of the body of a redirect that is followed; it is not used."""
+"""Largest body of a redirect that is followed; it is not used."""
 EGRESS_REMEDY = "an entry for this purpose in egress.allow, or the egress lists"
 MALFORMED_RESPONSE = "malformed_response"
-"""The rule by which a response that is no HTTP is refused; the egress proxy marks its word of one so."""
+"""The rule for refusing a response that is not HTTP; the egress proxy marks its report of one with it."""
 
 _SEPARATORS = {"x-robots-tag": "\n"}
-"""Of values that a field was sent with more than once."""
+"""Separator between repeated values of a field."""
 _PROXY_ANSWER = re.compile(r"(\d{3}) (Refused|Failed) (?:(\w+): )?(.*)")
 
 
@@ -47,18 +47,18 @@ class FetchLimits:
 
     timeout_seconds: float = 30.0
     max_bytes: int = 10_000_000
-    """Of the body, as sent and once decompressed."""
+    """Largest body, as sent and once decompressed."""
     max_redirects: int = 5
-    """As many as RFC 9309 asks a robots.txt to be followed."""
+    """RFC 9309 requires as many for a robots.txt."""
     truncate: bool = False
-    """Keep the first `max_bytes` of a larger body instead of refusing it."""
+    """Whether to keep the first `max_bytes` of a larger body instead of refusing it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """A response. `headers` have lower-case names, repeated ones joined by a comma.
 
-    But `x-robots-tag` by line breaks: each of its lines may speak to another robot.
+    Lines of `x-robots-tag` are joined by line breaks: each may address another robot.
     """
 
     url: str
@@ -70,30 +70,26 @@ class Fetched:
     charset: str | None
     elapsed_ms: float
     received_bytes: int = 0
-    """Of every body on the way to this answer, redirects too, as they were sent: what a meter counts."""
+    """Bytes of all bodies up to this answer, redirects included, as they were sent: the figure to meter."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """The copy that `etag` or `last_modified` named is still current."""
+    """The copy that `etag` or `last_modified` identifies is still current."""
 
     url: str
     final_url: str
     headers: Mapping[str, str]
     elapsed_ms: float
     received_bytes: int = 0
-    """Of the bodies of redirects on the way, as they were sent."""
+    """Bytes of the bodies of redirects on the way, as they were sent."""
 
 
 class Fetcher:
-    """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
-
-    Connections are not reused: the proxy counts bytes per connection and ends what it opened for a crawl with it, and
-    hosts are asked too seldom for the handshake to matter. `check_cancelled` is called now and then while a site is
-    waited for; what it raises ends the exchange.
-
-    Raises:
-        InvalidInput: `proxy_url` is not `http://user:password@host:port`.
+    """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.  Connections are not
+    reused: the proxy counts bytes per connection and ends them with the crawl's account, and requests to a host are too
+    rare for the handshake to matter. `check_cancelled` is called now and then while a site is waited for; what it
+    raises ends the exchange.  Raises: InvalidInput: `proxy_url` is not `http://user:password@host:port`.
     """
 
     def __init__(
@@ -105,7 +101,7 @@ class Fetcher:
         check_cancelled: CancelCheck = never_cancelled,
         account: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`account` says by which address of the proxy an exchange goes that is not told; None leaves `proxy_url`."""
+        """`account` returns the proxy address for exchanges that name none; None falls back to `proxy_url`."""
         self._proxy = ProxyAddress.at(proxy_url)
         self._account = account
         self._check_cancelled = check_cancelled
@@ -125,20 +121,20 @@ class Fetcher:
         deadline: Deadline | None = None,
         proxy_url: str | None = None,
     ) -> Fetched | NotModified:
-        """The page at `url`, whatever its status. `pre_request` is called with each address before it is asked for.
+        """Fetch `url`, whatever the page's status. `pre_request` is called with each address before it is requested.
 
-        What `pre_request` waits is no time of the site's; the `deadline` covers both.
+        Time spent in `pre_request` does not count for the site; the `deadline` covers both.
 
-        `etag` and `last_modified` tell versions of one resource apart and mean nothing to another (RFC 9110, 8.8), so
-        they are sent to the one address that they came from: `conditions_for`, the `final_url` of the copy that is
-        held, or `url` where none is named.
+        `etag` and `last_modified` distinguish versions of one resource and mean nothing to another (RFC 9110, 8.8), so
+        they are sent only to the address that they came from: `conditions_for`, the `final_url` of the held copy,
+        or `url` if none is named.
 
         `proxy_url` is another egress grant, for this call alone.
 
         Raises:
             InvalidInput: the address, or one that it redirects to, cannot be used.
-            PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, `malformed_response` (what the site sends
-                is no HTTP/1.1, or could be read in two ways), and what `pre_request` raises.
+            PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, `malformed_response` (the response
+                is not HTTP/1.1, or is ambiguous), and what `pre_request` raises.
             TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
         """
         started, left_seconds, received_bytes = time.perf_counter(), limits.timeout_seconds, 0
@@ -174,9 +170,9 @@ class Fetcher:
         timeout_seconds: float | None = None,
         proxy_url: str | None = None,
     ) -> Fetched:
-        """One request and its response; redirects are handed back as they are. Headers with no value are left out.
+        """Send one request and return its response; redirects are not followed. Headers without a value are left out.
 
-        `timeout_seconds` is what is left of `limits.timeout_seconds`, where earlier requests used some of it.
+        `timeout_seconds` is the rest of `limits.timeout_seconds`, if earlier requests used some of it.
 
         Raises:
             InvalidInput: the address or a header cannot be sent.
@@ -190,7 +186,7 @@ class Fetcher:
     def _answer(
         self, request: Request, limits: FetchLimits, seconds: float, proxy_url: str | None, *, follows: bool = False
     ) -> Fetched:
-        """The response; where the caller `follows` a redirect, that one's without its body."""
+        """Return the response; without its body for a redirect that the caller `follows`."""
         started = time.perf_counter()
         proxy = ProxyAddress.at(proxy_url) if proxy_url else self._proxy
         host = request.host
@@ -244,12 +240,12 @@ class Fetcher:
 
 
 def _condition(validator: str | None) -> str:
-    """What a site once sent, as it may be sent back; nothing where it may not."""
+    """Return a site's validator if it may be sent back, else an empty string."""
     return validator if validator and is_field_value(validator) else ""
 
 
 def _read(response: Response, limits: FetchLimits) -> tuple[bytes, int]:
-    """The decompressed body, and the bytes it was sent in. A library would swallow a bomb whole."""
+    """Return the decompressed body, and the bytes it was sent in. A library would unpack a bomb whole."""
     inflater = Inflater(", ".join(response.all("content-encoding")), limits.max_bytes)
     if not limits.truncate and (response.length or 0) > limits.max_bytes:
         raise _too_large(limits)
@@ -279,19 +275,19 @@ def _too_large(limits: FetchLimits) -> PolicyRefused:
 
 
 def malformed_response(host: str, problem: str) -> PolicyRefused:
-    """The refusal of a response that is no HTTP: trying again cannot help, and the site could make it every time."""
+    """Return the refusal of a response that is not HTTP: retrying is useless, as the site may always send it."""
     return PolicyRefused(MALFORMED_RESPONSE, f"{host}: {problem}", "the site's owner")
 
 
 def _raise_proxy_answer(response: Response, host: str) -> None:
-    """The proxy marks its own answers; it strips the marks from what sites send."""
+    """Raise the proxy's own answers, which it marks; it strips the marks from sites' responses."""
     marked = response.first("x-sluice-refused") is not None or response.first("x-sluice-failed") is not None
     if marked or (response.status == 407 and response.first("proxy-authenticate") is not None):
         raise _proxy_answer(f"{response.status} {response.reason}", host)
 
 
 def _proxy_answer(line: str, host: str) -> SluiceError:
-    """The error that the proxy's status line stands for."""
+    """Return the error for the proxy's status line."""
     match = _PROXY_ANSWER.fullmatch(line)
     if line.startswith("400"):
         return InvalidInput("url", f"the address of {host} cannot be sent")

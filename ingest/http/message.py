@@ -1,9 +1,9 @@
-"""HTTP/1.1 messages with h11: a request as it goes to the egress proxy or through its tunnel, and the response.
+"""HTTP/1.1 messages with h11: requests to the egress proxy or through its tunnel, and responses.
 
-Promises: a request is one request, whatever stands in its address and its headers; the proxy's secret goes to the
+Promises: a request is one request, whatever its address and headers contain; the proxy's secret goes to the
 proxy alone; no error shows the value of a header, which may be a key. A response's head ends within 64 KiB, interim
-ones before it included; a response that is no HTTP, or whose length could be read in two ways, is `Malformed`; one that
-ends before its length says is a ConnectionError; what comes after its end is not looked at; what frames the body (chunk
+ones before it included; a response that is not HTTP, or whose length is ambiguous, is `Malformed`; one that
+ends before its length says is a ConnectionError; data after its end is ignored; the framing of the body (chunk
 sizes, extensions, trailers) is bounded and never becomes a field.
 """
 
@@ -21,28 +21,30 @@ from sluice.ingest.http.decompress import OFFERED
 from sluice.ingest.url import ProxyAddress
 
 MAX_HEAD_BYTES = 65_536
-"""Of a response head, together with the interim ones before it; servers stay under 16 KiB."""
+"""Largest response head, together with the interim ones before it; servers stay under 16 KiB."""
 MAX_INTERIM_RESPONSES = 8
-"""Responses of the 1xx kind before the real one; sites send one at most."""
+"""Most 1xx responses before the real one; sites send one at most."""
 MAX_FRAMING_BYTES = 524_288
-"""Of all that comes with a body and is not content. Chunks of one byte have five of these for each; servers that mean
-it well send some thousand at a time."""
+"""Most bytes of a body that are not content. Chunks of one byte have five of them each; well-meaning servers send
+some thousand bytes at a time.
+"""
 _START = b"HTTP/"
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _LENIENT = re.compile(rb"\n[ \t]|(?<!\r)\n|\ncontent-length:[^\n]*,", re.IGNORECASE)
-"""What h11 puts up with in a head, and others may read in another way: folded lines, lines that end with a line feed
-alone, a list of lengths. The egress proxy refuses the same."""
+"""Syntax in a head that h11 accepts but others may read differently: folded lines, lines that end with a line feed
+alone, a list of lengths. The egress proxy refuses the same.
+"""
 
 
 class Malformed(ValueError):
-    """What arrived is no response of HTTP/1.1, or one that could be understood in two ways."""
+    """The peer sent no HTTP/1.1 response, or an ambiguous one."""
 
 
 class Response:
     """The response to the request that `exchange` has sent: its head at once, its body by `body`.
 
-    `receive` returns what arrived next, and nothing once the peer has ended. `fields` have lower-case names and
-    stand in the order they were sent in.
+    `receive` returns the next bytes, and nothing once the peer has ended. `fields` have lower-case names and
+    keep the order they were sent in.
 
     Raises:
         Malformed: as above. ConnectionError: the peer ended before the head was whole.
@@ -65,24 +67,24 @@ class Response:
         self._ends_with_connection = self.first("transfer-encoding") is None and self.length is None  # RFC 9112, 6.3
 
     def first(self, name: str) -> str | None:
-        """The first value of a field, by its lower-case name."""
+        """Return the first value of a field, by its lower-case name."""
         return next((value for field, value in self.fields if field == name), None)
 
     def all(self, name: str) -> list[str]:
-        """Every value of a field, by its lower-case name."""
+        """Return every value of a field, by its lower-case name."""
         return [value for field, value in self.fields if field == name]
 
     @property
     def length(self) -> int | None:
-        """How many bytes the body claims to have; None where only its end will tell, or where it has none."""
+        """The declared length of the body, in bytes; None if only its end tells, or there is no body."""
         length = self.first("content-length")
         return None if length is None or self.status in {204, 304} else int(length)
 
     def body(self) -> Iterator[bytes]:
-        """The body as it was sent, in pieces, without what frames it. To be asked for once.
+        """Yield the body as it was sent, in pieces, without its framing. Call it once.
 
         Raises:
-            Malformed: it is not framed as it claims. ConnectionError: it breaks off.
+            Malformed: its framing is wrong. ConnectionError: it is truncated.
         """
         self._received_bytes = 0
         while True:
@@ -116,7 +118,7 @@ class Response:
         return event
 
     def _require_strict(self, heads: int) -> None:
-        """Raise Malformed where one of so many heads, the interim ones first, could be read in two ways."""
+        """Raise Malformed if one of the `heads`, the interim ones first, is ambiguous."""
         ends_at = 0
         for _ in range(heads):
             blank = _BLANK_LINE.search(self._head, ends_at)
@@ -126,10 +128,10 @@ class Response:
         self._head.clear()
 
     def _take(self, ended: str) -> bytes:
-        """Take in what arrives next, and return it.
+        """Receive the next bytes, and return them.
 
         Raises:
-            ConnectionError: nothing more can come, and the response is not whole; says `ended`.
+            ConnectionError: the peer has ended, and the response is not whole; the message is `ended`.
         """
         if self._has_ended:
             raise ConnectionError(ended)
@@ -153,7 +155,7 @@ _FIELD_VALUE = re.compile(r"(?:[\x21-\x7e\x80-\xff]+(?:[\t\x20]+[\x21-\x7e\x80-\
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request as it goes over the wire; `exchange` reads the response to it."""
+    """A request in wire format; `exchange` reads the response to it."""
 
     data: bytes
     exchange: h11.Connection
@@ -161,9 +163,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request to the address `url`, taken apart.
+    """One request to the address `url`, split into its parts.
 
-    `host` has no brackets, `authority` names a port only where it is not the scheme's own, `path` includes the query.
+    `host` has no brackets, `authority` names a port only if it is not the scheme's default, `path` includes the query.
     """
 
     url: str
@@ -178,10 +180,10 @@ class Request:
 
     @classmethod
     def to(cls, url: str, method: str, headers: Mapping[str, str], content: bytes | None = None) -> Request:
-        """A request to `url`. Headers with no value are left out.
+        """Return a request to `url`. Headers without a value are left out.
 
         Raises:
-            InvalidInput: it is no http or https address.
+            InvalidInput: `url` is not an http or https address.
         """
         try:
             parsed = ada_url.URL(url)
@@ -203,7 +205,7 @@ class Request:
         )
 
     def message(self, user_agent: str, proxy: ProxyAddress) -> Message:
-        """The whole request: to the site where a tunnel leads there, or else to the proxy, which takes it there.
+        """Return the whole request: for the site if a tunnel leads there, else for the proxy, which forwards it.
 
         Raises:
             InvalidInput: a header has a value that no header can carry.
@@ -216,14 +218,14 @@ class Request:
         return _message(self.method, target, fields, self.content)
 
     def tunnel_message(self, proxy: ProxyAddress) -> Message:
-        """What asks the proxy for a tunnel to the site."""
+        """Return the request for a tunnel to the site."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         target = f"{host}:{self.port}"
         return _message("CONNECT", target, {"Host": target, **proxy.headers})
 
 
 def is_field_value(text: str) -> bool:
-    """Whether a header can carry `text` (RFC 9110, 5.5)."""
+    """Return whether a header can carry `text` (RFC 9110, 5.5)."""
     return _FIELD_VALUE.fullmatch(text) is not None
 
 

@@ -1,1 +1,1 @@
-"""Politeness to sites: robots.txt, rate limits, and what a host's answers say about it."""
+"""Politeness to sites: robots.txt, rate limits, and verdicts on a host's answers."""

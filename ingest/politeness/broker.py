@@ -1,4 +1,4 @@
-"""What crawls and searches keep in the broker: connections with a time limit, keys under one prefix, scripts of Lua."""
+"""Broker access for crawls and searches: connections with a time limit, keys under one prefix, Lua scripts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 TIMEOUT_SECONDS = 0.5
-"""Of one call: a broker that lives answers within a millisecond."""
+"""Time limit of one call: a healthy broker answers within a millisecond."""
 PAUSE_SECONDS = 30.0
-"""How long a broker that did not answer is not asked."""
+"""Pause after a call that the broker did not answer."""
 
 _log = logging.getLogger(__name__)
 
 
 @cache
 def lua(name: str) -> str:
-    """The script `ingest/politeness/lua/<name>.lua`, which the broker runs as one step."""
+    """Return the script `ingest/politeness/lua/<name>.lua`, which the broker runs as one step."""
     return files("sluice.ingest.politeness").joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
 class KeptInBroker:
-    """Something that is kept in the broker at `broker_url`. Opened at first use; safe across threads and processes."""
+    """Data kept in the broker at `broker_url`. Opened at first use; safe across threads and processes."""
 
     def __init__(self, broker_url: str, key_prefix: str, timeout_seconds: float, *, decodes: bool = False) -> None:
         self._redis = redis.Redis.from_url(
@@ -50,7 +50,7 @@ class KeptInBroker:
 
 
 class LenientBroker(KeptInBroker):
-    """What is of use and not needed: no error of the broker leaves here, and a silent one is waited for seldom."""
+    """Optional data: no error of the broker leaves here, and a silent broker is waited for seldom."""
 
     def __init__(
         self, broker_url: str, *, key_prefix: str = "sluice", clock: Callable[[], float] = time.monotonic
@@ -61,7 +61,7 @@ class LenientBroker(KeptInBroker):
         self._guard = threading.Lock()
 
     def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int | float]) -> Any:
-        """Run a script of Lua; returns None where the broker does not answer."""
+        """Run a Lua script; return None if the broker does not answer."""
         if self._monotonic() < self._silent_until:
             return None
         try:

@@ -1,14 +1,14 @@
-"""Facts about hosts, shared by all workers through the broker; and the way of one request to a host.
+"""Facts about hosts, shared by all workers through the broker; and the course of one request to a host.
 
-`HostStats` counts what the crawl did to each host on each UTC day, for operators; `HostCounters` adds up one crawl's
+`HostStats` counts what the crawl did to each host on each UTC day, for operators; `HostCounters` sums one crawl's
 part of it. `HostMemory` learns which hosts build their pages by scripts, so that their next pages go to a browser at
-once. `HostAttempt` asks the circuit breaker of each host on the way to a page, and tells it how the host answered.
+once. `HostAttempt` consults the circuit breaker of each host on the way to a page, and reports the host's answer to it.
 
-Promises: none of this is needed: without a broker nothing is counted and every page is judged by itself. No error of
-the broker leaves here, and one that is silent is waited for once in half a minute. A day keeps at most `MOST_HOSTS`
-hosts, what comes after them is counted under `OTHER`, and days are forgotten after eight. A host is believed to need a
+Promises: all of this is optional: without a broker nothing is counted and every page is judged by itself. No error of
+the broker leaves here, and a silent broker is waited for once in half a minute. A day keeps at most `MOST_HOSTS`
+hosts, later ones are counted under `OTHER`, and days are dropped after eight. A host counts as needing a
 browser once three of its last four pages were shells whose text a browser made much longer; each twentieth page of it
-is read without one all the same, so that a site that changes is found out.
+is still read without one, so that changes of the site are noticed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sluice.ingest.politeness.rate_limit import HostRateLimit
 from sluice.ingest.url import origin_of
 
 MOST_HOSTS = 10_000
-"""Hosts of one day that are counted each by itself; a hostile site can make up any number of names."""
+"""Most hosts of one day that are counted separately; a hostile site can make up any number of names."""
 OTHER = "other"
-"""Under which all further hosts of a day are counted."""
+"""Name under which all further hosts of a day are counted."""
 TTL_SECONDS = 8 * 86_400
-"""A week, and the day that is under way."""
+"""A week, and the current day."""
 MOST_DAYS = 8
 """Days that are kept, today included."""
 _WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_seconds"
@@ -39,14 +39,14 @@ _WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_second
 
 
 class HostStats(LenientBroker):
-    """Counts by host and day. `clock` gives times with their zone."""
+    """Counts by host and day. `clock` returns times with their zone."""
 
     def __init__(self, broker_url: str, *, clock: Callable[[], datetime], key_prefix: str = "sluice") -> None:
         super().__init__(broker_url, key_prefix=key_prefix)
         self._clock = clock
 
     def add(self, host: str, counts: HostCounts, *, interval_seconds: float | None = None) -> None:
-        """Count what happened to `host` just now. `interval_seconds` is not added up: the latest one stands."""
+        """Add counts for `host` to today. `interval_seconds` is not summed: the latest one is kept."""
         kept = counts.model_dump(exclude={_WAITED})
         kept[_WAITED_MS] = round(counts.waited_seconds * 1_000)
         day = self._key("hosts", self._clock().astimezone(UTC).date().isoformat())
@@ -57,13 +57,15 @@ class HostStats(LenientBroker):
         )
 
     def top(self, most: int, since: date) -> tuple[HostView, ...]:
-        """The hosts with the most requests from the UTC day `since` until today, at most `most`, busiest first."""
+        """Return the hosts with the most requests from the UTC day `since` until today, at most `most`, busiest
+        first.
+        """
         days = [self._key("hosts", day.isoformat()) for day in self._days(since)]
         found = self.run(lua("host_stats_top"), days, [max(0, most)]) if days else None
         return tuple(_row(host, per_day) for host, per_day in found or ())
 
     def _days(self, since: date) -> Iterator[date]:
-        """From the first day that is still kept, the latest last."""
+        """Yield the days from `since`, or the first one still kept, until today."""
         today = self._clock().astimezone(UTC).date()
         day = max(since, today - timedelta(days=MOST_DAYS - 1))
         while day <= today:
@@ -72,7 +74,7 @@ class HostStats(LenientBroker):
 
 
 def _row(host: str, per_day: list[list[str]]) -> HostView:
-    """The days of one host added up; each is a list of names and values by turns."""
+    """Sum the days of one host; each is a list of alternating names and values."""
     sums: dict[str, float] = {}
     for pairs in per_day:
         for name, value in zip(pairs[::2], pairs[1::2], strict=True):
@@ -84,20 +86,20 @@ def _row(host: str, per_day: list[list[str]]) -> HostView:
 LOOKED_AT = 4
 """The latest pages of a host that count."""
 LEAST_SHELLS = 3
-"""So many of them must have needed a browser."""
+"""Pages among them that must have needed a browser."""
 CHECK_EVERY = 20
-"""Pages of a host that needs a browser, of which one is read without it."""
+"""One in this many pages of a host that needs a browser is read without it."""
 LEARNED_SECONDS = 7 * 86_400
-"""A site that was not crawled for a week may have been built anew."""
+"""A site that was not crawled for a week may have been rebuilt."""
 
 
 class HostMemory(LenientBroker):
-    """What was learned of hosts."""
+    """Which hosts need a browser, learned from their pages."""
 
     def needs_browser(self, host: str) -> str | None:
-        """Why the next page of `host` should go to a browser at once; None where it is to be read without one.
+        """Return why the next page of `host` should go to a browser at once; None to read it without one.
 
-        To be asked once for each page: the askings are counted.
+        Call it once per page: the calls are counted.
         """
         shells = self.run(
             lua("host_memory_ask"), [self._key("host", host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS]
@@ -105,10 +107,10 @@ class HostMemory(LenientBroker):
         return f"{shells} of the last {LOOKED_AT} pages of {host} needed one" if shells else None
 
     def learned(self, host: str, was_shell: bool, rendered_helped: bool | None) -> None:
-        """Take note of a page of `host` that was read without a browser first.
+        """Record a page of `host` that was read without a browser first.
 
         `was_shell`: there was evidence that it needs one. `rendered_helped`: whether the browser's text was then
-        much longer (`ingest.crawl.page_scan.browser_helped`); None where none was used, from which nothing can be
+        much longer (`ingest.crawl.page_scan.browser_helped`); None if no browser was used, from which nothing can be
         learned.
         """
         if was_shell and rendered_helped is None:
@@ -118,10 +120,9 @@ class HostMemory(LenientBroker):
 
 
 class HostAttempt:
-    """The hosts that one request leads to, one after the other.
-
-    What speaks against a host: no connection, no answer in time, a status of 500 or more. What does not: a page that
-    is not there, and whatever our own rules refuse. `waited_seconds` is what went by before they were asked.
+    """The hosts that one request leads to, one after the other.  These count as failures of a host: no connection, no
+    answer in time, a status of 500 or more. These do not: a missing page, and refusals by our own rules.
+    `waited_seconds` is the time spent before the requests.
     """
 
     def __init__(
@@ -132,9 +133,9 @@ class HostAttempt:
         *,
         on_failure: Callable[[str], None] = lambda origin: None,
     ) -> None:
-        """`pre_request` is called with each address before it is asked for, unless the circuit of its host is open.
+        """`pre_request` is called with each address before it is requested, unless the circuit of its host is open.
 
-        `on_failure` is told of the origin that failed.
+        `on_failure` is called with the origin that failed.
         """
         self.waited_seconds = 0.0
         self._breakers = breakers
@@ -144,10 +145,10 @@ class HostAttempt:
         self._origin: str | None = None
 
     def pre_request(self, url: str) -> None:
-        """To be called before `url` is asked for. The host that sent us here has answered.
+        """Prepare a request to `url`; call it before each. Counts the host that redirected here as successful.
 
         Raises:
-            HostUnavailable: the circuit of the host is open. Also what `pre_request` raises.
+            HostUnavailable: the circuit of the host is open. Also the errors of `pre_request`.
         """
         self.ended(failed=False)
         started = self._clock()
@@ -159,7 +160,7 @@ class HostAttempt:
         self._origin = origin_of(url)
 
     def ended(self, *, failed: bool) -> None:
-        """Judge the host that was asked last, once."""
+        """Record the outcome of the latest requested host, once."""
         origin, self._origin = self._origin, None
         if origin is not None:
             self._breakers.record(origin, failed=failed)
@@ -174,7 +175,7 @@ class HostCounters:
         self._hosts: defaultdict[str, HostCounts] = defaultdict(HostCounts)
 
     def add(self, host: str, counts: HostCounts) -> None:
-        """Add to what is known of `host`."""
+        """Add counts to those of `host`."""
         self._hosts[host] += counts
 
     def add_to(self, stats: HostStats, report: EgressReport, rate_limit: HostRateLimit) -> None:

@@ -1,23 +1,23 @@
-"""Whose turn it is at a host: how often it is asked, by all workers together, and more slowly where it asks for that.
+"""Rate limits per host: all workers together space out their requests, and slow down when a host demands it.
 
-Turns at a host are an interval apart and come in the order in which they were asked for. Promises:
+Turns at a host are an interval apart and come in the order of the tickets. Promises:
 
-- Between two turns at a host lies the interval of its rate, or its Crawl-delay where that is longer, by the broker's
-  clock and at the moment when the turn begins, not when it was asked for: no worker that wakes late makes two requests
-  come closer together. Nothing is saved up while a host is not asked.
-- The hosts of one registered domain together get four times the rate of one, so that no number of names for one
-  machine multiplies it.
-- A host that answers 429 or 503 is asked half as often, and not before its `Retry-After`; each page that goes well
+- Between two turns at a host lies the interval of its rate, or its Crawl-delay if that is longer, by the broker's
+  clock, measured when turns begin and not when they were requested: a worker that wakes late never brings two requests
+  closer together. Unused turns do not accumulate.
+- The hosts of one registered domain together get four times the rate of one, so that many names for one
+  machine do not multiply it.
+- A host that answers 429 or 503 gets requests half as often, and none before its `Retry-After`; each page that succeeds
   brings it a tenth closer to its rate again.
 
 A worker whose turn is too far off gets `Overloaded` and returns its page to the queue.
 
-A turn leads through one line after the other. In each its holder first takes a ticket, the next free moment, and goes
-on when that has come and the line's interval has gone by since the last turn began (virtual scheduling, ITU-T I.371,
-with the ticket as the reservation and the second look as the proof). So turns come in the order of the tickets, and a
-holder who comes late, or never, lets no other go too early. `slow_down` voids the tickets of a line.
+A turn leads through one line after the other. In each its holder first takes a ticket, the next free moment, and
+proceeds when that has come and the line's interval has passed since the last turn began (virtual scheduling, ITU-T
+I.371, with the ticket as the reservation and the second check as the proof). So turns come in the order of the tickets,
+and a holder who comes late, or never, lets no other go too early. `slow_down` voids the tickets of a line.
 
-In the broker one hash per line, `<prefix>:host:<host>` or `<prefix>:domain:<domain>`:
+The broker keeps one hash per line, `<prefix>:host:<host>` or `<prefix>:domain:<domain>`:
 
 | field | holds |
 |---|---|
@@ -25,10 +25,10 @@ In the broker one hash per line, `<prefix>:host:<host>` or `<prefix>:domain:<dom
 | `last` | when the last turn began |
 | `closed` | until when no turn begins |
 | `era` | how often the tickets were voided |
-| `interval` | what the last turn asked for between two turns, in microseconds |
-| `slow`, `slowed` | the interval while the host asks for less, and since when |
+| `interval` | the interval that the last turn required, in microseconds |
+| `slow`, `slowed` | the interval while the host is slowed, and since when |
 
-It expires a minute after it stops mattering, while the host is slow an hour after. A broker that lost it starts anew.
+A line expires a minute after it stops mattering; while the host is slowed, an hour. A broker that lost it starts anew.
 """
 
 from __future__ import annotations
@@ -48,27 +48,28 @@ from sluice.ingest.politeness.broker import KeptInBroker, lua
 from sluice.ingest.url import registered_domain
 
 HOSTS_PER_DOMAIN = 4
-"""How many hosts' rates one registered domain gets: `www`, `docs`, `api` and one more."""
+"""Rate of one registered domain, in hosts' rates: `www`, `docs`, `api` and one more."""
 MARGIN = 0.04
-"""Of an interval, by which it is longer than the rate asks for, at most `MOST_MARGIN_SECONDS`: a request may be some
-milliseconds longer on its way from here to the host than the next one."""
+"""Share by which an interval is longer than the rate requires, up to `MOST_MARGIN_SECONDS`: a request may take some
+milliseconds longer to reach the host than the next one.
+"""
 MOST_MARGIN_SECONDS = 0.025
 MOST_SLOW_HOSTS = 10_000
-"""Slowed hosts that a process remembers; what it forgets, it learns again with the host's next turn."""
+"""Most slowed hosts that a process remembers; a forgotten one is learned again with its next turn."""
 
 MAX_RATE_WAIT_SECONDS = 30.0
-"""How long a worker waits for a host's next turn before it returns the page to the queue."""
+"""Longest wait of a worker for a host's turn before it returns the page to the queue."""
 
 
 BROKER_TIMEOUT_SECONDS = 5.0
 BROKER_RETRY_SECONDS = 5.0
-"""When a page comes back whose rate could not be counted: a broker that was restarted is there again by then."""
+"""Delay of a page whose rate could not be counted: a restarted broker is back by then."""
 LONGEST_SECONDS = 3_600.0
-"""The longest interval, and the longest pause, that a host can ask for: then its page is left to another run."""
+"""Longest interval, and longest pause, that a host can demand; beyond it the page is left to another run."""
 KEPT_SECONDS = 60.0
 SLOW_KEPT_SECONDS = 3_600.0
 RECOVERY = 0.9
-"""What a page that went well makes of a slowed interval: after seven of them it is half."""
+"""Factor of a slowed interval per successful page: after seven of them it is half."""
 _MICRO = 1_000_000
 _MOST_SECONDS = 1e8
 """Three years stand for ever: a float holds their microseconds."""
@@ -76,20 +77,20 @@ _MOST_SECONDS = 1e8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its name, and the least time between two turns."""
+    """A line: its name, and the least time between two turns."""
 
     name: str
     interval_seconds: float
 
     @property
     def interval(self) -> int:
-        """In microseconds, never rounded down."""
+        """The interval in microseconds, never rounded down."""
         return math.ceil(self.interval_seconds * _MICRO)
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A place in a line: a moment in microseconds, and the era in which it is good."""
+    """A place in a line: a moment in microseconds, and the era in which it is valid."""
 
     era: int
     moment: int
@@ -97,7 +98,9 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """0 seconds to wait: it is here. Otherwise come back with the tickets; without new ones where it is too far off."""
+    """Zero seconds to wait grants the turn. Otherwise retry with the tickets; there are no new ones if it is too
+    far off.
+    """
 
     wait_seconds: float
     is_slow: bool
@@ -105,9 +108,9 @@ class Turn:
 
 
 class RateLimitStore(KeptInBroker):
-    """Lines of all workers, by the broker's clock. Each call is one step that nothing comes between.
+    """The lines of all workers, by the broker's clock. Each call is atomic.
 
-    Every call raises `redis.RedisError` where the broker does not answer.
+    Every call raises `redis.RedisError` if the broker does not answer.
     """
 
     def __init__(self, broker_url: str, key_prefix: str) -> None:
@@ -118,9 +121,9 @@ class RateLimitStore(KeptInBroker):
         self._went_well = self._redis.register_script(kept + lua("line_went_well"))
 
     def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
-        """Go through `lines`, as far as it leads now. `tickets` are those of the first lines.
+        """Go through `lines` as far as possible now. `tickets` are those of the first lines.
 
-        No ticket is given that is more than `most_seconds` off. `is_slow` tells whether the first line is slowed.
+        No ticket more than `most_seconds` off is given. `is_slow` tells whether the first line is slowed.
         """
         held = [str(part) for ticket in tickets for part in (ticket.era, ticket.moment)]
         asked: list[str | int] = [micro(most_seconds), *(line.interval for line in lines), *held]
@@ -129,7 +132,7 @@ class RateLimitStore(KeptInBroker):
         return Turn(int(wait) / _MICRO, bool(slow), tuple(Ticket(int(era), int(moment)) for era, moment in pairs))
 
     def slow_down(self, line: Line, pause_seconds: float) -> None:
-        """Double the line's interval, at most once in its own length; no turn begins for that time or the pause."""
+        """Double the line's interval, at most once per interval; no turn begins for that time or the pause."""
         pause = micro(min(pause_seconds, LONGEST_SECONDS))
         self._slow_down(keys=[self._key(line.name)], args=[line.interval, pause, micro(LONGEST_SECONDS)])
 
@@ -138,13 +141,13 @@ class RateLimitStore(KeptInBroker):
         self._went_well(keys=[self._key(line.name)], args=[line.interval, RECOVERY])
 
     def interval_seconds(self, line: Line) -> float:
-        """The least time between two turns as it is now."""
+        """Return the current least time between two turns."""
         slow = self._redis.hget(self._key(line.name), "slow")
         return max(int(slow or 0), line.interval) / _MICRO
 
 
 def micro(seconds: float) -> int:
-    """Whole microseconds."""
+    """Convert to whole microseconds."""
     return int(min(seconds, _MOST_SECONDS) * _MICRO)
 
 
@@ -161,7 +164,7 @@ class HostRateLimit:
         sleep: Callable[[float], None] = time.sleep,
         check_cancelled: CancelCheck = never_cancelled,
     ) -> None:
-        """`check_cancelled` is called now and then while a turn is waited for; what it raises ends the waiting."""
+        """`check_cancelled` is called now and then during a wait for a turn; what it raises ends the wait."""
         self._interval_seconds = 1 / requests_per_second
         self._max_wait_seconds = max_wait_seconds
         self._store = store
@@ -172,13 +175,13 @@ class HostRateLimit:
         self._guard = threading.Lock()
 
     def wait_turn(self, host: str, *, interval_seconds: float = 0.0, at_most_seconds: float = math.inf) -> float:
-        """Wait until `host` may be asked once more; returns the seconds waited.
+        """Wait for a turn at `host`; return the seconds waited.
 
         `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down.
 
         Raises:
             Overloaded: the turn comes later than `max_wait_seconds` or `at_most_seconds`, or the broker does not
-                answer, which is no fault of the host; says when to come back.
+                answer, which is not the host's fault; says when to come back.
         """
         lines = self._lines(host, interval_seconds)
         most_seconds = min(self._max_wait_seconds, at_most_seconds)
@@ -197,29 +200,29 @@ class HostRateLimit:
             self._pause(answer.wait_seconds)
 
     def slow_down(self, host: str, retry_after_seconds: float | None) -> None:
-        """The host answered 429 or 503: its interval is doubled, and it is not asked until its Retry-After is over.
+        """Slow down a host that answered 429 or 503: double its interval, and pause until its Retry-After is over.
 
-        Neither becomes more than an hour. Answers to requests of one interval count once, as they tell of one state of
-        the host; those that wait for a turn there take new tickets. Where the broker is away no turn begins anyway.
+        Neither exceeds an hour. Answers to requests of one interval count once, as they describe one state of
+        the host; requests that wait for a turn there take new tickets. If the broker is away no turn begins anyway.
         """
         with contextlib.suppress(redis.RedisError):
             self._store.slow_down(self._host_line(host, 0.0), max(retry_after_seconds or 0.0, 0.0))
             self._note(host, is_slow=True)
 
     def went_well(self, host: str) -> None:
-        """A page of the host came as it should: a slowed host's interval becomes a tenth shorter, down to its rate's.
+        """Shorten a slowed host's interval by a tenth after a successful page, down to its rate's.
 
-        Costs nothing for a host that was not slowed at its last turn, and fails no page where the broker is away.
+        Costs nothing for a host that was not slowed at its last turn, and fails no page if the broker is away.
         """
         if host in self._slow:
             with contextlib.suppress(redis.RedisError):
                 self._store.went_well(self._host_line(host, 0.0))
 
     def interval_seconds(self, host: str, *, interval_seconds: float = 0.0) -> float:
-        """The least time between two turns at the host, as it was at its last turn here or is now; for operators.
+        """Return the least time between two turns at the host, as of its last turn here or now; for operators.
 
         Raises:
-            Overloaded: the broker does not answer. It is not asked of a host that was not slowed at its last turn.
+            Overloaded: the broker does not answer. It is not queried for a host that was not slowed at its last turn.
         """
         line = self._host_line(host, interval_seconds)
         if host not in self._slow:
@@ -253,7 +256,7 @@ class HostRateLimit:
 
 @contextlib.contextmanager
 def _broker_named(host: str) -> Iterator[None]:
-    """A broker that does not answer is no fault of the host."""
+    """Turn errors of the broker, which are not the host's fault, into Overloaded."""
     try:
         yield
     except redis.RedisError as error:

@@ -10,13 +10,13 @@ from sluice.ingest.extract.media_types import PDF, SUPPORTED, is_textual, settle
 from sluice.ingest.http.fetch import Fetched
 
 DEFAULT_RETRY_SECONDS = 30.0
-"""After 429 or 503 without a Retry-After."""
+"""Wait after 429 or 503 without a Retry-After."""
 MAX_RETRY_SECONDS = 3_600.0
 SNIFFED_BYTES = 2_048
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float:
-    """Seconds to wait by a Retry-After (RFC 9110, 10.2.3), within an hour; 30 where there is none."""
+    """Return the seconds to wait by a Retry-After (RFC 9110, 10.2.3), at most an hour; 30 if there is none."""
     text = (header or "").strip()
     if text.isdecimal():
         return min(float(text), MAX_RETRY_SECONDS)
@@ -28,11 +28,11 @@ def retry_after_seconds(header: str | None, now: datetime) -> float:
 
 
 def judge_status(status: int, retry_after: str | None, url: str, now: datetime) -> None:
-    """Nothing for a page; otherwise the error that the status stands for.
+    """Return if the status is that of a page; otherwise raise its error.
 
     Raises:
-        Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425, and 304 where there was
-            nothing to compare with.
+        Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425, and 304 to a request
+            without conditions.
         PolicyRefused: rule `access`: 401, 403, 407, 451. NotFound: 204 and everything else.
     """
     if 200 <= status < 300 and status != 204:
@@ -47,7 +47,7 @@ def judge_status(status: int, retry_after: str | None, url: str, now: datetime) 
 
 
 def judge_media_type(answer: Fetched) -> str:
-    """The type to read the body by.
+    """Return the type by which to read the body.
 
     Raises:
         PolicyRefused: rule `media_type`: nothing here can read it.

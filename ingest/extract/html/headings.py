@@ -41,7 +41,7 @@ _MOST_PARTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Tables that are no data, and the level of what is a heading by its look."""
+    """Layout tables, and the levels of headings that are found by their look."""
 
     layout: frozenset[int] = frozenset()
     levels: dict[int, int] = field(default_factory=dict)

@@ -98,9 +98,7 @@ class PageFacts:
         return self.resolve(self._meta.get("og:url"))
 
     def licence(self) -> str | None:
-        """Return the licence as an address (rel=license, JSON-LD, a link to Creative Commons), else in the page's
-        words.
-        """
+        """Return the licence: an address (rel=license, JSON-LD, a Creative Commons link), else the page's words."""
         for place in (*self._places["link"], *self._places["a"]):
             if "license" in self._relations(place) and (address := self.resolve(self._get(place, "href"))):
                 return address
