@@ -45,16 +45,14 @@ class BreakerRule:
 
 PROVIDER_PAUSE_SECONDS = 30.0
 """Pause of a provider that failed more than half of its last 100 calls (at least 20) before one call tries it again:
-one minute's quota window passes in two pauses.
-"""
+one minute's quota window passes in two pauses."""
 PROVIDER_RULE = BreakerRule(window=100, least=20, pause_seconds=PROVIDER_PAUSE_SECONDS)
 """Rule for a search provider, which every run calls: a hundred outcomes soon accumulate."""
 
 
 def host_rule(pause_seconds: float) -> BreakerRule:
-    """Return the rule for a host. A run sends it a handful of requests: a hundred outcomes would reach back a week,
-    and even twenty failures, at half a minute each, are ten minutes of a worker.
-    """
+    """Return the rule for a host. A run sends it a handful of requests: a hundred outcomes would reach back a week, and
+    even twenty failures, at half a minute each, are ten minutes of a worker."""
     return BreakerRule(window=20, least=10, pause_seconds=pause_seconds)
 
 

@@ -12,28 +12,28 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from sluice.contracts.base import FIXED, Value
 
 Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph", "mcp"]
-"""What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a
-language model that judges, repositories, a graph server, servers of tools (MCP)."""
+"""Purposes of outward traffic: pages with all that they load and link to, search providers, a reranker, a language
+model that judges, repositories, a graph server, servers of tools (MCP)."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
-"""Of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""
+"""Lengths of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""
 
 
 class EgressSettings(Value):
-    """What may leave this machine, and whither."""
+    """The traffic that may leave this machine, and its destinations."""
 
     allow: tuple[str, ...] = ()
-    """Explicit exceptions, `purpose=host:port`: what may be reached for that purpose alone, although its address is
-    not globally routable or its port is not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
+    """Explicit exceptions, `purpose=host:port`, for that purpose alone, for addresses that are
+    not globally routable or ports that are not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
     `rerank=127.0.0.1:8000` an endpoint to the reranker, `git=git.internal:443` a server of repositories,
     `graph=10.0.0.8:7687` a member of a graph server's cluster (the server of `graph.url` needs no entry, unless only
-    what is listed may be reached),
+    listed targets may be reached),
     `mcp=127.0.0.1:9000` a server of tools to `sluice graph tools`,
     `crawl=wiki.internal:80` a site to the crawler, which follows links of pages that others wrote. `host:port` alone
     means `crawl`.
 
     Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
-    error that says what to write instead; where pages too may reach that address, it takes two entries."""
+    error that names the new entry; if pages too may reach that address, it takes two entries."""
     allow_domains: tuple[str, ...] = ()
     """If not empty, only these domains (and their subdomains) may be reached."""
     deny_domains: tuple[str, ...] = ()
@@ -41,19 +41,19 @@ class EgressSettings(Value):
     ports: tuple[int, ...] = (80, 443)
     """The ports of the public web; any other port may be a private service."""
     policy: Literal["open", "listed", "deny"] = "open"
-    """`open`: everything may be reached but what the rules refuse. `listed`: only `allow_domains` and `allow`. `deny`:
+    """`open`: everything may be reached unless the rules refuse it. `listed`: only `allow_domains` and `allow`. `deny`:
     nothing at all, whatever else is set; it is refused before a name is looked up or a socket opened."""
     own_networks: Annotated[Literal["refuse", "allow"], FIXED] = "refuse"
-    """Whether the networks that this machine stands in may be reached where their addresses are globally routable:
-    a public address of our own, the neighbours in an IPv6 network. `allow` entries are exceptions in any case."""
+    """Whether this machine's own networks may be reached where their addresses are globally routable: a public address
+    of our own, the neighbours in an IPv6 network. `allow` entries are exceptions in any case."""
     nat64_prefixes: tuple[str, ...] = ()
-    """Prefixes of the network's own by which IPv4 is reached over IPv6 (RFC 6052), for instance `2001:db8:64::/96`:
-    the IPv4 address within is judged as well. The well-known ones always are."""
+    """The network's own prefixes by which IPv4 is reached over IPv6 (RFC 6052), for instance `2001:db8:64::/96`: the
+    IPv4 address within is judged as well. The well-known ones always are."""
     max_requests_per_crawl: Annotated[int, FIXED] = 500
     """Connections and plain requests that one page may cause: heavy pages need some two hundred."""
     upstream_proxy_url: SecretStr | None = None
-    """A proxy of the owner's network that everything goes out by, `http://user:password@proxy.corp:3128`. It is given
-    the address that was checked, never a name."""
+    """A proxy of the owner's network for all traffic, `http://user:password@proxy.corp:3128`. It receives the address
+    that was checked, never a name."""
 
     @field_validator("allow")
     @classmethod
@@ -85,7 +85,7 @@ class SearchSettings(Value):
 
     enabled: bool = False
     providers: tuple[Literal["searxng", "brave", "serpapi", "tavily", "ddgs"], ...] = ()
-    """In order of fail-over."""
+    """Providers in order of fail-over."""
     searxng_url: str | None = None
     brave_api_key: SecretStr | None = None
     serpapi_api_key: SecretStr | None = None
@@ -95,7 +95,7 @@ class SearchSettings(Value):
     top_k: Annotated[int, FIXED] = 8
     """Results of one search: as many as one page of every provider brings, and as a run's plan crawls."""
     timeout_seconds: Annotated[float, FIXED] = 10.0
-    """Of one call to one provider; metasearch needs a few seconds, an agent waits no longer."""
+    """Time limit of one call to one provider; metasearch needs a few seconds, an agent waits no longer."""
     allow_domains: tuple[str, ...] = ()
     """If not empty, results from other domains are dropped."""
     quota_per_day: Annotated[int, Field(ge=0)] = 1_000
@@ -117,41 +117,41 @@ class CrawlSettings(Value):
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     """Links that a run follows from its seeds, unless the request says otherwise."""
     page_timeout_seconds: Annotated[float, FIXED] = 15.0
-    """Of fetching a page, redirects included; rendering it may take as long again."""
+    """Time limit of fetching a page, redirects included; rendering it may take as long again."""
     page_deadline_seconds: Annotated[float, FIXED] = 30.0
-    """Of everything that a page takes: every robots.txt on the way, turns, redirects, fetching and rendering. As long
-    as fetching and rendering may take together, so that what waited longer than a healthy site needs goes back to the
-    queue. Only the start of a browser comes on top."""
+    """Time limit of a page in all: every robots.txt on the way, turns, redirects, fetching and rendering. As long
+    as fetching and rendering may take together, so that a page that waited longer than a healthy site needs goes back
+    to the queue. Only the start of a browser comes on top."""
     max_page_bytes: Annotated[int, FIXED] = 10_000_000
-    """Of one page, as sent and once decompressed; documentation pages are under one million."""
+    """Largest page, as sent and once decompressed; documentation pages are under one million."""
     requests_per_second_per_host: Annotated[float, Field(gt=0)] = 2.0
-    """Of all workers together; a person who reads quickly is not faster."""
+    """Rate of all workers together; a person who reads quickly is not faster."""
     breaker_reset_seconds: Annotated[float, FIXED] = 60.0
-    """How long a host is not asked that failed more than half of its last 20 requests (at least 10), before one
-    request tries it again: a restart of a site takes about as long."""
+    """Pause of a host that failed more than half of its last 20 requests (at least 10), before one request tries it
+    again: a restart of a site takes about as long."""
     user_agent: Annotated[str, FIXED] = "SluiceBot/0.3"
-    """Product token and version, by which a site can name us in its robots.txt; `contact` is put behind it."""
+    """Product token and version, by which a site can name us in its robots.txt; `contact` is appended."""
     render: Literal["auto", "always", "never"] = "auto"
     chromium_path: Path | None = None
     """A Chromium binary; by default Playwright's own, else one found on the PATH."""
     browser_pages: Annotated[int, FIXED] = 2
     """Pages that one worker renders at the same time."""
     browser_recycle_pages: Annotated[int, FIXED] = 200
-    """Pages after which a warm browser makes way for a new one, so that what pages leak stays small."""
+    """Pages after which a warm browser is replaced by a new one, so that leaks of pages stay small."""
     browser_memory_bytes: Annotated[int, FIXED] = 550_000_000
-    """Of the browser's processes together, their program left out; above it the largest page process is ended. With
-    two ordinary pages they take some 250 MB. The program, some 60 MB, and the worker, some 300 MB, come on top: a
-    gigabyte in all."""
+    """Memory of the browser's processes together, their program left out; above it the largest page process is
+    ended. With two ordinary pages they take some 250 MB. The program, some 60 MB, and the worker, some 300 MB, come on
+    top: a gigabyte in all."""
     browser_network: Literal["isolated", "preferred", "shared"] = "preferred"
     """Whether the browser lives in a network namespace from which only the egress proxy can be reached. `isolated`:
     always, else nothing is rendered; `preferred`: where the system allows one; `shared`: never."""
     max_nodes: Annotated[int, FIXED] = 200_000
-    """Elements of one page: a specification of a thousand printed pages has a hundred thousand."""
+    """Most elements of one page: a specification of a thousand printed pages has a hundred thousand."""
     max_requests_per_page: Annotated[int, FIXED] = 300
     """Requests that a rendered page may make; heavy ones make two hundred."""
     contact: Annotated[str, Field(max_length=200, pattern=r"^[ -~]*$")] = ""
-    """A web or mail address under which a site's owner finds you. Without one the user agent says nothing of you, and
-    `sluice doctor` says so."""
+    """A web or mail address under which a site's owner finds you. Without one the user agent does not identify you, and
+    `sluice doctor` warns of it."""
 
     @property
     def agent(self) -> str:
@@ -162,39 +162,39 @@ class CrawlSettings(Value):
 
     @property
     def run_bytes(self) -> int:
-        """What the pages of one run may have together, divided among them beforehand."""
+        """Bytes for the pages of one run together, divided among them beforehand."""
         return self.max_pages * self.max_page_bytes
 
 
 class FreshnessSettings(Value):
-    """How long pages are taken for fresh, and when they are asked for again. That takes `crawl.enabled`."""
+    """Freshness of pages: how long they count as fresh, and when they are fetched again. Requires `crawl.enabled`."""
 
     every_hours: Annotated[float, Field(ge=0)] = 0.0
-    """How often `sluice up` asks again for the pages that are due. 0: only `sluice freshness --recheck` does."""
+    """Interval at which `sluice up` fetches due pages again. 0: only `sluice freshness --recheck` does."""
     half_life_days: Annotated[float, Field(gt=0)] = 30.0
-    """Time after which a page is more likely to have changed than not, and is due: of pages of which nothing else is
-    known. What is seen of a page counts the more, the longer it is watched."""
+    """Time after which a page without history is more likely to have changed than not, and is due. The page's own
+    history counts the more, the longer it is watched."""
     target_age_days: Annotated[dict[str, float], FIXED] = Field(
         default_factory=lambda: {"marketing": 7.0, "code": 30.0}
     )
-    """By profile of the gate, the median time since the documents that its answers cite were seen. Pages that they cite
-    are due by then; an alert tells where it is exceeded."""
+    """By profile of the gate, the median age of the documents that its answers cite. Pages that they cite are due by
+    then; an alert fires where it is exceeded."""
     max_pages: Annotated[int, FIXED] = 1_000
-    """Pages that are asked for at a time, those longest overdue first. The ceilings of the day hold besides."""
+    """Pages that are fetched again at a time, the longest overdue first. The ceilings of the day hold besides."""
 
 
 class ChunkSettings(Value):
     """Chunking, in tokens of the embedding model. A chunk and the breadcrumb above it fit the window together."""
 
     max_tokens: Annotated[int, Field(ge=32, le=8_000)] = 220
-    """The most of one chunk; the rest of the window is for its title and headings."""
+    """Largest chunk; the rest of the window is for its title and headings."""
     window_tokens: Annotated[int, Field(ge=64, le=32_000)] = 254
-    """What the model reads at once: the local model's 256 less its two special tokens."""
+    """Window of the model: the local model's 256 less its two special tokens."""
     code_pack_tokens: Annotated[int, FIXED] = 80
     """Neighbouring symbols of together at most this many tokens share a chunk: accessors and constants."""
     max_document_tokens: Annotated[int, FIXED] = 2_000_000
-    """Read of one document, twice the Bible; the rest is left out and named as a gap. The local model reads for five
-    minutes on two cores; what is longer is a dump of data, or made to fill memory."""
+    """Tokens read of one document, twice the Bible; the rest is left out and named as a gap. The local model reads for
+    five minutes on two cores; longer documents are data dumps, or made to fill memory."""
 
     @model_validator(mode="after")
     def _fits(self) -> ChunkSettings:
@@ -204,7 +204,7 @@ class ChunkSettings(Value):
 
 
 class CorpusEmbedSettings(Value):
-    """The model of some corpora, where it differs from the general one. What is not set is as it is for all."""
+    """The model of some corpora, where it differs from the general one. Unset fields keep the general value."""
 
     provider: Literal["local", "openai"] | None = None
     fallback: Literal["none", "local"] | None = None
@@ -219,27 +219,27 @@ class CorpusEmbedSettings(Value):
 
 
 class EmbedSettings(Value):
-    """Embedding: the local model by default, an OpenAI-compatible endpoint when one is given.
+    """Embedding: the local model by default, an OpenAI-compatible endpoint if one is given.
 
     `corpora` gives some corpora another model, by the pattern of their names: `[embed.corpora."code-*"]` with a
-    model for source code. The name decides, and not what the documents look like, because a corpus holds vectors of
-    one model only: its first document would otherwise choose for all that follow, another one first would have
-    chosen otherwise, and a question, which has no content type, must find the model before anything is read. Whoever
-    wants a model per type of content keeps a corpus per type.
+    model for source code. The name decides, not the content of the documents, because a corpus holds vectors of
+    one model only: otherwise its first document would choose for all that follow, another first document would have
+    chosen differently, and a question, which has no content type, must find the model before anything is read. For
+    a model per type of content, keep a corpus per type.
     """
 
     corpora: dict[str, CorpusEmbedSettings] = Field(default_factory=dict)
-    """By shell pattern (`code-*`); the first that matches counts. A corpus that has vectors keeps to their model: one
-    that is not configured any more is an error, never replaced by another."""
+    """By shell pattern (`code-*`); the first match counts. A corpus that has vectors keeps their model: if that
+    is no longer configured it is an error, never replaced by another."""
 
     provider: Literal["local", "openai"] = "local"
     fallback: Annotated[Literal["none", "local"] | None, FIXED] = None
-    """What steps in for an endpoint out of reach. Not said: the local model, where the vectors are the same
+    """Replacement for an unreachable endpoint. Unset: the local model, if its vectors are the same
     (`openai_fingerprint` is its own)."""
     precision: Literal["fp32", "int8"] = "fp32"
-    """Of the local model. int8 is three times as fast; its vectors are of cosine 0.99 and more to those of fp32, which
-    changes nDCG@10 by less than 1 %, and are never mixed with them. It needs a processor with VNNI (Intel since 2019,
-    AMD since 2022), which is checked at load."""
+    """Precision of the local model. int8 is three times as fast; its vectors are of cosine 0.99 and more to those of
+    fp32, which changes nDCG@10 by less than 1 %, and are never mixed with them. It needs a processor with VNNI (Intel
+    since 2019, AMD since 2022), which is checked at load."""
     openai_base_url: str | None = None
     """The endpoint, up to and including `/v1`; by default OpenAI's own."""
     openai_api_key: SecretStr | None = None
@@ -247,14 +247,14 @@ class EmbedSettings(Value):
     openai_dimension: Annotated[int, Field(ge=1)] = 1536
     """Columns of the model's vectors; an answer of another width is refused."""
     openai_request_dimension: Annotated[bool | None, FIXED] = None
-    """Whether the endpoint is asked to shorten its vectors to `openai_dimension`. Not said: only text-embedding-3 is,
-    as most other models refuse."""
+    """Whether requests ask the endpoint to shorten its vectors to `openai_dimension`. Unset: only for
+    text-embedding-3, as most other models refuse."""
     openai_fingerprint: str | None = None
-    """Set it to another embedder's fingerprint where the endpoint gives the same vectors; by default its own."""
+    """Set it to another embedder's fingerprint if the endpoint gives the same vectors; by default its own."""
     openai_usd_per_million_tokens: Annotated[float, Field(ge=0)] = 0.02
     """The list price of text-embedding-3-small."""
     openai_timeout_seconds: Annotated[float, FIXED] = 30.0
-    """Per attempt; a full batch takes a hosted model a few seconds."""
+    """Time limit per attempt; a full batch takes a hosted model a few seconds."""
     openai_batch_texts: Annotated[int, FIXED] = 256
     """Texts per request. OpenAI takes 2,048; smaller batches lose less when one fails."""
     openai_max_text_tokens: Annotated[int, FIXED] = 8_192
@@ -264,11 +264,11 @@ class EmbedSettings(Value):
     threads: Annotated[int, Field(ge=0)] = 0
     """Threads of one forward pass; 0 takes every core."""
     model_dir: Path | None = None
-    """Where the local model's files are kept; by default `models` in the data directory."""
+    """Folder of the local model's files; by default `models` in the data directory."""
 
     @property
     def requests_dimension(self) -> bool:
-        """Whether the endpoint is asked for vectors of `openai_dimension`."""
+        """Whether requests ask the endpoint for vectors of `openai_dimension`."""
         if self.openai_request_dimension is not None:
             return self.openai_request_dimension
         return self.openai_model.startswith("text-embedding-3")
@@ -279,12 +279,12 @@ class EmbedSettings(Value):
         return "openai" in (self.provider, *(one.provider for one in self.corpora.values()))
 
     def of_corpus(self, corpus: str) -> EmbedSettings:
-        """The settings of one corpus by its name: these, with what the first matching pattern changes."""
+        """Return the settings of one corpus by its name: these, with the changes of the first matching pattern."""
         for pattern, changed in self.corpora.items():
             if fnmatchcase(corpus, pattern):
                 return self.changed_by(changed)
         return self
 
     def changed_by(self, changed: CorpusEmbedSettings) -> EmbedSettings:
-        """These settings with what `changed` sets."""
+        """Return these settings with the fields that `changed` sets."""
         return self.model_copy(update={name: value for name, value in changed if value is not None})

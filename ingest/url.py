@@ -1,7 +1,7 @@
 """One spelling for every address: WHATWG parsing, then a canonical form.
 
-Promises: what `normalise_url` returns is http or https, carries no credentials, fragment, default port,
-tracking parameter or session id that is surely one, and normalising it again changes nothing. The order of query
+Promises: a URL from `normalise_url` is http or https, carries no credentials, fragment, default port,
+tracking parameter or certain session id, and normalising it again changes nothing. The order of query
 parameters is kept: servers may give it meaning, and pages link to themselves in one order anyway.
 """
 
@@ -32,23 +32,23 @@ TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "hsa_")
 SESSION_PARAMETERS = frozenset({"phpsessid", "jsessionid", "cftoken", "oscsid", "zenid"})
 """Names that servers' own session handling uses, and nothing else does."""
 LIKELY_SESSION_PARAMETERS = frozenset({"sid", "sessid", "session", "sessionid", "session_id", "s_id"})
-"""Names that may mean a session: they do where their value is long and random."""
+"""Names that may denote a session: they do if their value is long and random."""
 
 MAX_HOST_CHARACTERS = 253
-"""Of a name that can be looked up (RFC 1035, 2.3.4: 255 octets, of which two are no characters of it)."""
+"""Longest name that can be looked up (RFC 1035, 2.3.4: 255 octets, of which two are no characters of it)."""
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SESSION_IN_PATH = re.compile(r"(?<!/\.)(?<!/\.\.);(?:jsessionid|phpsessid)=[^/;]*", re.IGNORECASE)
-"""Behind a segment that is one or two dots it stays: such a segment would change the path once it stands alone."""
+"""The session stays after a segment of one or two dots, which would change the path without it."""
 _PLAIN_HOST = re.compile(r"https?://(?P<host>(?![^/]*xn--)(?>(?:[a-z0-9][a-z0-9-]*+\.)+)[a-z]{2,}+)/")
 _RANDOM = re.compile(r"[0-9a-f]{24,}|(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[0-9A-Za-z_-]{26,}", re.IGNORECASE)
 _KNOWN_HOSTS = 4_096
-"""Hosts that are remembered once judged: the links of a page lead to few."""
+"""Most judged hosts that are cached: the links of a page lead to few."""
 
 
 def normalise_url(text: str, *, base: str | None = None, field: str = "url") -> str:
-    """The canonical form of `text`, resolved against `base` when one is given.
+    """Return the canonical form of `text`, resolved against `base` if one is given.
 
     Raises:
         InvalidInput: not a URL, not http or https, with credentials, without a host or too long.
@@ -75,10 +75,10 @@ def normalise_url(text: str, *, base: str | None = None, field: str = "url") -> 
 
 
 def canonical_of(declared: str | None, page_url: str) -> str | None:
-    """The address that the page at `page_url` declares to be its own, in canonical form, where it may be believed.
+    """Return the address that the page at `page_url` declares as its own, in canonical form, if it is credible.
 
-    None for what is no web address, for another registered domain, for a way from https back to http, and for the home
-    page where the page is deeper: that is how a whole site becomes one page by mistake.
+    None for anything but a web address, for another registered domain, for a step from https back to http, and for the
+    home page if the page is deeper: such declarations collapse a whole site into one page by mistake.
     """
     if not declared or not declared.strip():
         return None
@@ -93,41 +93,41 @@ def canonical_of(declared: str | None, page_url: str) -> str | None:
 
 
 def host_of(url: str) -> str:
-    """The host of `url` in lower case, IPv6 without its brackets.
+    """Return the host of `url` in lower case, IPv6 without its brackets.
 
     Raises:
-        InvalidInput: `url` is not one.
+        InvalidInput: `url` is not a URL.
     """
     return _parse(url, None, "url").hostname.strip("[]").rstrip(".")
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of `url`: what a robots.txt speaks for.
+    """Return scheme, host and port of `url`: the scope of a robots.txt.
 
     Raises:
-        InvalidInput: `url` is not one.
+        InvalidInput: `url` is not a URL.
     """
     parsed = _parse(url, None, "url")
     return f"{parsed.protocol}//{parsed.host}"
 
 
 def site_of(url: str) -> str:
-    """The registered domain of `url`; for addresses and single-label names the host with its port.
+    """Return the registered domain of `url`; for addresses and single-label names the host with its port.
 
     Raises:
-        InvalidInput: `url` is not one.
+        InvalidInput: `url` is not a URL.
     """
     plain = _PLAIN_HOST.match(url)
     return _site_of_host(plain["host"] if plain else _parse(url, None, "url").host)
 
 
 def same_site(first: str, second: str) -> bool:
-    """Whether both URLs belong to one registered domain."""
+    """Return whether both URLs belong to one registered domain."""
     return site_of(first) == site_of(second)
 
 
 def registered_domain(host: str) -> str | None:
-    """The domain that its owner registered, by the Public Suffix List: `b.example.co.uk` → `example.co.uk`.
+    """Return the domain that its owner registered, by the Public Suffix List: `b.example.co.uk` → `example.co.uk`.
 
     None for addresses, single labels and public suffixes themselves.
     """
@@ -139,14 +139,14 @@ def registered_domain(host: str) -> str | None:
 
 
 def within_domains(host: str, domains: tuple[str, ...]) -> bool:
-    """Whether `host` is one of `domains` or below one of them."""
+    """Return whether `host` is one of `domains` or below one of them."""
     name = host.strip("[]").rstrip(".").lower()
     return any(name == domain or name.endswith("." + domain) for domain in (_bare(entry) for entry in domains))
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """Where a proxy listens, and as whom it is asked."""
+    """A proxy's address, and the credentials for it."""
 
     host: str
     port: int
@@ -155,10 +155,10 @@ class ProxyAddress:
 
     @classmethod
     def at(cls, url: str, *, default_port: int | None = None) -> ProxyAddress:
-        """Read `http://user:password@host:port`.
+        """Parse `http://user:password@host:port`.
 
         Raises:
-            InvalidInput: it is no such address. Does not show it, as it may hold a password.
+            InvalidInput: it is not such an address. The error does not show it, as it may hold a password.
         """
         parts = urlsplit(url)
         try:
@@ -171,7 +171,7 @@ class ProxyAddress:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that presents the credentials (RFC 7617); none where there are none."""
+        """The header with the credentials (RFC 7617); empty if there are none."""
         if not self.username:
             return {}
         credentials = b64encode(f"{self.username}:{self.password}".encode()).decode()
@@ -191,10 +191,10 @@ def _parse(text: str, base: str | None, field: str) -> ada_url.URL:
 
 
 def _split(href: str, field: str) -> tuple[str, str, str, str]:
-    """Scheme, authority, path and query of a serialised URL of the web.
+    """Return scheme, authority, path and query of a serialised web URL.
 
     Raises:
-        InvalidInput: it is of another scheme. Names `field`.
+        InvalidInput: it has another scheme. Names `field`.
     """
     scheme, _, rest = href.partition(":")
     if scheme not in {"http", "https"}:
@@ -205,7 +205,7 @@ def _split(href: str, field: str) -> tuple[str, str, str, str]:
 
 
 def _split_authority(authority: str) -> tuple[str, str]:
-    """The host, and the port with its colon where one is named."""
+    """Return the host, and the port with its colon if one is named."""
     host, colon, port = authority.rpartition(":")
     return (host, f":{port}") if colon and not port.endswith("]") else (authority, "")
 
@@ -225,7 +225,7 @@ def _site_of_host(host_and_port: str) -> str:
 
 
 def _is_label(label: str) -> bool:
-    """Whether a label is not empty, and Punycode where it claims to be (the parser lets nonsense pass)."""
+    """Return whether a label is not empty, and is Punycode if it claims to be (the parser accepts nonsense)."""
     if not label.startswith("xn--"):
         return bool(label)
     try:
@@ -236,7 +236,7 @@ def _is_label(label: str) -> bool:
 
 
 def _normal_escapes(text: str) -> str:
-    """Escapes in upper case, and none for characters that need none (RFC 3986, 6.2.2)."""
+    """Write escapes in upper case, and none for characters that need none (RFC 3986, 6.2.2)."""
     return _ESCAPE.sub(_normal_escape, text) if "%" in text else text
 
 
@@ -246,7 +246,7 @@ def _normal_escape(match: re.Match[str]) -> str:
 
 
 def _without_session(query: str) -> str:
-    """The query without what names a visitor, with its question mark where something is left."""
+    """Return the query without parameters that name a visitor, with its question mark unless it is empty."""
     if not query:
         return ""
     kept = [pair for pair in query.split("&") if pair and not _names_visitor(pair)]

@@ -27,7 +27,7 @@ from sluice.disk.jail import child_command
 from sluice.ingest.browser import namespace
 
 PROJECT_CHROMIUM = Path(__file__).resolve().parents[2] / ".cache" / "chromium" / "chromium"
-"""Where `make setup` leaves the launcher of a Chromium that it had to unpack itself."""
+"""The launcher of a Chromium that `make setup` unpacked, if it had to."""
 
 PATH_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNPRIVILEGED_USERS = ("sluice-browser", "nobody")

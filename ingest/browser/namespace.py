@@ -9,7 +9,7 @@ up every privilege and becomes the browser. Promises:
 2. In its own process namespace an init ends with the program, and the program ends with its parent: a
    worker that is killed leaves no browser behind.
 3. Folders that the browser does not need appear empty, except for the browser's own files and working folders.
-4. The worker is told by name what could not be set up, with the reason, and decides whether the browser may run.
+4. A report to the worker names what could not be set up, with the reason; it decides whether the browser may run.
 5. The browser, its init and this program run as the unprivileged user of the plan, and cannot become another.
 """
 

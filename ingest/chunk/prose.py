@@ -2,6 +2,7 @@
 
 Neighbouring sections share a passage while it fits and while they are siblings or descendants of the
 first; its path is their common prefix. A heading always stays with the beginning of its body.
+
 Longer sections are cut at their best boundaries: structured Markdown by a library's splitter, built once per
 capacity; plain text at a blank line, sentence, line or word, on the token offsets of the encoding that already
 exists, which is twenty times faster than encoding again for every boundary that is tried.
@@ -262,8 +263,7 @@ def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
 
 MOST_TOKENS = 100_000
 """Most tokens of one document that the splitter handles: two seconds, at 15 to 25 µs each, where cuts by lines or
-sentences take 2. Longer documents mostly have sections that fit; large sections beyond this are cut.
-"""
+sentences take 2. Longer documents mostly have sections that fit; large sections beyond this are cut."""
 _STEP_TOKENS = 20
 _SMALLEST_TOKENS = 20
 

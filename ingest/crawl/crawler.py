@@ -30,8 +30,7 @@ __all__ = ["CrawlContext", "CrawledPage", "Crawler", "UnchangedPage", "direction
 
 TUNNEL_SHARE = 2
 """Factor from a page's byte allowance to that of its egress grant: bodies are metered as they are read, and heads,
-handshakes and a browser's parallel requests come on top.
-"""
+handshakes and a browser's parallel requests come on top."""
 TUNNEL_BYTES = 1_000_000
 """Added to that, so that the smallest page gets through."""
 

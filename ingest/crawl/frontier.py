@@ -143,11 +143,12 @@ _DIGITS = re.compile(r"\d+")
 
 
 def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
-    """Return the name of the trap that the canonical address `url` looks like, or None.  `depth`: the path is too long.
-    `repetition`: parts of the path recur. `session`: the address was made for one visitor. `parameters`: the query is
-    too long to name a page. `permutation`: the same list in another order or selection. `calendar`: another page of a
-    calendar that led here. `chain`: a third address after two that differ from it only by random characters. `came_by`
-    are the addresses that led here, the first one first.
+    """Return the name of the trap that the canonical address `url` looks like, or None.
+
+    `depth`: the path is too long. `repetition`: parts of the path recur. `session`: made for one visitor.
+    `parameters`: the query is too long to name a page. `permutation`: a list in another order or selection.
+    `calendar`: another page of a calendar that led here. `chain`: a third address after two that differ from it only
+    by random characters. `came_by` are the addresses that led here, the first one first.
     """
     parts = urlsplit(url)
     segments = [segment for segment in parts.path.split("/") if segment]

@@ -273,11 +273,14 @@ def reason_to_render_at_once(visit: PageVisit) -> str | None:
 
 
 def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts | None = None) -> ReadPage:
-    """Render the page at `url` in the browser. `shell` is its state without one, if it was fetched first.  Raises:
-    InvalidInput: the address leads to a download. PolicyRefused: rule `render`: there is no browser; rules `egress` and
-    `malformed_response`, as the proxy reports; rule `robots`, for the browser's final address; and as `Browser.render`.
-    PageGone, NoIndex: it may not stay in the index. Also the error that its status stands for. BudgetExhausted: the
-    page is slower than the remaining allowance.
+    """Render the page at `url` in the browser. `shell` is its state without one, if it was fetched first.
+
+    Raises:
+        InvalidInput: the address leads to a download.
+        PolicyRefused: rule `render`: there is no browser; rules `egress` and `malformed_response`, from the proxy;
+            rule `robots`, for the browser's final address; and as `Browser.render`.
+        PageGone, NoIndex: it may not stay in the index. Also the error that its status stands for.
+        BudgetExhausted: the page is slower than the remaining allowance.
     """
     if visit.context.browser is None:
         raise PolicyRefused(

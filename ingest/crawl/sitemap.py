@@ -3,6 +3,7 @@
 Promises: only addresses of the sitemap's own site, each once and in canonical form; at most 50,000 of one file and
 50 MB of it, the protocol's limits; no tree is built, no entity is replaced and nothing else is loaded, so that a file
 costs time in proportion to its length and hardly any memory. A file that is not a sitemap counts as an empty one.
+
 `SiteMaps` reads the maps of each crawled site once an hour: only those that its robots.txt names, as politely as its
 pages, and in at most half of the page's remaining time. A map that cannot be fetched counts as empty.
 """

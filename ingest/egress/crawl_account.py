@@ -44,8 +44,7 @@ class EgressLimits:
     """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
     max_connections_per_crawl: int = 32
     """Open at a time for one page and its parts: a browser opens this many per proxy, and closes idle ones when it
-    needs another. With fewer it would just wait; half the proxy stays free.
-    """
+    needs another. With fewer it would just wait; half the proxy stays free."""
     max_connections_per_host: int = 12
     """Open at a time to one host, over all crawls of this process."""
     max_bytes_per_crawl: int = 60_000_000

@@ -37,9 +37,8 @@ Network = IPv4Network | IPv6Network
 
 FRESH_SECONDS = 10.0
 SHORTEST_PREFIX = {4: 8, 6: 16}
-"""Shortest prefix by IP version. A larger network holds no neighbours; it is the way to the internet (a tunnel
-that takes half of it).
-"""
+"""Shortest prefix by IP version. A larger network holds no neighbours; it is the way to the internet (a tunnel that
+takes half of it)."""
 
 _GATEWAY_OR_REJECT = 0x0002 | 0x0200  # RTF_GATEWAY, RTF_REJECT in linux/route.h and ipv6_route.h
 _TRIE_LINE = re.compile(r"\s*(?:\|-- (?P<address>[\d.]+)|/(?P<length>\d+) host LOCAL)")

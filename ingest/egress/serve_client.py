@@ -114,8 +114,10 @@ MAX_CHALLENGES = 3
 
 
 class RequestServer:
-    """Serves clients, each in a task of its own.  `account_of` returns the account whose secret is in a
-    `Proxy-Authorization`, or None. `on_refusal` is called with the refusals that `Account.refused` returns.
+    """Serves clients, each in a task of its own.
+
+    `account_of` returns the account whose secret is in a `Proxy-Authorization`, or None. `on_refusal` is called with
+    the refusals that `Account.refused` returns.
     """
 
     def __init__(

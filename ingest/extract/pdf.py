@@ -41,9 +41,8 @@ MOST_CPU_SECONDS = 60
 WALL_SECONDS = 90.0
 """Longest time for a file on a shared processor: less than a chunk worker waits for its child."""
 ADDRESS_SPACE_BYTES = 700_000_000
-"""Limit of the child: the longest text that is kept, out of the largest file, takes 110 MB of memory. A container
-of 1 GB must hold the worker beside it.
-"""
+"""Limit of the child: the longest text that is kept, out of the largest file, takes 110 MB of memory. A container of 1
+GB must hold the worker beside it."""
 COMMAND = tuple(child_command("sluice.ingest.extract.pdf_child"))
 
 _PAGE_CHARS = 100

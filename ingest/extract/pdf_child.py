@@ -6,8 +6,7 @@ invisible text under its image: it is what the page shows.
 
 Of our packages it imports `disk.jail` alone, so that it starts quickly and has nothing to lose. The answer is one
 object, either `{"pages": […], "title": …, "author": …, "created": …}` or `{"failure": "encrypted" | "memory" |
-"characters" | "damaged", "detail": …}`. A file that exceeds its processor time gets no answer: the kernel ends the
-process.
+"characters" | "damaged", "detail": …}`. A file that exceeds its processor time gets none: the kernel ends the process.
 """
 
 from __future__ import annotations

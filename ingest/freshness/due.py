@@ -34,11 +34,12 @@ class DuePage(NamedTuple):
 
 
 def half_life_days(page: WatchedPage, settings: FreshnessSettings) -> float:
-    """Return how many days the page is expected to stay unchanged.  The expected half-life is the prior, and weighs as
-    much as one change: with a rate of changes of prior mean `ln 2 / prior` (a Gamma distribution of shape 1), the rate
-    after `changes` in `watched` days has the mean `(1 + changes) / (prior / ln 2 + watched)`, whose half-life is
-    `(prior + ln 2 * watched) / (1 + changes)`. A page that answers cite is due at the target age of their profile, at
-    the latest.
+    """Return how many days the page is expected to stay unchanged.
+
+    The expected half-life is the prior, and weighs as much as one change: with a rate of changes of prior
+    mean `ln 2 / prior` (a Gamma distribution of shape 1), the rate after `changes` in `watched` days has the mean
+    `(1 + changes) / (prior / ln 2 + watched)`, whose half-life is `(prior + ln 2 * watched) / (1 + changes)`. A page
+    that answers cite is due at the target age of their profile, at the latest.
     """
     prior = settings.half_life_days
     watched = (page.fetched_at - page.watched_since) / _DAY

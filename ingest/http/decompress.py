@@ -23,14 +23,12 @@ MAX_ENCODINGS = 2
 _PIECE_BYTES = 65_536
 _MAX_STREAMS = 1_000
 """Most streams in one body: each costs a decoder and may be empty. Blocked gzip, with the most streams of all, has 16
-to a megabyte of text.
-"""
+to a megabyte of text."""
 _ZSTD_WINDOW_BYTES = 8_388_608
 """Largest window of a decoder (RFC 9659, 3)."""
 _ZSTD_INPUT_BYTES = 128
-"""Input per step, because the decoder cannot be stopped: 4 bytes of input are 128 KiB at most (RFC 8878,
-3.1.1.2), so these are 4 MiB.
-"""
+"""Input per step, because the decoder cannot be stopped: 4 bytes of input are 128 KiB at most (RFC 8878, 3.1.1.2), so
+these are 4 MiB."""
 _GZIP_OR_ZLIB = 47
 _RAW_DEFLATE = -15
 
@@ -98,8 +96,10 @@ class Inflater:
 
 
 class _Streams:
-    """Streams of one format, one after the other.  `begin` needs the first `start_bytes` of a stream; after the first
-    stream only data that starts with one of `follows` is another.
+    """Streams of one format, one after the other.
+
+    `begin` needs the first `start_bytes` of a stream; after the first stream only data that starts with one of
+    `follows` is another.
     """
 
     def __init__(

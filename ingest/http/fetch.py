@@ -43,7 +43,7 @@ _PROXY_ANSWER = re.compile(r"(\d{3}) (Refused|Failed) (?:(\w+): )?(.*)")
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The most that one fetch may take."""
+    """The limits of one fetch."""
 
     timeout_seconds: float = 30.0
     max_bytes: int = 10_000_000
@@ -86,10 +86,14 @@ class NotModified:
 
 
 class Fetcher:
-    """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.  Connections are not
-    reused: the proxy counts bytes per connection and ends them with the crawl's account, and requests to a host are too
-    rare for the handshake to matter. `check_cancelled` is called now and then while a site is waited for; what it
-    raises ends the exchange.  Raises: InvalidInput: `proxy_url` is not `http://user:password@host:port`.
+    """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
+
+    Connections are not reused: the proxy counts bytes per connection and ends them with the crawl's account, and
+    requests to a host are too rare for the handshake to matter. `check_cancelled` is called now and then while a site
+    is waited for; what it raises ends the exchange.
+
+    Raises:
+        InvalidInput: `proxy_url` is not `http://user:password@host:port`.
     """
 
     def __init__(

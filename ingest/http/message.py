@@ -25,15 +25,13 @@ MAX_HEAD_BYTES = 65_536
 MAX_INTERIM_RESPONSES = 8
 """Most 1xx responses before the real one; sites send one at most."""
 MAX_FRAMING_BYTES = 524_288
-"""Most bytes of a body that are not content. Chunks of one byte have five of them each; well-meaning servers send
-some thousand bytes at a time.
-"""
+"""Most bytes of a body that are not content. Chunks of one byte have five of them each; well-meaning servers send some
+thousand bytes at a time."""
 _START = b"HTTP/"
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _LENIENT = re.compile(rb"\n[ \t]|(?<!\r)\n|\ncontent-length:[^\n]*,", re.IGNORECASE)
-"""Syntax in a head that h11 accepts but others may read differently: folded lines, lines that end with a line feed
-alone, a list of lengths. The egress proxy refuses the same.
-"""
+"""Syntax in a head that h11 accepts but others may read differently: folded lines, a line feed without carriage return,
+a list of lengths. The egress proxy refuses the same."""
 
 
 class Malformed(ValueError):

@@ -57,9 +57,7 @@ class HostStats(LenientBroker):
         )
 
     def top(self, most: int, since: date) -> tuple[HostView, ...]:
-        """Return the hosts with the most requests from the UTC day `since` until today, at most `most`, busiest
-        first.
-        """
+        """Return at most `most` hosts, those with the most requests from the UTC day `since` until today first."""
         days = [self._key("hosts", day.isoformat()) for day in self._days(since)]
         found = self.run(lua("host_stats_top"), days, [max(0, most)]) if days else None
         return tuple(_row(host, per_day) for host, per_day in found or ())
@@ -94,7 +92,7 @@ LEARNED_SECONDS = 7 * 86_400
 
 
 class HostMemory(LenientBroker):
-    """Which hosts need a browser, learned from their pages."""
+    """Learned facts about hosts: their need for a browser."""
 
     def needs_browser(self, host: str) -> str | None:
         """Return why the next page of `host` should go to a browser at once; None to read it without one.
@@ -120,9 +118,10 @@ class HostMemory(LenientBroker):
 
 
 class HostAttempt:
-    """The hosts that one request leads to, one after the other.  These count as failures of a host: no connection, no
-    answer in time, a status of 500 or more. These do not: a missing page, and refusals by our own rules.
-    `waited_seconds` is the time spent before the requests.
+    """The hosts that one request leads to, one after the other.
+
+    These count as failures of a host: no connection, no answer in time, a status of 500 or more. These do not: a
+    missing page, and refusals by our own rules. `waited_seconds` is the time spent before the requests.
     """
 
     def __init__(

@@ -51,8 +51,7 @@ HOSTS_PER_DOMAIN = 4
 """Rate of one registered domain, in hosts' rates: `www`, `docs`, `api` and one more."""
 MARGIN = 0.04
 """Share by which an interval is longer than the rate requires, up to `MOST_MARGIN_SECONDS`: a request may take some
-milliseconds longer to reach the host than the next one.
-"""
+milliseconds longer to arrive than the next one."""
 MOST_MARGIN_SECONDS = 0.025
 MOST_SLOW_HOSTS = 10_000
 """Most slowed hosts that a process remembers; a forgotten one is learned again with its next turn."""
@@ -98,9 +97,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Zero seconds to wait grants the turn. Otherwise retry with the tickets; there are no new ones if it is too
-    far off.
-    """
+    """A granted turn if `wait_seconds` is 0. Otherwise retry with `tickets`; none are new if it is too far off."""
 
     wait_seconds: float
     is_slow: bool

@@ -6,15 +6,15 @@
 | 4xx except 429; more than five redirects | everything is allowed (2.3.1.3 and 2.3.1.2) |
 | 429, 5xx, no answer, a redirect to no web address | nothing is allowed (2.3.1.4) |
 
-An answer is kept for 24 hours per origin (2.4), shared with all workers where a store is given; "no answer" for five
-minutes, so that a site which comes back is not shut out for a day. Within the 24 hours it is not asked again, so a site
-that fails meanwhile is judged by the rules that it gave. Where the answer is too old and asking again fails, nothing
-is allowed: 2.4 would let us go on with the old rules, but 2.3.1.4 must be obeyed, and a failing site is
-better not asked.
+An answer is kept for 24 hours per origin (2.4), shared with all workers if a store is given; "no answer" for five
+minutes, so that a site which comes back is not shut out for a day. Within the 24 hours it is not requested again, so a
+site that fails meanwhile is judged by its earlier rules. If the answer is too old and a new request fails, nothing
+is allowed: 2.4 would allow the old rules, but 2.3.1.4 must be obeyed, and a failing site is
+better left alone.
 
-The store is the broker: one key per origin, `<prefix>:robots:<scheme://host:port>`, a line of JSON with what came of
-asking, then the file, compressed. It expires with the answer. A broker that is away, and a value that cannot be read,
-are as if nothing had been kept; a value is never larger than `MAX_STORED_BYTES`, and what it unpacks to never larger
+The store is the broker: one key per origin, `<prefix>:robots:<scheme://host:port>`, a line of JSON with the outcome,
+then the file, compressed. It expires with the answer. An unavailable broker or an unreadable value counts as
+nothing kept; a value is never larger than `MAX_STORED_BYTES`, and its unpacked content never larger
 than a robots.txt may be.
 """
 
@@ -42,15 +42,15 @@ from sluice.ingest.url import normalise_url, origin_of
 Outcome = Literal["rules", "open", "closed"]
 """The file's rules hold; everything is allowed; nothing is."""
 MAX_STORED_BYTES = 64 * 1_024
-"""Compressed; a robots.txt of 500 KiB that people wrote has half of that. A larger one each worker reads by itself, so
-that no farm of hosts fills the broker with noise."""
+"""Largest compressed value; a robots.txt of 500 KiB that people wrote has half of that. Workers fetch a larger one
+separately, so that no farm of hosts fills the broker with noise."""
 BROKER_TIMEOUT_SECONDS = 2.0
-"""Then the site is asked: that takes no longer."""
+"""After that the cache fetches robots.txt from the site, which takes no longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsAnswer:
-    """What came of asking for a robots.txt. `reason` says how it answered; `body` is the file, of `rules` only."""
+    """The outcome of a request for robots.txt. `reason` describes the answer; `body` is the file, for `rules` only."""
 
     outcome: Outcome
     reason: str
@@ -64,7 +64,7 @@ class BrokerRobotsStore(KeptInBroker):
         super().__init__(broker_url, key_prefix, BROKER_TIMEOUT_SECONDS)
 
     def recall(self, origin: str) -> tuple[RobotsAnswer, float] | None:
-        """The answer of `origin` and for how many seconds it still holds; None where there is none."""
+        """Return the answer of `origin` and the seconds for which it still holds; None if there is none."""
         try:
             with self._redis.pipeline(transaction=True) as both:
                 both.get(self._key("robots", origin))
@@ -76,7 +76,7 @@ class BrokerRobotsStore(KeptInBroker):
         return None if answer is None else (answer, left_ms / 1_000)
 
     def keep(self, origin: str, answer: RobotsAnswer, seconds: float) -> None:
-        """Keep the answer of `origin` for so many seconds."""
+        """Keep the answer of `origin` for `seconds`."""
         value = _encoded(answer)
         if len(value) <= MAX_STORED_BYTES:
             with contextlib.suppress(redis.RedisError):
@@ -106,9 +106,9 @@ MAX_ROBOTS_REDIRECTS = 5
 CACHE_SECONDS = 24 * 3_600.0
 UNREACHABLE_CACHE_SECONDS = 300.0
 MAX_ORIGINS = 10_000
-"""Origins remembered at a time."""
+"""Most origins remembered at a time."""
 MAX_RULES = 100_000
-"""Rules of all of them together, at some 300 bytes each: those that were not used for longest are asked for again."""
+"""Most rules of all origins together, at some 300 bytes each; beyond it the least recently used are dropped."""
 
 RobotsFetch = Callable[[str, FetchLimits, Deadline], Fetched]
 """Fetches a robots.txt, redirects followed. Raises as `Fetcher.fetch` does."""
@@ -116,21 +116,21 @@ RobotsFetch = Callable[[str, FetchLimits, Deadline], Fetched]
 
 @dataclass(frozen=True, slots=True)
 class RobotsVerdict:
-    """Whether an address may be fetched, and why.
+    """The verdict on an address: whether it may be fetched, and why.
 
-    `line` is the rule that decided, as it stands in the file, where one did; `reason` is how robots.txt answered.
+    `line` is the deciding rule as the file has it, if there was one; `reason` describes the answer of robots.txt.
     """
 
     allowed: bool
     rule: Literal["robots", "robots_unreachable"]
-    """What a refusal is called: forbidden by a rule, or because the rules are unknown."""
+    """Rule that a refusal names: forbidden by the file, or because the rules are unknown."""
     line: str | None
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What one origin said: see `RobotsAnswer`; its body is read."""
+    """The parsed answer of one origin: see `RobotsAnswer`."""
 
     outcome: Outcome
     reason: str
@@ -140,7 +140,7 @@ class _Known:
 
 
 MAX_CRAWL_DELAY_SECONDS = 10.0
-"""The longest pause between requests that a robots.txt may ask for and get."""
+"""Longest pause between requests that a robots.txt can demand."""
 
 
 class RobotsCache:
@@ -156,7 +156,7 @@ class RobotsCache:
         max_crawl_delay_seconds: float = MAX_CRAWL_DELAY_SECONDS,
         timeout_seconds: float = 10.0,
     ) -> None:
-        """`store` shares what is learned; without one each cache asks for itself."""
+        """`store` shares answers between workers; without one each cache fetches its own."""
         self._fetch = fetch
         self._token = product_token(user_agent)
         self._clock = clock
@@ -169,13 +169,13 @@ class RobotsCache:
         self._fetching: dict[str, threading.Lock] = {}
 
     def check(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
-        """Why `url` may be fetched.
+        """Return the verdict that allows `url`.
 
         Raises:
             TimedOut: the deadline passed before the site had its own time to answer; says nothing about it.
-            PolicyRefused: rule `robots`: it may not; rule `robots_unreachable`: its rules are unknown, as the site
-                fails. Also what the fetch is refused by.
-            Overloaded: too busy to ask now.
+            PolicyRefused: rule `robots`: `url` is forbidden; rule `robots_unreachable`: the rules are unknown, as the
+                site fails. Also refusals of the fetch.
+            Overloaded: we are too busy to fetch robots.txt now.
         """
         verdict = self.verdict(url, deadline)
         if verdict.allowed:
@@ -186,10 +186,10 @@ class RobotsCache:
         raise PolicyRefused("robots", f"{url} is disallowed for {self._token} by {verdict.line!r}", "the site's owner")
 
     def verdict(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
-        """Whether `url` may be fetched, with the line that decided.
+        """Return whether `url` may be fetched, with the line that decided.
 
         Raises:
-            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+            TimedOut, PolicyRefused, Overloaded: as `check`, if robots.txt could not be requested.
         """
         known = self._of(url, deadline)
         if known.outcome == "closed":
@@ -198,18 +198,18 @@ class RobotsCache:
         return RobotsVerdict(allowed, "robots", line, known.reason)
 
     def crawl_delay_seconds(self, url: str, deadline: Deadline | None = None) -> float:
-        """The pause that the site asks for between requests, no more than the cap; 0 where it asks for none.
+        """Return the pause that the site demands between requests, up to the cap; 0 if it demands none.
 
         Raises:
-            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+            TimedOut, PolicyRefused, Overloaded: as `check`, if robots.txt could not be requested.
         """
         return min(self._of(url, deadline).rules.crawl_delay_seconds, self._max_crawl_delay_seconds)
 
     def sitemaps(self, url: str, deadline: Deadline | None = None) -> tuple[str, ...]:
-        """The sitemaps that the site of `url` names in its robots.txt, normalised, wherever they lie.
+        """Return the sitemaps that the robots.txt of `url`'s site names, normalised, on any host.
 
         Raises:
-            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+            TimedOut, PolicyRefused, Overloaded: as `check`, if robots.txt could not be requested.
         """
         return self._of(url, deadline).sitemaps
 
@@ -301,6 +301,6 @@ def _addresses(sitemaps: tuple[str, ...]) -> Iterator[str]:
 
 
 def product_token(user_agent: str) -> str:
-    """The name that robots.txt groups use: `SluiceBot/0.1 (+…)` is `SluiceBot` (RFC 9309, 2.2.1)."""
+    """Return the name that robots.txt groups use: `SluiceBot/0.1 (+…)` is `SluiceBot` (RFC 9309, 2.2.1)."""
     match = re.match(r"[A-Za-z_-]+", user_agent)
     return match[0] if match else "*"

@@ -1,19 +1,19 @@
 """Rules for robots in robots.txt, in a page and in its response.
 
-`read_robots` reads a robots.txt (RFC 9309) by protego: groups, rules, and which of them decides about an address.
+`read_robots` reads a robots.txt (RFC 9309) by protego: groups, rules, and the rule that decides about an address.
 
     rules = read_robots(body, "SluiceBot")
     rules.decision("https://example.com/private") → False, "Disallow: /private"
 
-What is ours around the library: of a file longer than 500 KiB the lines that end before that count (2.5); a group is
-ours by the whole product token (2.2.1), where protego would take `Sluice` for `SluiceBot`; only CR, LF and both end a
-line; all other robots count as one. The last is a bound too: protego keeps each rule once per robot that its group
-names, so that a file of 500 KiB could make it keep half a billion of them. What protego reads in another way than
-Google's parser stands in `tests/unit/ingest/politeness/test_robots_txt.py` and in decision 10.
+Our additions to the library: of a file longer than 500 KiB only the lines that end before that count (2.5); a group
+is ours by the whole product token (2.2.1), where protego would take `Sluice` for `SluiceBot`; only CR, LF and both end
+a line; all other robots count as one. The last is a bound too: protego keeps each rule once per robot that its group
+names, so that a file of 500 KiB could make it keep half a billion of them. Differences between protego and
+Google's parser are in `tests/unit/ingest/politeness/test_robots_txt.py` and in decision 10.
 
-`read_directives` reads `<meta name=robots>` and the `X-Robots-Tag` header. Directives hold that speak to all robots and
-that speak to ours by name, together: what one of them forbids is forbidden, as search engines read them. Reading takes
-time linear in what is read; what nobody can make sense of forbids nothing; `none` is `noindex, nofollow`; a page whose
+`read_directives` reads `<meta name=robots>` and the `X-Robots-Tag` header. Directives for all robots and
+those for ours by name hold together: a prohibition in either counts, as in search engines. Reading takes
+time linear in the input; unintelligible directives forbid nothing; `none` is `noindex, nofollow`; a page whose
 `unavailable_after` has passed is `noindex`. There is no RFC; the words are those of Google's and Bing's documentation.
 """
 
@@ -34,7 +34,7 @@ from sluice.ingest.moments import read_moment
 
 MAX_ROBOTS_BYTES = 500 * 1_024
 MAX_SITEMAPS = 100
-"""Sitemaps read from one file; more than these would never be fetched."""
+"""Most sitemaps read from one file; more than these would never be fetched."""
 MOST_SHOWN_CHARACTERS = 200
 
 _OTHERS = "0"
@@ -42,37 +42,37 @@ _OTHERS = "0"
 _AGENT_LINE = re.compile(
     r"^[^\S\n]*user(?:-|[^\S\n]*)agent(?=[\s:]|\Z)[^\S\n]*:?[^\S\n]*(\*(?![^\s#])|[a-z_-]+)?[^\n]*", re.I | re.M
 )
-"""As generous as protego, so that no line that names a robot is overlooked."""
+"""As lenient as protego, so that no line that names a robot is overlooked."""
 _NO_LINE_END = str.maketrans(dict.fromkeys("\v\f\x1c\x1d\x1e\x85\u2028\u2029", "\N{REPLACEMENT CHARACTER}"))
-"""What Python ends a line with besides, and a robots.txt does not."""
+"""Characters that end a line in Python but not in a robots.txt."""
 
 
 class RobotsRules:
-    """What a robots.txt asks of one robot. Without rules everything is allowed."""
+    """The rules of a robots.txt for one robot. Without rules everything is allowed."""
 
     def __init__(self, file: Protego, token: str) -> None:
         absolute = (one for one in file.sitemaps if one.lower().startswith(("http://", "https://")))
         self.sitemaps = tuple(dict.fromkeys(absolute))[:MAX_SITEMAPS]
         """Absolute addresses as the file has them, each once: they are for every robot."""
         self.crawl_delay_seconds = file.crawl_delay(token) or 0.0
-        """The pause between two requests that it asks for; 0 where it asks for none."""
+        """The demanded pause between two requests; 0 if there is none."""
         ours = file._get_matching_rule_set(token)  # noqa: SLF001  # protego tells no line that decided otherwise
         written = {pattern: path for path, pattern in file._url_patterns.items()}  # noqa: SLF001
         self._rules = [
             (rule.field == "allow", rule.value.match, f"{rule.field.capitalize()}: {written.get(rule.value, '/')}")
             for rule in (ours._rules if ours is not None else ())  # noqa: SLF001
         ]
-        """Whether it allows, what it matches, how it is written; the one that decides before the others."""
+        """Whether a rule allows, its matcher, and its text; in order of precedence."""
 
     def __len__(self) -> int:
-        """How many rules there are."""
+        """Return the number of rules."""
         return len(self._rules)
 
     def decision(self, url: str) -> tuple[bool, str | None]:
-        """Whether `url` may be fetched, and the rule that decides, with its path as the file has it.
+        """Return whether `url` may be fetched, and the deciding rule, with its path as the file has it.
 
-        The longest rule decides, and of two as long the one that allows (2.2.2). No rule (None) allows. Of a rule at
-        most its first 200 characters are shown, without invisible ones.
+        The longest rule decides, and of two equally long the one that allows (2.2.2). No rule (None) allows. At
+        most the first 200 characters of a rule are shown, without invisible ones.
 
         Raises:
             InvalidInput: `url` is not an absolute URL.
@@ -91,7 +91,7 @@ class RobotsRules:
 
 
 def read_robots(body: str | bytes, token: str) -> RobotsRules:
-    """What the file `body` asks of the robot with the product token `token`, whatever its bytes."""
+    """Read the rules of the file `body`, any bytes, for the robot with the product token `token`."""
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
     if len(data) >= MAX_ROBOTS_BYTES:  # its last line may be cut, and so allow or forbid what it does not mean
         data = data[:MAX_ROBOTS_BYTES]
@@ -106,10 +106,10 @@ def read_robots(body: str | bytes, token: str) -> RobotsRules:
 
 
 MAX_CHARACTERS = 2_000
-"""Of one line or one element that are read; an honest one has a hundred."""
+"""Most characters read of one line or one element; an honest one has a hundred."""
 
 _AGENT = re.compile(r"\s*(?P<agent>\*|[a-z_-]+)(?:/[^\s:]*)?\s*:(?P<rest>.*)", re.DOTALL)
-"""A robot's name, as it stands before the directives for it: no part of a date is one."""
+"""A robot's name before the directives for it; no part of a date matches."""
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _EXPIRY = "unavailable_after"
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -117,22 +117,22 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What is asked. `unavailable_after` is in UTC, which is meant where no zone is given."""
+    """Robots directives of a page. `unavailable_after` is in UTC, which is assumed if no zone is given."""
 
     noindex: bool = False
     nofollow: bool = False
     noarchive: bool = False
     nosnippet: bool = False
     max_snippet: int | None = None
-    """The most characters of the text that may be shown, from `max-snippet`; None for as many as there are."""
+    """Most characters of the text that may be shown, from `max-snippet`; None is unlimited."""
     unavailable_after: datetime | None = None
 
 
 def read_directives(headers: str | None, metas: Iterable[tuple[str, str]], token: str, now: datetime) -> Directives:
-    """The directives for the robot with the product token `token`.
+    """Combine the directives for the robot with the product token `token`.
 
-    `headers` holds the `X-Robots-Tag` lines, parted by line breaks: whom one of them names, the next does not.
-    `metas` are name and content of the page's `<meta>` elements; those of other names are passed over. `now` has a
+    `headers` holds the `X-Robots-Tag` lines, parted by line breaks: a robot's name holds only in its own line.
+    `metas` are name and content of the page's `<meta>` elements; those of other names are ignored. `now` has a
     zone.
     """
     ours = token.lower()
@@ -155,7 +155,7 @@ def read_directives(headers: str | None, metas: Iterable[tuple[str, str]], token
 
 
 def _header_parts(headers: str, ours: str) -> Iterator[str]:
-    """What stands between the commas of each line, where it is for us or for all."""
+    """Yield the comma-separated parts of each line that address us or all robots."""
     for line in headers.lower().split("\n"):
         agent = ""
         for part in line[:MAX_CHARACTERS].split(","):
@@ -167,7 +167,7 @@ def _header_parts(headers: str, ours: str) -> Iterator[str]:
 
 
 def _dates(parts: list[str]) -> Iterator[datetime]:
-    """The moments after which the page is gone. A comma within a date (`Tue, 25 Jun …`) has parted it."""
+    """Yield the moments after which the page is gone. Rejoins dates that a comma (`Tue, 25 Jun …`) split."""
     for part, following in pairwise([*parts, ""]):
         name, _, value = part.partition(":")
         if name.strip() == _EXPIRY:
@@ -177,7 +177,7 @@ def _dates(parts: list[str]) -> Iterator[datetime]:
 
 
 def _snippet_limits(parts: list[str]) -> Iterator[int]:
-    """The numbers of `max-snippet`; -1, for no limit, is left out."""
+    """Yield the numbers of `max-snippet`; -1, for no limit, is left out."""
     for part in parts:
         name, _, value = part.partition(":")
         if name.strip() == "max-snippet" and _NUMBER.fullmatch(value.strip()):

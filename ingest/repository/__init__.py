@@ -1,1 +1,1 @@
-"""Repositories: tracked files read through git and facts about them as a whole; nothing of a repository is run."""
+"""Repositories: reads tracked files through git, and facts about the whole; runs nothing of a repository."""

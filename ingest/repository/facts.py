@@ -1,12 +1,12 @@
 """Facts of a repository: its dependencies and failing tests, read from its files and written as documents.
 
-    requests 2.31.0 (requirements.txt)           a dependency, the version that is used, the file that says so
-    FAILED tests/test_leases.py::test_renewal    a failing test, as pytest names it, and the message behind it
+    requests 2.31.0 (requirements.txt)           a dependency, its version in use, the file that says so
+    FAILED tests/test_leases.py::test_renewal    a failing test, as pytest names it, and its message
 
 They are found by the metadata `repository_facts`, and by questions like every text. Test reports are JUnit's XML, as
-pytest and most test runners write them (`pytest --junitxml=report.xml`). Packages and versions stand in lock and
-manifest files: a lock file says which version is used, a manifest which ones may be. Of a range the lowest version that
-it admits is told, since that is what the code was written against. Where a file cannot be read, it tells nothing: it
+pytest and most test runners write them (`pytest --junitxml=report.xml`). Packages and versions come from lock and
+manifest files: a lock file names the version in use, a manifest the allowed ones. Of a range the lowest version is
+reported, since that is what the code was written against. A file that cannot be read yields nothing: it
 may be half edited, and no repository is refused for it.
 """
 
@@ -31,29 +31,29 @@ _NAME_PARTS = re.compile(r"[-_.]+")
 
 
 def write_dependencies(repository: str, dependencies: Iterable[Dependency]) -> str:
-    """The text of a document of dependencies."""
+    """Return the text of a document of dependencies."""
     lines = sorted({f"{one.name} {one.used} ({one.file_path})" for one in dependencies})
     return "\n".join([f"Dependencies of {repository}, the versions that it uses:", "", *lines, ""])
 
 
 def read_dependencies(text: str) -> list[Dependency]:
-    """The dependencies of a passage of such a document."""
+    """Return the dependencies in a passage of such a document."""
     return [Dependency(name=name, used=used, file_path=path) for name, used, path in _DEPENDENCY.findall(text)]
 
 
 def write_failing_tests(source: str, failing: Sequence[tuple[str, str]], total: int) -> str:
-    """The text of a document of failing tests: names with their messages."""
+    """Return the text of a document of failing tests: names with their messages."""
     lines = [f"FAILED {name} - {message}" if message else f"FAILED {name}" for name, message in failing]
     return "\n".join([f"Test report {source}: {len(failing)} of {total} tests fail.", "", *lines, ""])
 
 
 def read_failing_tests(text: str) -> list[str]:
-    """The names of failing tests of a passage of such a document."""
+    """Return the names of failing tests in a passage of such a document."""
     return _FAILED.findall(text)
 
 
 def names_dependency(question: str, name: str) -> bool:
-    """Whether a question names a package: as a whole word, `-`, `_` and `.` being one."""
+    """Return whether a question names a package as a whole word; `-`, `_` and `.` are equal."""
     words = {_NAME_PARTS.sub("-", word.casefold()) for word in re.findall(r"[\w.@/-]+", question)}
     bare = {word.strip("-@/.") for word in words} | {word.split("-", 1)[0] for word in words if "-" in word}
     return _NAME_PARTS.sub("-", name.casefold()) in words | bare
@@ -66,19 +66,19 @@ _START = re.compile(r"\A\s*(?:<\?xml[^>]*\?>)?\s*(?:<!--.*?-->\s*)*<testsuites?[
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How many tests ran, and which fail: their names as pytest gives them, with the first line of their message."""
+    """The number of tests that ran, and the failing ones: names as in pytest, with the first line of their message."""
 
     total: int
     failing: tuple[tuple[str, str], ...]
 
 
 def is_report(text: str) -> bool:
-    """Whether an XML text is a test report."""
+    """Return whether an XML text is a test report."""
     return _START.match(text[:4_096]) is not None
 
 
 def parse_report(text: str) -> Report | None:
-    """The report; None where the text is none or is not well-formed. No entity and no address of it is followed."""
+    """Parse a report; None if it is not one or not well-formed. No entity and no address in it is followed."""
     if not is_report(text):
         return None
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
@@ -97,7 +97,7 @@ def parse_report(text: str) -> Report | None:
 
 
 def _name(case: etree._Element) -> str:
-    """`tests/test_x.py::TestY::test_z`; where the file is not told, by the class's dotted name."""
+    """Return `tests/test_x.py::TestY::test_z`; without a file, the class's dotted name replaces it."""
     file, owner, name = case.get("file"), case.get("classname") or "", case.get("name") or "?"
     words = [file or owner.replace(".", "/"), name]
     return "::".join("_".join(word.split()) for word in words if word)
@@ -109,7 +109,7 @@ def _message(problem: etree._Element) -> str:
 
 
 MOST_DEPENDENCIES = 5_000
-"""Of one file."""
+"""Most dependencies of one file."""
 Pairs = Iterator[tuple[str, str]]
 _REQUIREMENT = re.compile(
     r"^\s*(?P<name>[A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?(?P<range>(?:===|==|~=|>=|>|\^)\s*v?\d[^;#\s]*)", re.M
@@ -118,7 +118,7 @@ _FIRST_VERSION = re.compile(r"\d+(?:\.\d+)*(?:[-+.]?\w+)*")
 
 
 def parse_manifest(path: str, text: str) -> list[Dependency]:
-    """The packages that a file names with versions; none where it is no manifest or cannot be read."""
+    """Return the packages that a file names with versions; none if it is not a manifest or cannot be read."""
     read = _reader(path.rsplit("/", 1)[-1].lower())
     if read is None:
         return []
@@ -130,17 +130,17 @@ def parse_manifest(path: str, text: str) -> list[Dependency]:
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a path is called as one of the files that are read."""
+    """Return whether the path has the name of a supported file."""
     return _reader(path.rsplit("/", 1)[-1].lower()) is not None
 
 
 def is_lock_file(path: str) -> bool:
-    """Whether a path is a file of versions that a machine wrote: its text answers no question."""
+    """Return whether the path is a machine-written file of versions: its text answers no question."""
     return path.rsplit("/", 1)[-1].lower() in _LOCK_FILES
 
 
 def effective(dependencies: Iterable[Dependency]) -> list[Dependency]:
-    """The packages, those of lock files in place of what manifests of the same folder say of them."""
+    """Return the packages, with lock files overriding manifests of the same folder."""
     found = list(dependencies)
     locked = {(_folder(one.file_path), one.name.casefold()) for one in found if is_lock_file(one.file_path)}
     return [
@@ -182,7 +182,7 @@ def _pyproject(text: str) -> Pairs:
 
 
 def _toml_lock(text: str) -> Pairs:
-    """`poetry.lock`, `uv.lock`, `Cargo.lock`: tables of packages."""
+    """Read `poetry.lock`, `uv.lock`, `Cargo.lock`: tables of packages."""
     for package in tomllib.loads(text).get("package", []):
         if isinstance(package.get("version"), str):
             yield package["name"], package["version"]
@@ -197,7 +197,7 @@ def _cargo(text: str) -> Pairs:
 
 
 def _tables(*names: str) -> Callable[[str], Pairs]:
-    """A reader of JSON in which the tables of these names give packages their versions."""
+    """Return a reader of JSON whose tables of these names map packages to versions."""
 
     def read(text: str) -> Pairs:
         found = json.loads(text)
@@ -208,7 +208,7 @@ def _tables(*names: str) -> Callable[[str], Pairs]:
 
 
 def _matches(pattern: str) -> Callable[[str], Pairs]:
-    """A reader of lines in which `pattern` finds a package and its version."""
+    """Return a reader of lines in which `pattern` finds a package and its version."""
     return lambda text: ((match[1], match[2]) for match in re.finditer(pattern, text, re.MULTILINE))
 
 
@@ -229,7 +229,7 @@ def _versions(table: Mapping[str, Any]) -> Pairs:
 
 
 def _lowest(told: str) -> str:
-    """The first version that a range names: `>=2.28,<3` is 2.28; empty for none (`*`, a path, an address)."""
+    """Return the first version in a range: `>=2.28,<3` is 2.28; empty if none (`*`, a path, an address)."""
     if "://" in told or told.startswith(("file:", "workspace:", "link:", "git+")):
         return ""
     match = _FIRST_VERSION.search(told)

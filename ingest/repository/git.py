@@ -1,14 +1,14 @@
-"""One repository, read through the git program: which commit, which files it tracks, what is in them.
+"""Reads one repository through the git program: its commit, its tracked files, and their content.
 
 Only plumbing commands that run nothing of the repository: no checkout, hooks, filters, pager or file-system monitor, no
-configuration of the user or the machine, no network. What is read is the commit, not the working tree, so the commit's
+configuration of the user or the machine, no network. They read the commit, not the working tree, so the commit's
 hash stands for every word that is indexed.
 
-A remote repository is fetched over HTTPS through the egress proxy into a bare one of this machine. Only the newest
-commit of one branch or tag comes, and of a later one only what it changed. Nothing is checked out, so neither hooks nor
-filters nor submodules of the repository have a say. The proxy judges every address that git asks for, and its account
-of this fetch holds the bytes; time is held by ending git. Plain HTTP is for hosts that the operator has named for git
-in `egress.allow`: there the operator answers for the network.
+A remote repository is fetched over HTTPS through the egress proxy into a local bare one. Only the newest
+commit of one branch or tag is fetched, and of a later one only its changes. Nothing is checked out, so hooks,
+filters and submodules of the repository have no effect. The proxy judges every address that git requests, and its
+account of this fetch limits the bytes; a timeout ends git. Plain HTTP is for hosts that the operator has listed for
+git in `egress.allow`: there the operator answers for the network.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from urllib.parse import urlsplit
 from sluice.contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
 
 TIMEOUT_SECONDS = 120.0
-"""Of one command that reads a local repository: listing the files of Linux takes a few seconds."""
+"""Time limit of one command on a local repository: listing the files of Linux takes a few seconds."""
 BATCH_BYTES = 32_000_000
 """Contents read at a time."""
 MAX_FILES = 200_000
-"""Of one commit: more than the largest repositories that are read as a corpus."""
+"""Most files of one commit: more than the largest repositories that are read as a corpus."""
 _BLOCK_BYTES = 512
 """The unit of `ulimit -f` (POSIX)."""
 _SYMLINK, _SUBMODULE = "120000", "160000"
@@ -40,7 +40,7 @@ _SYMLINK, _SUBMODULE = "120000", "160000"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that was asked for, and the branch it was asked for by, where it was one."""
+    """The requested commit, and the requested branch, if it was one."""
 
     sha: str
     branch: str | None
@@ -56,18 +56,18 @@ class TrackedFile:
 
 
 class GitRepository:
-    """A repository of this machine: a checkout, a worktree or a bare one."""
+    """A local repository: a checkout, a worktree or a bare one."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `InvalidInput` where there is no repository, or git may not read it."""
+        """Raise `InvalidInput` if there is no repository, or git may not read it."""
         self._path = path
         self.root = Path(self._text("rev-parse", "--absolute-git-dir"))
 
     def commit(self, ref: str | None = None) -> Commit:
-        """The commit of a branch, tag or hash; without one, what is checked out.
+        """Return the commit of a branch, tag or hash; without one, the checked-out commit.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is no such commit.
         """
         try:
             sha = self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref or 'HEAD'}^{{commit}}")
@@ -76,7 +76,7 @@ class GitRepository:
         return Commit(sha, self._branch(ref))
 
     def files(self, commit: Commit) -> list[TrackedFile]:
-        """The files of a commit in the order of their paths, symbolic links and submodules left out.
+        """Return the files of a commit in path order, without symbolic links and submodules.
 
         Raises:
             InvalidInput: there are more than `MAX_FILES`, or a path is not UTF-8.
@@ -87,7 +87,7 @@ class GitRepository:
         return [file for entry in listed if entry and (file := _file(entry)) is not None]
 
     def contents(self, files: Sequence[TrackedFile]) -> Iterator[tuple[TrackedFile, bytes]]:
-        """Each file with its content, some 32 MB in memory at a time."""
+        """Yield each file with its content, some 32 MB in memory at a time."""
         for batch in _batches(files):
             asked = "".join(f"{file.blob}\n" for file in batch).encode()
             yield from zip(batch, _split(self._run("cat-file", "--batch", asked=asked), batch), strict=True)
@@ -116,13 +116,13 @@ def run_git(
     settings: Mapping[str, str] | None = None,
     max_file_bytes: int | None = None,
 ) -> bytes:
-    """What one git command writes. `settings` go by its environment, where no list of processes shows them.
+    """Run one git command and return its output. `settings` go by its environment, which no process list shows.
 
-    `protocols` may be used for a network, none by default; `max_file_bytes` is the largest file it may write.
+    `protocols` are allowed for network access, none by default; `max_file_bytes` is the largest file it may write.
 
     Raises:
-        InvalidInput: git refuses; its words are told, without any secret of `settings`.
-        TimedOut: it took longer, and was ended with all that it began.
+        InvalidInput: git refuses; the error quotes it, without any secret of `settings`.
+        TimedOut: it took longer, and was ended with all its child processes.
         Unavailable: there is no git on this machine.
     """
     process = _start(arguments, _environment(protocols, settings or {}), max_file_bytes)
@@ -214,7 +214,7 @@ def _batches(files: Sequence[TrackedFile]) -> Iterator[list[TrackedFile]]:
 
 
 def _split(raw: bytes, batch: Sequence[TrackedFile]) -> Iterator[bytes]:
-    """The contents that `cat-file --batch` wrote one behind the other, each behind a line with its size."""
+    """Split the output of `cat-file --batch` into contents, each preceded by a line with its size."""
     at = 0
     for file in batch:
         head_end = raw.index(b"\n", at)
@@ -226,11 +226,11 @@ def _split(raw: bytes, batch: Sequence[TrackedFile]) -> Iterator[bytes]:
 
 
 FETCH_TIMEOUT_SECONDS = 300.0
-"""Of the whole fetch: a repository of 200 MB over a slow line."""
+"""Time limit of the whole fetch: a repository of 200 MB over a slow line."""
 LIST_TIMEOUT_SECONDS = 60.0
-"""Of asking which branches and tags there are."""
+"""Time limit of listing branches and tags."""
 MAX_BYTES = 300_000_000
-"""Of one fetch in both directions; a shallow clone of CPython is some 40 MB, of Chromium far more."""
+"""Most bytes of one fetch in both directions; a shallow clone of CPython is some 40 MB, of Chromium far more."""
 _HEAD = "refs/sluice/head"
 _REMOTE_HEAD = re.compile(r"^ref: refs/heads/(\S+)\tHEAD$", re.MULTILINE)
 _REF = re.compile(r"^([0-9a-f]{40,64})\t(\S+)$", re.MULTILINE)
@@ -248,15 +248,15 @@ class Remote:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an address and not a path."""
+    """Return whether `text` is an address and not a path."""
     return "://" in text or re.match(r"^[\w.-]+@[\w.-]+:", text) is not None
 
 
 def parse_remote(address: str) -> Remote:
-    """Read the address of a repository.
+    """Parse the address of a repository.
 
     Raises:
-        InvalidInput: it is not HTTP(S), names no repository, or carries credentials. The address is not repeated then.
+        InvalidInput: it is not HTTP(S), names no repository, or has credentials. The error does not repeat it then.
     """
     parts = urlsplit(address)
     if parts.scheme not in ("https", "http"):
@@ -275,18 +275,18 @@ def parse_remote(address: str) -> Remote:
 
 
 def clone_folder(folder: Path, remote: Remote) -> Path:
-    """Where the bare repository of a remote is kept below `folder`."""
+    """Return the folder of a remote's bare repository below `folder`."""
     return folder / f"{hashlib.sha256(remote.url.encode()).hexdigest()[:24]}.git"
 
 
 def fetch(remote: Remote, ref: str | None, folder: Path, proxy_url: str) -> tuple[GitRepository, Commit]:
-    """Fetch the newest commit of a branch or tag, of the remote's main branch without one.
+    """Fetch the newest commit of a branch or tag; without one, of the remote's main branch.
 
-    `folder` is the bare repository's, made where it is not there; `proxy_url` carries a secret.
+    `folder` holds the bare repository, created if missing; `proxy_url` carries a secret.
 
     Raises:
         NotFound: the remote has no such branch or tag.
-        InvalidInput: git refuses, for instance since the remote has no repository there.
+        InvalidInput: git refuses, for instance because the remote has no repository there.
         TimedOut: it took too long.
     """
     settings = {"http.proxy": proxy_url, "http.followRedirects": "initial"}
@@ -311,7 +311,7 @@ def fetch(remote: Remote, ref: str | None, folder: Path, proxy_url: str) -> tupl
 
 
 def _choose(told: str, ref: str | None, remote: Remote) -> tuple[str, str, str | None]:
-    """The full name that is fetched, its hash, and the branch's short name where it is a branch."""
+    """Return the full name to fetch, its hash, and the branch's short name if it is a branch."""
     refs = {name: sha for sha, name in _REF.findall(told)}
     if ref is None:
         head = _REMOTE_HEAD.search(told)
@@ -325,7 +325,7 @@ def _choose(told: str, ref: str | None, remote: Remote) -> tuple[str, str, str |
 
 
 def _has(repository: GitRepository, sha: str) -> bool:
-    """Whether a commit is there with all its files: a fetch that was broken off wrote no commit."""
+    """Return whether a commit is present with all its files: an interrupted fetch writes no commit."""
     try:
         return repository.commit(_HEAD).sha == sha
     except NotFound:

@@ -1,8 +1,8 @@
-"""Search without a key: the result pages of public engines, read by the engines of the `ddgs` package.
+"""Search without a key: result pages of public engines, parsed by the engines of the `ddgs` package.
 
-Only their reading is used. The package's own client decompresses without a limit and calls itself by a browser's name
-drawn at random; here every request is our fetcher's: through the egress proxy, under our user agent, within its bytes
-and time, with no cookie that a site set. Engines that want a browser therefore refuse, and are not pressed.
+Only their parsers are used. The package's own client decompresses without a limit and claims a browser's name
+drawn at random; here our fetcher sends every request: through the egress proxy, under our user agent, within its bytes
+and time, with no cookie that a site set. Engines that demand a browser therefore refuse, and are not pressed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENGINE_NAMES: Mapping[Category, tuple[str, ...]] = {
     "text": ("duckduckgo", "mojeek", "brave", "startpage", "yahoo", "wikipedia"),
     "news": ("duckduckgo", "yahoo", "bing"),
 }
-"""In the order in which they are asked, until there are enough results or the time is up."""
+"""In the order of requests, until there are enough results or the time is up."""
 MAX_REDIRECTS = 3
 _TIME_LIMITS: Mapping[Freshness, str] = {"day": "d", "week": "w", "month": "m", "year": "y"}
 _FIELDS: Mapping[Category, Fields] = {
@@ -39,9 +39,9 @@ _FIELDS: Mapping[Category, Fields] = {
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What an engine fails by: our own refusals, and what reading raises of a page that is not as it expects.
+    """Return the exceptions of a failing engine: our own refusals, and parser errors on an unexpected page.
 
-    It takes lists, dates and depths on trust.
+    The parsers trust the shape of lists, dates and depths.
     """
     from ddgs.exceptions import DDGSException
 
@@ -55,7 +55,7 @@ OpenEngines = Callable[[Category], Iterable[Engine]]
 
 
 def open_engines(proxy_url: str) -> OpenEngines:
-    """The package's engines. Their own client, which nothing uses, is bound to the proxy all the same.
+    """Return a function that opens the package's engines. Their own client is unused, but bound to the proxy too.
 
     Raises:
         NotInstalled: the package is missing.
@@ -73,7 +73,7 @@ def open_engines(proxy_url: str) -> OpenEngines:
 
 
 class Ddgs:
-    """Public engines. One that blocks us shows as one that finds nothing, so nothing is a failure."""
+    """Public engines. An engine that blocks us looks like one without results, so no results count as a failure."""
 
     name = "ddgs"
     page_results = 10
@@ -130,7 +130,7 @@ class Ddgs:
 
 @dataclass(frozen=True, slots=True)
 class EngineResponse:
-    """What an engine reads of a response."""
+    """The parts of a response that engines read."""
 
     status_code: int
     content: bytes
@@ -138,7 +138,7 @@ class EngineResponse:
 
 
 class EngineClient:
-    """The package's HTTP client, as its engines use it, on our fetcher."""
+    """Our fetcher behind the interface of the package's HTTP client."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class EngineClient:
         stopwatch: Callable[[], float],
         engine: Engine,
     ) -> None:
-        """`until` is when the time is up, on the `stopwatch`."""
+        """`until` is the end of the time limit on the `stopwatch`."""
         self._fetcher, self._limits, self._clock = fetcher, limits, clock
         self._until, self._stopwatch = until, stopwatch
         self._headers = {name: value for name, value in engine.headers_update.items() if name.lower() != "user-agent"}
@@ -157,11 +157,11 @@ class EngineClient:
 
     @property
     def client(self) -> EngineClient:
-        """Itself: engines set their preferences by what lies below."""
+        """This client: engines set their preferences on `client`."""
         return self
 
     def set_cookies(self, url: str, cookies: Mapping[str, str]) -> None:
-        """Preferences of an engine for the host of `url`, as region and language."""
+        """Set an engine's preferences, such as region and language, for the host of `url`."""
         host = urlsplit(url).hostname or url
         self._cookies[host] = "; ".join(f"{name}={value}" for name, value in cookies.items())
 
@@ -182,7 +182,7 @@ class EngineClient:
         data: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> EngineResponse:
-        """The response behind at most `MAX_REDIRECTS` redirects.
+        """Return the response after at most `MAX_REDIRECTS` redirects.
 
         Raises:
             Overloaded: status 202, 429 or 503. TimedOut, Unavailable, PolicyRefused: as the fetcher.
@@ -218,7 +218,7 @@ def _with(url: str, parameters: Mapping[str, str] | None) -> str:
 
 
 def _failure(failures: Sequence[tuple[str, Exception]]) -> Unavailable:
-    """Why there is nothing: the first that asks to come back later, or was too slow, else all of them."""
+    """Return the first Overloaded or TimedOut failure, else one error that names all of them."""
     why = "; ".join(f"{name}: {_told(error)}" for name, error in failures)
     told = f"ddgs: no engine gave results ({why})" if why else "ddgs: no engine gave results"
     for _, error in failures:
@@ -230,5 +230,5 @@ def _failure(failures: Sequence[tuple[str, Exception]]) -> Unavailable:
 
 
 def _told(error: Exception) -> str:
-    """Our own errors in their words; of any other its kind, as it may quote the page."""
+    """Return our own errors' text; for others only their type, as they may quote the page."""
     return str(error) if isinstance(error, SluiceError) else f"a page of another shape ({type(error).__name__})"

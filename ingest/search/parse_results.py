@@ -1,9 +1,9 @@
-"""From a provider's response to results, whatever it holds: JSON objects in, bounded rows out.
+"""Parses a provider's response into results, whatever it holds: JSON objects in, bounded rows out.
 
-Promises: at most `MAX_ROWS` of a page are read and each field is bounded; an address is one that could be crawled, in
-its canonical form; titles and snippets are plain text without what a reader cannot see; a date is not in the future;
-and what was left out is said. An error names the provider and what it complains of, never the request: some providers
-want their key in it. Caps, time limit and egress rules are the fetcher's.
+Promises: at most `MAX_ROWS` of a page are read and each field is bounded; an address is crawlable and in
+canonical form; titles and snippets are plain text without invisible characters; a date is not in the future;
+omissions are reported as remarks. An error names the provider and its complaint, never the request: some providers
+require their key in it. Caps, time limit and egress rules are the fetcher's.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from sluice.ingest.url import normalise_url
 from sluice.text.hidden import visible
 
 MAX_ROWS = 100
-"""Read of one page. The largest page that is asked for has 50."""
+"""Most rows read of one page. The largest requested page has 50."""
 MAX_TEXT_CHARACTERS = 2_000
-"""Of a title or a snippet."""
+"""Longest title or snippet."""
 
 _WRONG = object()
 _READ_CHARACTERS = 4 * MAX_TEXT_CHARACTERS
@@ -48,7 +48,7 @@ _UNITS: Mapping[str, timedelta] = {
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a provider calls the fields of a row; the first of `dates` that can be read is the publication."""
+    """Names of a provider's fields in a row; the first readable one of `dates` is the publication."""
 
     url: str
     title: str
@@ -57,10 +57,10 @@ class Fields:
 
 
 def rows_of(body: Mapping[str, Any], *path: str, provider: str, may_lack: bool = True) -> list[Any]:
-    """The list at `path`; empty where there is none and the provider's answers `may_lack` it.
+    """Return the list at `path`; empty if there is none and the provider's answers `may_lack` it.
 
     Raises:
-        Unavailable: something else is there, so that what was found is unknown.
+        Unavailable: something else is there, so that the results are unknown.
     """
     here: Any = body
     for name in path:
@@ -75,7 +75,7 @@ def rows_of(body: Mapping[str, Any], *path: str, provider: str, may_lack: bool =
 def answer_from(
     rows: Sequence[Any], fields: Fields, *, now: datetime, usd: float, more: bool = False, remarks: Sequence[str] = ()
 ) -> SearchAnswer:
-    """The answer that `rows` make; those without a usable address are left out."""
+    """Build the answer from `rows`; those without a usable address are left out."""
     read = [_result(row, fields, now) for row in rows[:MAX_ROWS]]
     found = [result for result, _ in read if result is not None]
     ranked = tuple(result.model_copy(update={"rank": rank}) for rank, result in enumerate(found, 1))
@@ -91,13 +91,13 @@ def answer_from(
 
 
 def read_date(value: object, now: datetime) -> datetime | None:
-    """A date as providers write it, in UTC: also `3 days ago`, before `now`. None for anything else."""
+    """Parse a provider's date to UTC, `3 days ago` before `now` included. None for anything else."""
     age = _AGO.fullmatch(value.strip()) if isinstance(value, str) else None
     return now - int(age[1]) * _UNITS[age[2]] if age else read_moment(value)
 
 
 def _result(row: Any, fields: Fields, now: datetime) -> tuple[SearchResult | None, bool]:
-    """The result in a row, and whether its date lay in the future."""
+    """Return the result in a row, and whether its date is in the future."""
     address = row.get(fields.url) if isinstance(row, Mapping) else None
     if not isinstance(address, str) or not address:
         return None, False
@@ -121,7 +121,7 @@ def _result(row: Any, fields: Fields, now: datetime) -> tuple[SearchResult | Non
 
 
 def _plain(value: object) -> str:
-    """Text without the marks that engines put around matched words, and without what a reader cannot see."""
+    """Strip the marks that engines put around matched words, and invisible characters."""
     if not isinstance(value, str):
         return ""
     text = visible(html.unescape(_TAG.sub("", value[:_READ_CHARACTERS])))
@@ -131,7 +131,7 @@ def _plain(value: object) -> str:
 Clock = Callable[[], datetime]
 
 MAX_ANSWER_BYTES = 4_000_000
-"""Of one response; a page of fifty results is some 250 KB."""
+"""Largest response; a page of fifty results is some 250 KB."""
 
 _MEANINGS: Mapping[int, str] = {
     400: "it does not take the query so",
@@ -146,16 +146,16 @@ _MEANINGS: Mapping[int, str] = {
 
 
 def address(url: str, parameters: Mapping[str, str | None]) -> str:
-    """`url` with those of `parameters` that have a value."""
+    """Return `url` with those of `parameters` that have a value."""
     return f"{url}?{urlencode({name: value for name, value in parameters.items() if value is not None})}"
 
 
 def read_json(answer: Fetched, provider: str, now: datetime) -> Mapping[str, Any]:
-    """The JSON object of a provider's response.
+    """Return the JSON object of a provider's response.
 
     Raises:
         Overloaded: status 429 or 503; says when to come back. Unavailable: another status than 2xx, or no JSON
-            object; says which, and what the status means there.
+            object; names the status and its meaning for the provider.
     """
     if answer.status in {429, 503}:
         seconds = retry_after_seconds(answer.headers.get("retry-after"), now)

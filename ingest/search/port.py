@@ -1,7 +1,7 @@
 """The Protocol of a search provider: one call returns one page of results.
 
-Conditions on results (which domains, between which dates) are read once, here. Each provider hands on what its
-interface can express, and `ingest.search.search` drops what came back against them all the same.
+Filters on results (domains, dates) are parsed once, here. Each provider forwards those that its
+interface can express, and `ingest.search.search` drops results that violate them all the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluice.ingest.url import registered_domain, within_domains
 
 Freshness = Literal["day", "week", "month", "year"]
 MAX_SITES = 10
-"""Domains of one search: as `site:` operators they take half of the characters that a query may have."""
+"""Most domains of one search: as `site:` operators they take half of the characters that a query may have."""
 
 _FRESHNESS_DAYS: Mapping[Freshness, int] = {"day": 1, "week": 7, "month": 31, "year": 366}
 
@@ -33,10 +33,10 @@ class SearchFilters:
 
     @classmethod
     def read(cls, filters: Mapping[str, str], today: date) -> SearchFilters:
-        """From a directive: `site` (domains, comma separated), `after`, `before` (ISO dates), `freshness`.
+        """Read filters from a directive: `site` (domains, comma separated), `after`, `before` (ISO dates), `freshness`.
 
         Raises:
-            InvalidInput: an unknown filter or a value that cannot be read; names it.
+            InvalidInput: an unknown filter or an unreadable value; names it.
         """
         unknown = sorted(filters.keys() - {"site", "after", "before", "freshness"})
         if unknown:
@@ -48,14 +48,14 @@ class SearchFilters:
         return cls(sites, after, _day(filters, "before"))
 
     def window(self, today: date) -> Freshness | None:
-        """The smallest of day, week, month and year that holds everything since `after`; None for all time."""
+        """Return the smallest of day, week, month and year that covers everything since `after`; None for all time."""
         if self.after is None:
             return None
         age_days = (today - self.after).days
         return next((name for name, days in _FRESHNESS_DAYS.items() if age_days <= days), None)
 
     def admit(self, host: str, published_at: datetime | None) -> bool:
-        """Whether a result passes. One without a date passes every range: dates are missing more often than wrong."""
+        """Return whether a result passes. One without a date always does: dates are missing more often than wrong."""
         if self.sites and not within_domains(host, self.sites):
             return False
         day = published_at.date() if published_at else None
@@ -100,14 +100,14 @@ CODE_SITES = (
     "docs.rs",
     "pkg.go.dev",
 )
-"""Where code and its documentation are looked for by a provider that knows no such part of the web."""
+"""Sites on which to search for code, for a provider without a code search."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A question for a provider. `locale` is `en` or `en-US`; `today` is the UTC day of asking.
+    """A query for a provider. `locale` is `en` or `en-US`; `today` is the UTC day of the search.
 
-    `top_k` results are wanted in all. `page` counts from 1; the pages before it had `skipped` rows together.
+    `top_k` is the number of results in all. `page` counts from 1; the pages before it had `skipped` rows together.
     """
 
     query: str
@@ -131,16 +131,16 @@ class SearchQuery:
 
     @property
     def missing(self) -> int:
-        """How many results are still wanted, were every row before this page one."""
+        """The number of results still missing, if every row before this page is usable."""
         return max(1, self.top_k - self.skipped)
 
     @property
     def text(self) -> str:
-        """The query with its sites as `site:` operators, which every general engine reads."""
+        """The query with its sites as `site:` operators, which every general engine supports."""
         return f"{self.query} {_operators(self.filters.sites)}".strip()
 
     def text_within(self, characters: int, words: int) -> str:
-        """`text`, its question cut at a word where an interface takes no more. The sites stay, in half of the room."""
+        """Return `text`, its query cut at a word to fit an interface's limits. The sites stay, in half of the room."""
         sites = self.filters.sites
         while len(_operators(sites)) > characters // 2:
             sites = sites[:-1]
@@ -152,7 +152,7 @@ class SearchQuery:
         return f"{' '.join(kept)[:room]} {operators}".strip()
 
     def as_web(self) -> SearchQuery:
-        """The same for a provider that knows no code: the web, on the sites where code is, unless it names its own."""
+        """Return a web query for a provider without code search: on the query's own sites, else on those with code."""
         if self.vertical != "code":
             return self
         sites = self.filters.sites or CODE_SITES
@@ -161,9 +161,9 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What one call brought: results in the provider's order, and what it cost.
+    """The result of one call: results in the provider's order, and its cost.
 
-    `rows` is how many the provider sent, usable or not; `more`, whether the next page may hold others; each of
+    `rows` is how many the provider sent, usable or not; `more` is whether the next page may hold others; each of
     `remarks` says what was left out and why.
     """
 
@@ -179,26 +179,26 @@ class SearchProvider(Protocol):
 
     @property
     def name(self) -> str:
-        """As in `search.providers`."""
+        """The name in `search.providers`."""
         ...
 
     @property
     def cost_usd_per_call(self) -> float:
-        """What one call, which is one page, is billed."""
+        """The price of one call, which is one page."""
         ...
 
     @property
     def page_results(self) -> int:
-        """How many results a page has, ordinarily."""
+        """The usual number of results of a page."""
         ...
 
     @property
     def max_pages(self) -> int:
-        """The most pages that are asked for."""
+        """The most pages that are requested."""
         ...
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """Page `query.page` of the answer; without rows only where the provider says that there is nothing.
+        """Return page `query.page`; it has no rows only if the provider says that there are no results.
 
         Raises:
             Unavailable: it failed. Overloaded: it asks to come back later. TimedOut: it took too long.
@@ -208,7 +208,7 @@ class SearchProvider(Protocol):
 
 
 def pages_at_most(top_k: int, page_results: int, max_pages: int) -> int:
-    """How many calls one search of a provider takes at most."""
+    """Return the most calls that one search of a provider takes."""
     return max(1, min(max_pages, -(-top_k // page_results)))
 
 

@@ -1,6 +1,6 @@
 """Search providers that answer in JSON, and all providers in order of fail-over, each behind its breaker.
 
-SearXNG   one's own metasearch (docs.searxng.org, Search API); its `json` format must be switched on there
+SearXNG   the owner's metasearch (docs.searxng.org, Search API); its `json` format must be switched on there
 Brave     api-dashboard.search.brave.com: web search, and news by an interface of their own
 SerpAPI   serpapi.com/search-api, its Google engine: web search and Google's news tab
 Tavily    docs.tavily.com, Search, basic depth: one credit per call
@@ -28,7 +28,7 @@ from sluice.ingest.settings import SearchSettings
 
 
 class JsonProvider:
-    """What they have in common. `key` is the owner's, `url` where another than the usual address is asked."""
+    """Common part of the providers. `key` is the owner's, `url` replaces the usual address."""
 
     name: ClassVar[str]
     page_results: ClassVar[int]
@@ -55,7 +55,7 @@ class JsonProvider:
         raise NotImplementedError
 
     def _ask(self, path: str, **parts: Any) -> tuple[Mapping[str, Any], datetime]:
-        """The JSON object at `path` and the moment of asking; `parts` as `Fetcher.exchange` takes them."""
+        """Return the JSON object at `path` and the request's moment; `parts` are those of `Fetcher.exchange`."""
         now = self._clock()
         response = self._fetcher.exchange(f"{self._url}{path}", limits=self._limits, **parts)
         return read_json(response, self.name, now), now
@@ -96,9 +96,9 @@ class Searxng(JsonProvider):
 
 BRAVE_CHARACTERS = 400
 BRAVE_WORDS = 50
-"""Of a query; a longer one is answered with 422."""
+"""Most words of a query; a longer one is answered with 422."""
 BRAVE_OFFSET = 9
-"""The last page that may be asked for, counted from 0."""
+"""Last page that Brave serves, counted from 0."""
 _COUNTRIES = """
     AR AT AU BE BR CA CH CL CN DE DK ES FI FR GB HK ID IN IT JP KR MX MY NL NO NZ PH PL PT RU SA SE TR TW US ZA
 """
@@ -108,7 +108,7 @@ _LANGUAGES = """
 """
 _NAMES: Mapping[str, str] = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
 _LOCAL_NAMES: Mapping[str, str] = {"en-GB": "en-gb", "pt-PT": "pt-pt", "zh-TW": "zh-hant", "zh-HK": "zh-hant"}
-"""Languages that go by other names there. Any other is not named at all: an unknown one is answered with 422."""
+"""Languages with other names at Brave. Others are not sent at all: an unknown one is answered with 422."""
 
 
 class Brave(JsonProvider):
@@ -121,7 +121,7 @@ class Brave(JsonProvider):
     fields = Fields(url="url", title="title", snippet="description", dates=("page_age",))
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Pages are counted in whole `count`s, so each asks for as many as the first."""
+        """See `SearchProvider`. Pages are counted in whole `count`s, so each requests as many as the first."""
         asked = query.as_web()
         is_news = asked.vertical == "news"
         count = min(asked.top_k, self.page_results)
@@ -146,7 +146,7 @@ class Brave(JsonProvider):
 
 
 def _has_more(body: Mapping[str, Any], rows: int, count: int) -> bool:
-    """What Brave says of it; where it says nothing, whether the page was full."""
+    """Return Brave's own statement; without one, whether the page was full."""
     query = body.get("query")
     said = query.get("more_results_available") if isinstance(query, Mapping) else None
     return said if isinstance(said, bool) else rows >= count
@@ -171,15 +171,15 @@ class SerpApi(JsonProvider):
 
     name = "serpapi"
     page_results = 10
-    """What Google gives at a time, whatever `num` asks for."""
+    """Google's page size, whatever `num` requests."""
     max_pages = 5
     home = "https://serpapi.com"
     fields = Fields(url="link", title="title", snippet="snippet", dates=("date",))
     nothing_found = "hasn't returned any results"
-    """Part of the sentence by which it says so, in the field where it puts errors."""
+    """Part of SerpAPI's sentence for no results, in the field where it puts errors."""
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. `start` counts results, so a page begins behind the rows of those before it."""
+        """See `SearchProvider`. `start` counts results, so a page begins after the rows of those before it."""
         asked = query.as_web()
         is_news = asked.vertical == "news"
         parameters = {
@@ -201,7 +201,7 @@ class SerpApi(JsonProvider):
         return self._answer(rows, now, more=isinstance(pagination, Mapping) and bool(pagination.get("next")))
 
     def _refuse_complaint(self, body: Mapping[str, Any]) -> None:
-        """Nothing where it says that the search went well and found nothing."""
+        """Raise Unavailable unless the search succeeded, possibly without results."""
         complaint, metadata = body.get("error"), body.get("search_metadata")
         went_well = isinstance(metadata, Mapping) and metadata.get("status") in {"Success", "Cached"}
         if not went_well or (complaint and self.nothing_found not in str(complaint)):
@@ -217,7 +217,7 @@ def _range(filters: SearchFilters) -> str | None:
 
 
 TAVILY_CHARACTERS = 400
-"""Of a query, by Tavily's own advice."""
+"""Longest query, by Tavily's own advice."""
 
 
 class Tavily(JsonProvider):
@@ -230,7 +230,7 @@ class Tavily(JsonProvider):
     fields = Fields(url="url", title="title", snippet="content", dates=("published_date",))
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Tavily knows no locale but the language of the query itself."""
+        """See `SearchProvider`. Tavily has no locale; it uses the language of the query itself."""
         asked = query.as_web()
         told = {
             "query": " ".join(asked.query.split())[:TAVILY_CHARACTERS],
@@ -267,9 +267,9 @@ def build_providers(
     stopwatch: Callable[[], float] = time.monotonic,
     on_breaker_open: Callable[[], None] = lambda: None,
 ) -> tuple[SearchProvider, ...]:
-    """The providers that `settings.providers` names. Opens no connection.
+    """Build the providers that `settings.providers` names. Opens no connection.
 
-    `clock` gives times with their zone, `stopwatch` seconds that only grow.
+    `clock` returns times with their zone, `stopwatch` monotonic seconds.
 
     Raises:
         InvalidSetting: one of them lacks its key or address.
@@ -284,7 +284,7 @@ def build_providers(
 
 
 def search_at_most(settings: SearchSettings) -> Spend:
-    """What one search may take: the price and time of every provider's pages, as a fail-over may have to pay all."""
+    """Return the most that one search may cost: price and time of all providers' pages, as fail-over may use all."""
     if not settings.enabled:
         return Spend()
     providers = {name: PROVIDERS[name] for name in settings.providers}
@@ -313,7 +313,7 @@ def _build(
 
 
 def _usd_per_call(name: str, settings: SearchSettings) -> float:
-    """The price of one call. One's own SearXNG costs nothing per call, and neither do public result pages."""
+    """Return the price of one call. The owner's SearXNG and public result pages cost nothing per call."""
     return float(getattr(settings, f"{name}_usd_per_call", 0.0))
 
 
@@ -327,10 +327,10 @@ class Breaking:
         self._breaker = breaker
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Raises CircuitOpen without asking while the circuit is open.
+        """See `SearchProvider`. Raises CircuitOpen without a request while the circuit is open.
 
-        A refusal of egress speaks neither for the provider nor against it; an answer that is too large or in no
-        known encoding speaks against it.
+        A refusal of egress counts neither as success nor as failure; an answer that is too large or in an
+        unknown encoding counts as a failure.
         """
         if not self._breaker.admit():
             raise CircuitOpen(f"{self.name} failed most of the last times and is not asked for a while")

@@ -1,9 +1,9 @@
 """Remembers for all workers which providers need not or may not be called again.
 
-In the broker one key per provider and UTC day counts its calls, `<prefix>:quota:<name>:<YYYY-MM-DD>`; it expires after
-two days: the day it counts and one in which an operator may look at it. One key each, `<prefix>:empty:<hash>`, stands
-for what a provider found nothing for, so that it is not paid for twice; it expires after `EMPTY_SECONDS`. Only an
-answer is remembered, never a failure. A broker that does not answer remembers nothing of this kind, and hinders no
+The broker keeps one key per provider and UTC day for the number of calls, `<prefix>:quota:<name>:<YYYY-MM-DD>`; it
+expires after two days: the counted day, and one for an operator to look at it. One key per query without results at a
+provider, `<prefix>:empty:<hash>`, avoids paying for it twice; it expires after `EMPTY_SECONDS`. Only
+answers are remembered, never failures. If the broker does not answer, empty answers are forgotten, which hinders no
 search.
 """
 
@@ -23,7 +23,7 @@ from sluice.ingest.search.port import SearchQuery
 KEY_TTL_SECONDS = 2 * 86_400
 BROKER_TIMEOUT_SECONDS = 5.0
 BROKER_RETRY_SECONDS = 5.0
-"""When a search comes back whose quota could not be counted."""
+"""Delay of a search whose quota could not be counted."""
 
 
 class BrokerQuota(KeptInBroker):
@@ -35,7 +35,7 @@ class BrokerQuota(KeptInBroker):
         self._give_back = self._redis.register_script(_GIVE_BACK)
 
     def take(self, name: str, day: date, limit: int) -> bool:
-        """Count one call; False, and nothing counted, where `limit` calls were made already.
+        """Count one call; False, without counting, if `limit` calls were made already.
 
         Raises:
             Overloaded: the counter cannot be reached; says when to come back.
@@ -70,7 +70,7 @@ if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[
 
 
 EMPTY_SECONDS = 600.0
-"""How long a provider is not asked again for what it had no result for."""
+"""Time for which a provider is not called again for a query without results."""
 
 
 class BrokerEmptySearches(LenientBroker):
@@ -81,17 +81,17 @@ class BrokerEmptySearches(LenientBroker):
         self._seconds = math.ceil(seconds)
 
     def holds(self, provider: str, query: SearchQuery) -> bool:
-        """Whether `provider` said lately that it has nothing for `query`."""
+        """Return whether `provider` recently had no results for `query`."""
         return self._seconds > 0 and self.run(_HOLDS, [self._key("empty", fingerprint(provider, query))], []) == 1
 
     def add(self, provider: str, query: SearchQuery) -> None:
-        """Remember that it said so."""
+        """Remember that `provider` has no results for `query`."""
         if self._seconds > 0:
             self.run(_ADD, [self._key("empty", fingerprint(provider, query))], [self._seconds])
 
 
 def fingerprint(provider: str, query: SearchQuery) -> str:
-    """32 hex digits of what decides whether a provider finds anything: not how many results are wanted, nor the day."""
+    """Return 32 hex digits of all inputs that decide whether there are results: neither `top_k` nor the day."""
     filters = query.filters
     dates = [day.isoformat() if day else None for day in (filters.after, filters.before)]
     asked = [provider, " ".join(query.query.split()), query.locale, query.vertical, sorted(filters.sites), dates]

@@ -1,10 +1,10 @@
-"""Search the web: the providers in order of fail-over, until one answers.
+"""Searches the web: the providers in order of fail-over, until one answers.
 
-A provider answers page by page. Each page is a call: it is made when its price fits what is left of the directive's
-ceiling and the provider's quota of the day is not used up. A page that brings nothing new is the last; when a later
-page fails, what was found stands, with the failure named. Results are normalised, held against filters and allowlist,
-and ranked anew. When every provider failed the search failed, and says so: an empty answer always means that somebody
-looked, now or a short while ago.
+A provider answers page by page. Each page is a call: it is made if its price fits the rest of the directive's
+ceiling and the provider's quota of the day is not used up. A page without new results is the last; if a later
+page fails, the earlier results stand, with the failure named. Results are normalised, checked against filters and
+allowlist, and ranked anew. If every provider failed the search fails with an error: an empty answer always means that
+some provider looked, now or a short while ago.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class TooDear(BudgetExhausted):
 
 
 class QuotaExhausted(Unavailable):
-    """The provider was not asked, as its calls of the day are used up."""
+    """The provider was not called, as its calls of the day are used up."""
 
 
 class QuotaUnknown(Overloaded):
-    """No provider was asked, as calls cannot be counted: that is no provider's fault, and passes."""
+    """No provider was called, as calls cannot be counted: no provider's fault, and temporary."""
 
 
 class SearchFailed(Unavailable):
-    """No provider answered. `reasons` says of each, in order, why not; `asked`, whether any was asked at all."""
+    """No provider answered. `reasons` holds each provider's reason, in order; `asked`, whether any was called."""
 
     code = "search_failed"
 
@@ -48,7 +48,7 @@ class SearchFailed(Unavailable):
 
 
 class SearchPostponed(SearchFailed, Overloaded):
-    """Every provider that was asked wants to be asked later; `retry_after_seconds` is when the first of them does."""
+    """Every called provider asks to come back later; `retry_after_seconds` is the shortest of their waits."""
 
     def __init__(self, reasons: tuple[tuple[str, str], ...], retry_after_seconds: float) -> None:
         SearchFailed.__init__(self, reasons)
@@ -65,16 +65,16 @@ def search(
     check_cancelled: CancelCheck = never_cancelled,
     empty: BrokerEmptySearches | None = None,
 ) -> SearchCompleted:
-    """The answer of the first provider that gives one. `clock` gives times with their zone.
+    """Return the answer of the first provider that gives one. `clock` returns times with their zone.
 
     `check_cancelled` is called before each call; what it raises ends the search. `empty` remembers which provider
-    found nothing for which query: it is not asked again, which costs nothing.
+    found nothing for which query: it is not called again, which costs nothing.
 
     Raises:
         PolicyRefused: rule `search`: switched off, or no provider is configured.
         InvalidInput: a filter or the locale cannot be read.
         BudgetExhausted: every provider costs more than `directed.max_usd`.
-        SearchFailed: every provider failed or is out of quota. SearchPostponed: those asked say when to come back.
+        SearchFailed: every provider failed or is out of quota. SearchPostponed: those called say when to come back.
         QuotaUnknown: calls cannot be counted just now.
     """
     if not settings.enabled:
@@ -101,18 +101,18 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Usable results of one provider's pages, each address once, in its order; and what the answer lacks."""
+    """Usable results of one provider's pages, each address once, in its order; and the answer's shortfalls."""
 
     provider: str
     results: tuple[SearchResult, ...] = ()
     shortfalls: tuple[str, ...] = ()
     is_empty: bool = True
-    """Whether the provider said that there is nothing, rather than nothing that is usable."""
+    """Whether the provider reported no results, rather than no usable ones."""
 
 
 @dataclass(slots=True)
 class _Failover:
-    """One search's way along the providers: who did not answer and why, and what was paid."""
+    """State of one search's fail-over: the failed providers with reasons, and the money paid."""
 
     query: SearchQuery
     quota: BrokerQuota
@@ -146,7 +146,7 @@ class _Failover:
         raise self._failure()
 
     def _failure(self) -> BudgetExhausted | SearchFailed:
-        """Why no provider answered."""
+        """Return the error for a search that no provider answered."""
         if self.too_dear == len(self.reasons):
             names = ", ".join(name for name, _ in self.reasons)
             return BudgetExhausted(f"{self.max_usd:g} USD pay for no search by {names}")
@@ -155,7 +155,7 @@ class _Failover:
         return SearchFailed(tuple(self.reasons), asked=self.calls > 0)
 
     def _pages(self, provider: SearchProvider) -> _Found:
-        """The answer of `provider`, of as many pages as `top_k` takes. Raises what the call for the first page does."""
+        """Return the answer of `provider`, as many pages as `top_k` takes. Raises as the first page's call does."""
         query, found, shortfalls, rows = self.query, dict[str, SearchResult](), list[str](), 0
         for page in range(1, pages_at_most(query.top_k, provider.page_results, provider.max_pages) + 1):
             try:
@@ -176,7 +176,7 @@ class _Failover:
         return _Found(provider.name, tuple(found.values())[: query.top_k], tuple(shortfalls), is_empty=rows == 0)
 
     def _call(self, provider: SearchProvider, query: SearchQuery) -> SearchAnswer:
-        """One call, paid for and counted against the provider's day; what was not asked in the end is neither."""
+        """Make one call, paid for and counted against the provider's day; a call that was not sent is neither."""
         left_usd = self.max_usd - self.paid_usd
         if provider.cost_usd_per_call > left_usd:
             raise TooDear(f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left")
@@ -221,7 +221,7 @@ def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) ->
 
 
 def _usable(result: SearchResult, query: SearchQuery, allow_domains: tuple[str, ...]) -> SearchResult | None:
-    """The result under its canonical address, where it can be crawled and passes filters and allowlist."""
+    """Return the result under its canonical address, if it can be crawled and passes filters and allowlist."""
     try:
         url = normalise_url(result.url)
     except InvalidInput:
