@@ -51,24 +51,24 @@ from sluice.memory.sanitise import sanitise_record
 from sluice.memory.upkeep import FEW_ITERATIONS, Models, Upkeep, catch_up, count_new, transact_with
 
 LOOKED_BACK = 200
-"""Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""
+"""Most iterations searched for stagnation: those that a limit on requests stopped are passed over."""
 SANITISED_TEXTS = 2_048
-"""Texts whose sanitised form is remembered: what is told again in each iteration is looked through once."""
+"""Texts whose sanitised form is cached: a text that returns in each iteration is checked once."""
 _UTC_NOW = partial(datetime.now, UTC)
 
 
 def estimate_tokens(text: str) -> int:
-    """About as many as a model counts: a third of the bytes, which for English and code is rather too many."""
+    """Return about the tokens that a model counts: a third of the bytes, rather too many for English and code."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
 
 class Memory:
     """A `MemoryPort` of journals under `folder`. Safe for threads and for several processes.
 
-    `search` finds; without it, and where it is away, recall compares words with the journal itself. `judge` and
-    `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
-    `derives`: what follows from new iterations is derived before a question is answered; else `catch_up` is called by
-    another process. `upkeep` does in the background what no question may wait for.
+    `search` is the index; without it, and while it is away, recall compares words with the journal itself. `judge` and
+    `ask` are models that help to tell learnings apart and to distil them; if one fails, rules decide. `derives`: the
+    consequences of new iterations are derived before a question is answered; else another process calls `catch_up`.
+    `upkeep` does the background work for which no question may wait.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Memory:
         format: StreamFormat = "auto",
         context: IterationContext | None = None,
     ) -> IterationAccepted:
-        """As `MemoryPort.record`."""
+        """See `MemoryPort.record`."""
         journal = self.journal(feature)
         now = self._clock()
         context = context or IterationContext()
@@ -129,9 +129,9 @@ class Memory:
         return IterationAccepted(entry_id=entry_id, is_new=bool(new), record=record, stagnating=record.stagnating)
 
     def catch_up(self, feature: str) -> list[JournalEntry]:
-        """Derive what follows from iterations that are new: learnings, and how those before fared.
+        """Derive the consequences of new iterations: learnings, and the success of earlier ones.
 
-        Returns the new entries. A model is asked before the journal is locked, never meanwhile.
+        Returns the new entries. A model is called before the journal is locked, never meanwhile.
         """
         return self._catch_up(self.journal(feature))
 
@@ -144,7 +144,7 @@ class Memory:
         iteration: int = 0,
         task_id: int | None = None,
     ) -> LearningResult:
-        """As `MemoryPort.learn`."""
+        """See `MemoryPort.learn`."""
         at = self._clock()
         results: list[LearningResult] = []
 
@@ -161,7 +161,7 @@ class Memory:
         return result.model_copy(update={"learning": state.learnings.get(result.learning.id, result.learning)})
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
-        """As `MemoryPort.patch`."""
+        """See `MemoryPort.patch`."""
         at = self._clock()
 
         def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
@@ -171,13 +171,13 @@ class Memory:
         return state.learnings[learning_id]
 
     def undo(self, feature: str, entry_id: str) -> list[FeatureLearning]:
-        """As `MemoryPort.undo`."""
+        """See `MemoryPort.undo`."""
         at = self._clock()
         state, new = self.journal(feature).transact(lambda state: undo_repetition(state, entry_id, at=at))
         return [state.learnings[one.body.learning.id] for one in new if one.body.kind == "learning"]
 
     def prune(self, feature: str) -> list[FeatureLearning]:
-        """As `MemoryPort.prune`."""
+        """See `MemoryPort.prune`."""
         at = self._clock()
         before = self.journal(feature).read()
         state, _ = self.journal(feature).transact(lambda state: prune(state, at))
@@ -187,7 +187,7 @@ class Memory:
     def learnings(
         self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
     ) -> Learnings:
-        """As `MemoryPort.learnings`."""
+        """See `MemoryPort.learnings`."""
         journal = self.journal(feature)
         self._derive(journal)
         held = journal.read()
@@ -199,7 +199,7 @@ class Memory:
         return Learnings(learnings=tuple(found), conflicts=tuple(held.conflicts))
 
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
-        """As `MemoryPort.recall`."""
+        """See `MemoryPort.recall`."""
         started = time.perf_counter()
         journal = self.journal(feature)
         self._derive(journal)
@@ -227,7 +227,7 @@ class Memory:
         query: str = "",
         max_tokens: int | None = None,
     ) -> PromptBlock:
-        """As `MemoryPort.prompt`."""
+        """See `MemoryPort.prompt`."""
         journal = self.journal(feature)
         self._derive(journal)
         if not journal.read().entry_ids:
@@ -253,41 +253,41 @@ class Memory:
         return blocks[-1]
 
     def journal(self, feature: str) -> Journal:
-        """The journal of a feature, with its state. What it gives must not be changed."""
+        """Return the journal of a feature. The states that it returns must not be changed."""
         with self._opening:
             if feature not in self._journals:
                 self._journals[feature] = Journal(self.folder, feature)
             return self._journals[feature]
 
     def export(self, feature: str) -> Iterator[str]:
-        """As `MemoryPort.export`."""
+        """See `MemoryPort.export`."""
         return (one.to_json_line() for one in read_journal(self.journal(feature).path).entries)
 
     def features(self) -> list[str]:
-        """As `MemoryPort.features`."""
+        """See `MemoryPort.features`."""
         return features_in(self.folder)
 
     def status(self) -> RagStatus:
-        """As `MemoryPort.status`."""
+        """See `MemoryPort.status`."""
         return make_status([self.journal(name) for name in self.features()], self._search)
 
     def rebuild(self, feature: str | None = None) -> tuple[RunAccepted, ...]:
-        """Fill the index. What it lacks then, as the embedding model is away, `status` and `prove` tell."""
+        """Fill the index. `status` and `prove` report what it still lacks, as when the embedding model is away."""
         if self._search is not None:
             for name in self.features() if feature is None else [feature]:
                 self._search.follow(self.journal(name).read(), wholly=True)
         return ()
 
     def prove(self, feature: str) -> MemoryProof:
-        """As `MemoryPort.prove`."""
+        """See `MemoryPort.prove`."""
         return make_proof(self.journal(feature), self._search, self.project_path)
 
     def drop_orphans(self) -> tuple[str, ...]:
-        """As `MemoryPort.drop_orphans`."""
+        """See `MemoryPort.drop_orphans`."""
         return () if self._search is None else self._search.drop_orphans(tuple(self.features()))
 
     def close(self) -> None:
-        """Let go of the index, and leave what is done in the background. The journals need no closing."""
+        """Close the index, and stop the background work. The journals need no closing."""
         self._upkeep.close()
         self._on_close()
 
@@ -300,7 +300,7 @@ class Memory:
         self.close()
 
     def _derive(self, journal: Journal) -> None:
-        """Catch up where new iterations are few, else in the background; not where another process does it."""
+        """Catch up if new iterations are few, else in the background; not at all if another process does it."""
         new = count_new(journal.read()) if self._derives else 0
         if 0 < new <= FEW_ITERATIONS:
             self._catch_up(journal)

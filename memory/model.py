@@ -1,4 +1,4 @@
-"""The values of an iteration, by the names that the rest of memory has them under; they stand in `contracts.memory`."""
+"""Re-exports the values of an iteration from `contracts.memory`, where they are defined."""
 
 from sluice.contracts.memory.model import DecisionEntry as DecisionEntry
 from sluice.contracts.memory.model import ErrorEntry as ErrorEntry

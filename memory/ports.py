@@ -1,4 +1,4 @@
-"""Protocols of what memory needs from outside. Nothing here loads a model or opens a socket."""
+"""Protocols of memory's outside dependencies. Nothing here loads a model or opens a socket."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Vectors: TypeAlias = "NDArray[np.float32]"
 
 @dataclass(frozen=True, slots=True)
 class Sanitised:
-    """A text as it may be kept and printed: `cut` counts what was taken out, by rule. `blocked`: none of it may.
+    """A text that may be kept and printed: `cut` counts removals, by rule. `blocked`: none of the text may be kept.
 
-    Rules named `mark.…` and `private.…` only tidy: a role marker, a fence, a password. All others took out a command to
+    Rules named `mark.…` and `private.…` only tidy: a role marker, a fence, a password. All others removed a command to
     the reader.
     """
 
@@ -32,12 +32,12 @@ class Sanitised:
 
 
 Sanitise = Callable[[str], Sanitised]
-"""Takes out of a text what would command its reader, and masks secrets and private data."""
+"""Removes commands to the reader from a text, and masks secrets and private data."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardSpan:
-    """Characters of a text (`text[start:end]`) by which it commands its reader. `blocks`: none of it is to be kept."""
+    """Characters of a text (`text[start:end]`) that command its reader. `blocks`: none of the text may be kept."""
 
     rule: str
     start: int
@@ -46,14 +46,14 @@ class GuardSpan:
 
 
 FindCommands = Callable[[str], Sequence[GuardSpan]]
-"""What a guard finds in a text. Raises `Unavailable` where its model is away."""
+"""A guard, which finds commands in a text. Raises `Unavailable` if its model is away."""
 MaskPrivate = Callable[[str], tuple[str, Mapping[str, int]]]
-"""A text with placeholders for secrets and private data, and how many of each kind there were."""
+"""Replaces secrets and private data in a text by placeholders, and counts each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a search found: the id of a document of memory (see `memory.qdrant_schema`) and its relevance in [0, 1]."""
+    """A search result: the id of a document of memory (see `memory.qdrant_schema`) and its relevance in [0, 1]."""
 
     document_id: str
     relevance: float
@@ -61,7 +61,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What was found, the best first. `journal_offset` stands for what the index held."""
+    """Search results, the best first."""
 
     hits: tuple[Hit, ...]
     searched: Literal["hybrid", "bm25"]
@@ -69,7 +69,7 @@ class Hits:
 
 Polarity = Literal["same", "opposite", "different"]
 JudgePair = Callable[[str, str], Polarity | None]
-"""Whether two texts say the same; None where the model does not know. Raises `Unavailable` or `BudgetExhausted`."""
+"""The relation of two texts; None if the model does not know. Raises `Unavailable` or `BudgetExhausted`."""
 
 AskModel = Callable[[str, str, int], str]
-"""(system prompt, question, most tokens) to what a language model answers. Raises as `JudgePair`."""
+"""(system prompt, question, most tokens) to a language model's answer. Raises as `JudgePair`."""

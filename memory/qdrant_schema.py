@@ -1,9 +1,9 @@
 """Layout of memory in a search index: a collection for each feature, the payload of its points, and documents.
 
-The names are Qdrant's; the local index keeps the same, a corpus for a collection. Nothing here is the truth: all of it
-is made from the journals, and may be dropped and made again. Iterations and learnings are documents of one chunk, which
-the pipeline of chunk, embed and index takes. A document's id is that of the entry or of the learning; its checksum is
-the hash of the text that is embedded, so the index takes an equal one only once.
+The names are Qdrant's; the local index keeps the same, with a corpus for a collection. The index is not the truth: all
+of it is made from the journals, and may be dropped and made again. Iterations and learnings are documents of one chunk,
+which the pipeline of chunk, embed and index takes. A document's id is that of the entry or of the learning; its
+checksum is the hash of the embedded text, so the index takes equal text only once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ COLLECTION_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{8}")
 
 
 class RecordType(StrEnum):
-    """What a point stands for. `Iteration` and `Learning` are written here.
+    """Kind of a point. Memory writes `Iteration` and `Learning`.
 
-    `FeatureSnapshot` and `Metadata` are names of the same schema for what others may keep in a collection. A learning
-    is neither: it is not the state of a whole feature, and it is searched as iterations are.
+    `FeatureSnapshot` and `Metadata` are names of the same schema for other contents of a collection. A learning is
+    neither: it is not the state of a whole feature, and it is searched as iterations are.
     """
 
     ITERATION = "Iteration"
@@ -39,23 +39,23 @@ class RecordType(StrEnum):
 
 
 class CollectionConfig(Value):
-    """How a collection is built and searched."""
+    """Settings of building and searching a collection."""
 
     hnsw_m: Annotated[int, Field(ge=4, le=128)] = 16
-    """Edges of a node of the graph, of Qdrant alone: its own default, ample for some thousands of points. The local
-    index compares every vector and needs no graph."""
+    """Edges per node of Qdrant's graph: Qdrant's own default, ample for some thousands of points. The local index
+    compares every vector and needs no graph."""
     ef_construct: Annotated[int, Field(ge=16, le=1_000)] = 100
-    """Neighbours looked at when the graph is built, of Qdrant alone: its own default."""
+    """Neighbours examined when Qdrant's graph is built: Qdrant's own default."""
     size: Annotated[int, Field(ge=1, le=65_536)] = 384
-    """Numbers of a vector: those of all-MiniLM-L6-v2."""
+    """Numbers per vector: those of all-MiniLM-L6-v2."""
     distance: Literal["Cosine"] = "Cosine"
-    """Vectors have length 1, so it is their inner product."""
+    """Vectors have length 1, so the cosine is their inner product."""
     least_relevance: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """What is less relevant is not recalled; 0 leaves that to the ranking."""
+    """Least relevance of a recalled document; 0 leaves the choice to the ranking."""
 
 
 class MemoryPayload(Value):
-    """What a point carries beside its vector: by what it may be searched and filtered.
+    """Payload of a point beside its vector: the fields for searching and filtering.
 
     Counters (how often a learning was shown, used, of help) are not here: they change with every iteration, and the
     journal has them.
@@ -67,9 +67,9 @@ class MemoryPayload(Value):
     iteration_number: Annotated[int, Field(ge=0)]
     timestamp: Moment
     embedding_hash: Sha256
-    """SHA-256 of the text that is embedded: an equal one is not embedded again."""
+    """SHA-256 of the embedded text: equal text is not embedded again."""
     embedding_model: str = ""
-    """Fingerprint of the model that made the vector; empty where that is not known when the payload is made."""
+    """Fingerprint of the model that made the vector; empty if unknown when the payload is made."""
     task_id: Annotated[int, Field(ge=0)] | None = None
     task_title: str = ""
     discipline: str = ""
@@ -82,7 +82,7 @@ class MemoryPayload(Value):
 
     @classmethod
     def of_record(cls, record: IterationRecord, project_path: str, embedding_model: str = "") -> MemoryPayload:
-        """The payload of an iteration."""
+        """Build the payload of an iteration."""
         return cls(
             record_type=RecordType.ITERATION,
             project_path=project_path,
@@ -102,7 +102,7 @@ class MemoryPayload(Value):
 
     @classmethod
     def of_learning(cls, learning: FeatureLearning, project_path: str, embedding_model: str = "") -> MemoryPayload:
-        """The payload of a learning."""
+        """Build the payload of a learning."""
         return cls(
             record_type=RecordType.LEARNING,
             project_path=project_path,
@@ -117,14 +117,14 @@ class MemoryPayload(Value):
         )
 
     def as_metadata(self) -> dict[str, Scalar]:
-        """The fields that say something, as scalars: lists joined by commas, the moment in ISO 8601."""
+        """Return the non-empty fields as scalars: lists joined by commas, the moment in ISO 8601."""
         plain = self.model_dump(mode="json", exclude_none=True)
         joined = {name: ",".join(value) if isinstance(value, list) else value for name, value in plain.items()}
         return {name: value for name, value in joined.items() if value != ""}
 
 
 def collection_name(project_path: str, feature: str) -> str:
-    """Eight hexadecimal digits of each name's SHA-256: `{project}-{feature}`. It is a corpus name of an instance too.
+    """Return `{project}-{feature}`, eight hexadecimal digits of each name's SHA-256; valid as a corpus name, too.
 
     64 bits in all: that two features of one project share a collection has a chance of 1 % at 10,000 features. So each
     payload also names its project and its feature in full.
@@ -133,32 +133,32 @@ def collection_name(project_path: str, feature: str) -> str:
 
 
 def expected_collections(project_path: str, features: Iterable[str]) -> frozenset[str]:
-    """The collections that a project's features have."""
+    """Return the collections of a project's features."""
     return frozenset(collection_name(project_path, feature) for feature in features)
 
 
 def orphan_collections(existing: Iterable[str], project_path: str, features: Iterable[str]) -> tuple[str, ...]:
-    """Of `existing`, those of this project that no feature of it stands behind, sorted. Others' are never named."""
+    """Return, sorted, the collections in `existing` of this project that belong to no feature; never another's."""
     expected, own = expected_collections(project_path, features), sha256_text(project_path)[:8]
     found = (name for name in existing if COLLECTION_NAME.fullmatch(name) and name.startswith(f"{own}-"))
     return tuple(sorted(set(found) - expected))
 
 
 _CHARACTERS_PER_TOKEN = 4
-"""About, in English; what a chunk's estimate is made of."""
+"""Approximate, for English; used to estimate a chunk's tokens."""
 
 
 def document_of_record(
     record: IterationRecord, entry_id: str, project_path: str, embedding_model: str = ""
 ) -> ChunkedDocument:
-    """An iteration, by the id of its entry in the journal."""
+    """Build the document of an iteration, by the id of its entry in the journal."""
     payload = MemoryPayload.of_record(record, project_path, embedding_model)
     chunk_id = str(record.point_id(project_path))
     return _document(entry_id, chunk_id, record.embedding_text(), record.task_title or None, payload)
 
 
 def document_of_learning(learning: FeatureLearning, project_path: str, embedding_model: str = "") -> ChunkedDocument:
-    """A learning, by its id. Index it only where `is_indexed` says so, else remove it."""
+    """Build the document of a learning, by its id. Index it only if `is_indexed` says so, else remove it."""
     payload = MemoryPayload.of_learning(learning, project_path, embedding_model)
     return _document(
         learning.id, str(point_id(project_path, learning.feature, learning.id)), learning.text, None, payload
@@ -166,12 +166,12 @@ def document_of_learning(learning: FeatureLearning, project_path: str, embedding
 
 
 def is_indexed(learning: FeatureLearning) -> bool:
-    """Whether a learning belongs into the index: a rejected or pruned one is removed from it."""
+    """Return whether a learning belongs in the index: a rejected or pruned one is removed from it."""
     return learning.state is LearningState.ACTIVE
 
 
 def documents_of(state: FeatureMemory, project_path: str) -> Iterator[ChunkedDocument]:
-    """All that the index is to hold of a feature: learnings first, then iterations, the newest first."""
+    """Yield all that the index should hold of a feature: learnings first, then iterations, the newest first."""
     for learning in reversed(state.learnings.values()):
         if is_indexed(learning):
             yield document_of_learning(learning, project_path)

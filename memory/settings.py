@@ -8,14 +8,14 @@ from sluice.contracts.base import FIXED, Value
 
 
 class MemorySettings(Value):
-    """What agents remember in an instance: see docs/memory-service.md."""
+    """Settings of agents' memory in an instance: see docs/memory-service.md."""
 
     max_prompt_tokens: Annotated[int, FIXED] = 1_500
-    """Tokens of a prompt block, where the request names none: about a page, which an agent reads with every
+    """Tokens of a prompt block if the request gives no number: about a page, which an agent reads with every
     iteration."""
     distil_by_model: bool = False
-    """Whether the judge's model is asked for learnings that the rules miss, and whether two of them say the same where
+    """Whether the judge's model proposes learnings that the rules miss, and decides whether two of them say the same if
     rules leave it open, within budget.day_usd; needs judge.model."""
     in_gate: bool = False
-    """Whether the gate counts what memory holds on a question as it counts the session's messages, where a request
-    names its feature. The flag `memory` has to be on too."""
+    """Whether the gate counts memory on a question like the session's messages, if a request names its feature. The
+    flag `memory` has to be on too."""

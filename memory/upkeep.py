@@ -1,10 +1,10 @@
-"""Deriving what follows from new iterations, at once where they are few, else in one background thread.
+"""Derives the consequences of new iterations: of a few at once, of many in one background thread.
 
-After an import there may be thousands of iterations: no question may wait for those. Models are asked before the
+After an import there may be thousands of iterations: no question may wait for those. Models are called before the
 journal is locked.
 
-A usual loop never needs it: an iteration brings a few entries, which are looked through and indexed when something is
-asked. While questions are asked the thread rests most of the time, as it would take their processor time.
+A usual loop never needs the thread: an iteration brings a few entries, which are distilled and indexed on demand. While
+questions arrive the thread rests most of the time, as it would take their processor time.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.weigh import weigh
 
 Step = Callable[[], bool]
-"""A second's work at most; whether there is more to do."""
+"""Works for a second at most; returns whether there is more to do."""
 
 ASKED_LATELY_SECONDS = 2.0
-"""Since a question: another one may be expected."""
+"""Seconds after a question in which another one may be expected."""
 RESTS_PER_STEP = 3.0
-"""Then the thread rests three times as long as it worked: of four questions in a row one meets it at work."""
+"""Rest per step, as a multiple of its work: of four questions in a row one meets the thread at work."""
 
 _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Steps by what they are for, each repeated until it is done. The thread starts with the first one."""
+    """Steps by purpose, each repeated until it is done. The thread starts with the first one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class Upkeep:
         self._asked_at = -ASKED_LATELY_SECONDS
 
     def do(self, what: str, step: Step) -> None:
-        """Repeat `step` until it is done, in place of the one before for the same. A question is what asks for it."""
+        """Repeat `step` until it is done, in place of an earlier one for the same purpose. Only questions call this."""
         with self._lock:
             if self._closing.is_set():
                 return
@@ -60,12 +60,12 @@ class Upkeep:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Wait until all is done."""
+        """Wait until all steps are done."""
         while (thread := self._thread) is not None:
             thread.join()
 
     def close(self) -> None:
-        """End after the present step; what is left is done another time."""
+        """Stop after the present step; the rest is done another time."""
         with self._lock:
             self._closing.set()
             self._steps.clear()
@@ -97,22 +97,22 @@ class Upkeep:
 
 
 DISTILLED_AT_ONCE = 100
-"""Iterations that are looked through for learnings between two looks at the clock: some 5 ms each."""
+"""Iterations that are distilled between two looks at the clock: some 5 ms each."""
 FEW_ITERATIONS = 50
-"""A question waits until so many were looked through. An iteration brings one; an import may have brought thousands."""
+"""Most new iterations that a question waits for. An iteration brings one; an import may have brought thousands."""
 
 
 def count_new(state: FeatureMemory) -> int:
-    """Iterations that were not looked through."""
+    """Return the number of iterations not yet distilled."""
     return len(state.iterations.keys() - state.distilled)
 
 
 def catch_up(
     journal: Journal, models: Models, *, sanitise: Sanitise, at: datetime, seconds: float | None
 ) -> list[JournalEntry]:
-    """Append what follows from new iterations, in portions between which others may write; returns the new entries.
+    """Append what follows from new iterations, in portions between which others may write; return the new entries.
 
-    After `seconds` (None: never) the rest is left for another time. A prompt tells the last iterations either way.
+    After `seconds` (None: no limit) the rest is left for another time. A prompt has the last iterations either way.
     """
 
     def decide(state: FeatureMemory, asked: Models) -> list[JournalEntry]:
@@ -140,32 +140,32 @@ def catch_up(
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What may be asked; None where there is none."""
+    """The models available; None where there is none."""
 
     judge: JudgePair | None = None
     ask: AskModel | None = None
     name: str = ""
-    """Of the language model that `ask` asks: learnings that it distils name it."""
+    """Name of the language model behind `ask`: learnings that it distils name it."""
 
     def compare(self, text: str, existing: Sequence[FeatureLearning]) -> DeduplicationResult:
-        """What `text` is beside the learnings that are kept."""
+        """Compare `text` with the existing learnings."""
         return check_deduplication(text, existing, judge=self.judge)
 
 
 ATTEMPTS = 3
-"""Decisions that are made anew as others changed the journal meanwhile. Then rules decide, while it is locked."""
+"""Tries to decide outside the lock while others change the journal. After them rules decide, while it is locked."""
 
 
 class _Changed(Exception):
-    """Another process changed what was decided by."""
+    """Another process changed the state that a decision rests on."""
 
 
 def transact_with(
     models: Models, journal: Journal, decide: Callable[[FeatureMemory, Models], list[JournalEntry]]
 ) -> tuple[FeatureMemory, list[JournalEntry]]:
-    """`Journal.transact` of what takes a while to decide: it is decided before, and anew where much changed meanwhile.
+    """Run `Journal.transact` for a slow decision: made before locking, and again if much changed meanwhile.
 
-    Iterations that were recorded meanwhile are no such change: they are looked at in their turn.
+    Iterations that were recorded meanwhile are no such change: their turn comes later.
     """
     for _ in range(ATTEMPTS):
         before = journal.read()

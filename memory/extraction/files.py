@@ -1,7 +1,6 @@
 """Finds the files that an iteration touched, and what it wrote into them.
 
 Each path has one action, by this order:
-
 1. Deleted, unless the file was written again afterwards: then it is Modified.
 2. Created: a tool said that it made the file, or it was written without having been read or changed before, and no tool
    said that it existed.

@@ -113,7 +113,7 @@ class ConflictResolved(Value):
 class BlockPrinted(Value):
     """A block was given to an iteration's prompt. Near copies of its `lines` are no new learnings.
 
-    `lines` leave out the block's decisions by the agent itself: to decide so again is no echo.
+    `lines` leave out the agent's own decisions: to decide so again is no echo.
     """
 
     kind: Literal["printed"] = "printed"

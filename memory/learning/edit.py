@@ -135,7 +135,7 @@ def resolve_conflict(
 
 
 def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
-    """Return the conflicts that later iterations decided: one learning helped, the other was shown and failed again.
+    """Return decisions that later iterations made: one learning helped, the other was shown and failed again.
 
     Each at least twice, and never the other way round. A person decides on learnings that a person stated or reviewed.
     """

@@ -1,6 +1,6 @@
-"""Search in the journal's own words, for prompts, and for where the index is away. Nothing is loaded or asked for it.
+"""Searches the journal's own words, for prompts, and while the index is away. Needs no model and no service.
 
-Of each feature's iterations the words are counted once; the counts of the features asked for last are kept.
+The words of each feature's iterations are counted once; the counts of the features searched last are kept.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteratio
 from sluice.text.words import K1, WORD, B, inverse_document_frequency
 
 CANDIDATES = 200
-"""So many iterations, and so many learnings, are offered to be weighed."""
+"""Most iterations, and most learnings, that a search offers for weighing."""
 KEPT_FEATURES = 16
 
 
 def search_journal(state: FeatureMemory, query: str, task_id: int | None) -> dict[str, float]:
-    """Relevance in (0, 1] by id, of iterations and of learnings that are offered, that hold a word of the query."""
+    """Return the relevance in (0, 1], by id, of iterations and offered learnings that hold a word of the query."""
     learnings = tuple((one.id, f"{one.text}\n{one.reason}") for one in state.active(task_id))
     return _iterations(state, query) | _index_of(learnings).search(query, CANDIDATES)
 
@@ -35,7 +35,7 @@ def _index_of(texts: tuple[tuple[str, str], ...]) -> WordIndex:
 
 
 class _IterationWords:
-    """The words of a feature's iterations, those that were recorded since the last question added."""
+    """Words of a feature's iterations; a search adds those of iterations recorded since the last one."""
 
     def __init__(self, first: RecordedIteration) -> None:
         self.first = first
@@ -58,7 +58,7 @@ _kept_lock = threading.Lock()
 
 
 def _iterations(state: FeatureMemory, query: str) -> dict[str, float]:
-    """States of one journal share their iterations, so the first one tells whose words are kept."""
+    """Search iterations. States of one journal share them, so the first one identifies the words kept."""
     first = next(iter(state.iterations.values()), None)
     if first is None:
         return {}
@@ -73,7 +73,7 @@ def _iterations(state: FeatureMemory, query: str) -> dict[str, float]:
 
 
 class WordIndex:
-    """Texts by their words. Texts are added and never taken away."""
+    """An index of texts by their words. Texts are added and never removed."""
 
     def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
         self.keys: list[str] = []
@@ -83,7 +83,7 @@ class WordIndex:
             self.add(key, text)
 
     def add(self, key: str, text: str) -> None:
-        """Hold one more text under a key of its own."""
+        """Add one more text under a key of its own."""
         words = Counter(words_of(text))
         for word, count in words.items():
             numbers, counts = self._postings.setdefault(word, (array("I"), array("f")))
@@ -93,7 +93,8 @@ class WordIndex:
         self.keys.append(key)
 
     def search(self, query: str, most: int) -> dict[str, float]:
-        """Relevance in (0, 1] of the `most` best texts that hold a word of the query; of those alike the later ones."""
+        """Return the relevance in (0, 1] of the `most` best texts that hold a word of the query; later ones win
+        ties."""
         found = {word: self._postings.get(word) for word in dict.fromkeys(words_of(query))}
         holders = {word: len(posting[0]) if posting else 0 for word, posting in found.items()}
         weights = {word: inverse_document_frequency(len(self.keys), count) for word, count in holders.items()}
@@ -115,11 +116,11 @@ a an and are as at be been but by can did do does for from had has have how i if
 that the their them then there these they this to was we were what when where which who why will with you your
 """
 _FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
-"""Fewer than `text.words` has: with all of those the journal's words find 10 of 51 answers in place of 13."""
+"""Fewer than in `text.words`: with all of those, the journal's words find 10 of 51 answers instead of 13."""
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, in small letters and singular, with the parts of identifiers, without function words."""
+    """Return the words of a text, in lower case and singular, with the parts of identifiers, without function words."""
     found = []
     for word in WORD.findall(text):
         lowered = word.lower()

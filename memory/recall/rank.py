@@ -2,8 +2,8 @@
 
     score = relevance x weight
 
-`relevance` is of the search (hybrid, or BM25 over the journal's own words where the index is away); `weight` is of
-`memory.recall.weight`. What was rejected or pruned is never offered, nor a learning of another task where one is given.
+`relevance` comes from the search (hybrid, or BM25 over the journal's own words while the index is away), `weight` from
+`memory.recall.weigh`. Rejected and pruned learnings are never offered, nor those of another task if one is given.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from sluice.memory.sanitise import sanitise_record
 
 
 def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None) -> list[Recollection]:
-    """At most `top_k` memories. `hits` None: the journal's own words are searched.
+    """Return at most `top_k` memories. `hits` None: the journal's own words are searched.
 
-    Learnings that contradict each other stand side by side, also where only one of them was found. Age is counted in
-    iterations: a loop that rested for a month has forgotten nothing.
+    Contradicting learnings stand side by side, even if only one of them was found. Age is counted in iterations: a loop
+    that rested for a month has forgotten nothing.
     """
     if hits is None:
         relevance = search_journal(state, query, task_id)
-    else:  # of one that was found twice the better counts
+    else:  # found twice, a document keeps its better relevance
         relevance = {hit.document_id: hit.relevance for hit in sorted(hits.hits, key=lambda hit: hit.relevance)}
     found = [state.learnings[key] for key in relevance if key in state.learnings]
     others = (state.learnings[key] for one in found for key in one.conflicts_with if key in state.learnings)
@@ -39,7 +39,7 @@ def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, tas
     ages = Ages(state)
 
     def weigh(key: str) -> tuple[float, int]:
-        """The weight of a memory, and the number of its iteration."""
+        """Return the weight of a memory, and the number of its iteration."""
         if learning := learnings.get(key):
             return weigh_learning(learning, ages), learning.iteration
         return weigh_record(state.iterations[key], ages), state.iterations[key].record.iteration_number
@@ -68,7 +68,7 @@ def _recollect(
 
 
 def cleaned(found: Iterable[Recollection], sanitise: Sanitise) -> Iterator[Recollection]:
-    """Each of them without what would command its reader; a learning of which nothing may be told is left out."""
+    """Yield each result without commands to its reader; leave out a learning of which nothing may be shown."""
     for one in found:
         if one.record is not None:
             record = sanitise_record(one.record, sanitise)

@@ -1,6 +1,6 @@
 """Writes the parts of a prompt block: the last iterations (outcomes, standing errors, attempts), and learnings.
 
-Learnings are told as observations with their source, never as rules.
+Learnings are written as observations with their source, never as rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice.memory.recall.journal_search import search_journal, words_of
 from sluice.memory.recall.weigh import Ages, fared, in_order, weigh_learning
 
 ITERATIONS = 5
-"""So many of the last ones are looked at for errors that stand."""
+"""Number of last iterations that are searched for standing errors."""
 MAX_ERRORS = 8
 MAX_DECISIONS = 3
 MAX_FILES = 8
@@ -28,7 +28,7 @@ SUMMARY_CHARACTERS = 240
 MESSAGE_CHARACTERS = 300
 DECISION_CHARACTERS = 200
 EVIDENCE_CHARACTERS = 700
-"""Of the last lines of an output; the end of them."""
+"""Most characters of an output's last lines; the end of them is kept."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class StandingError:
 
 
 def tell_last_iterations(state: FeatureMemory, quote: Quote) -> PromptSection:
-    """The last iteration's end, the errors that stand, and what was tried."""
+    """Write the last iteration's end, the standing errors, and the attempts."""
     recent = in_order(state)[: -ITERATIONS - 1 : -1]
     if not recent:
         return PromptSection("", ())
@@ -56,7 +56,7 @@ def tell_last_iterations(state: FeatureMemory, quote: Quote) -> PromptSection:
 
 
 def standing_errors(recent: Sequence[RecordedIteration]) -> list[StandingError]:
-    """Of iterations, the newest first: each error once, those of the newest iteration first."""
+    """Return each standing error once, those of the newest iteration first; `recent` has the newest first."""
     solved: set[int] = set()
     found: dict[Hashable, StandingError] = {}
     for one in recent:
@@ -120,7 +120,7 @@ def _tried(recent: Sequence[RecordedIteration], quote: Quote) -> Iterable[Prompt
 
 
 def _evidence(last: RecordedIteration, standing: Sequence[StandingError], quote: Quote) -> Iterable[PromptLine]:
-    """The end of the last output of the last iteration that told of an error which stands."""
+    """Quote the end of the last iteration's last output that reported a standing error."""
     told = [one.error.evidence for one in standing if one.met_in[0] is last and one.error.evidence]
     text = quote(told[-1][-EVIDENCE_CHARACTERS:], EVIDENCE_CHARACTERS) if told else None
     if text:
@@ -135,18 +135,18 @@ def _numbers(met_in: Sequence[RecordedIteration]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptLine:
-    """A line, and what of memory it tells."""
+    """A line of a block, with the ids of the memories in it."""
 
     text: str
     learning_ids: tuple[str, ...] = ()
     record_ids: tuple[str, ...] = ()
     agents_own: bool = False
-    """Whether it is a decision of the agent: one that decides so again, and succeeds, echoes nothing."""
+    """Whether it is a decision of the agent: to decide so again, and succeed, is no echo."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """A heading and the lines below it, the most important first. `left_out` counts what was not made a line."""
+    """A heading and the lines below it, the most important first. `left_out` counts items without a line."""
 
     heading: str
     lines: tuple[PromptLine, ...]
@@ -154,9 +154,9 @@ class PromptSection:
 
 
 class Quote:
-    """Makes a text of memory a quotation: on one line, sanitised again as rules improve, without a block's marks.
+    """Turns a text of memory into a quotation: on one line, sanitised again as rules improve, without a block's marks.
 
-    `withheld` counts what was taken out, by rule.
+    `withheld` counts removals, by rule.
     """
 
     def __init__(self, sanitise: Sanitise) -> None:
@@ -164,7 +164,7 @@ class Quote:
         self.withheld: Counter[str] = Counter()
 
     def __call__(self, text: str, characters: int) -> str | None:
-        """The text in typographic quotes, at most `characters` of it; None where nothing of it may be printed."""
+        """Return the text in typographic quotes, at most `characters` of it; None if nothing of it may be printed."""
         cleaned = self._sanitise(text)
         self.withheld.update(cleaned.cut)
         if cleaned.blocked:
@@ -185,19 +185,19 @@ MAX_LEARNINGS = 12
 MAX_CONFLICTS = 4
 LEARNING_CHARACTERS = 500
 LEAST_FARED = 0.25
-"""What failed seven times and never helped is below it: recall finds it still, and no prompt is given it unasked."""
+"""Least `fared` of a learning in a prompt: seven failures without success fall below it. Recall still finds it."""
 SAYS_NO_MORE = 2
-"""Words beside those of an error, as in "it fails again: …"."""
+"""Most words beside those of an error, as in "it fails again: …"."""
 TASK_GAIN = 1.2
-"""For a learning of the very task."""
+"""Factor for a learning of the same task."""
 UNRELATED = 0.5
-"""What the weight of a learning counts by that has nothing to do with the question or with the errors that stand."""
+"""Factor for a learning without relation to the question or to the standing errors."""
 
 
 def tell_observations(
     state: FeatureMemory, quote: Quote, *, task_id: int | None, query: str
 ) -> tuple[PromptSection, PromptSection]:
-    """Learnings, those first that bear on `query` and the standing errors, and pairs that contradict each other."""
+    """Write the learnings, those on `query` and the standing errors first, and pairs that contradict each other."""
     best = _best_first(state, task_id, query)
     offered = {one.id: one for one in best}
     disputed = list(dict.fromkeys(_pair(one, offered) for one in best if _pair(one, offered)))
@@ -226,12 +226,12 @@ def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[F
 
 
 def _is_offered(one: FeatureLearning) -> bool:
-    """What a person wrote or looked at sinks as others do, and is put out by nothing but a person."""
+    """Return whether a prompt may have it: always if a person wrote or reviewed it, as only a person removes that."""
     return one.reviewed or one.source.priority >= LearningSource.HUMAN.priority or fared(one) >= LEAST_FARED
 
 
 def _is_told(one: FeatureLearning, errors: Sequence[tuple[set[str], set[str]]]) -> bool:
-    """Whether a learning that was made by rule only names an error (words of its message, of its line) that is told."""
+    """Return whether a learning made by rule only repeats an error (words of its message, of its line) in the block."""
     if one.source is not LearningSource.AUTO:
         return False
     words = {*words_of(one.text)}
@@ -239,7 +239,7 @@ def _is_told(one: FeatureLearning, errors: Sequence[tuple[set[str], set[str]]]) 
 
 
 def _pair(one: FeatureLearning, offered: Mapping[str, FeatureLearning]) -> tuple[str, ...]:
-    """The learning and those offered that contradict it, in the order of their ids; empty where there are none."""
+    """Return the learning and the first offered one that contradicts it, ordered by id; empty if there is none."""
     others = [other for other in one.conflicts_with if other in offered]
     return tuple(sorted((one.id, others[0]))) if others else ()
 

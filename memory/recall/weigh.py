@@ -1,16 +1,16 @@
 """Weighs learnings by the outcomes of the iterations whose prompts held them.
 
-Being recalled proves nothing: a learning that was shown gains weight from that iteration only where the agent used it
-and the iteration succeeded. What the rules take for it:
+Being recalled proves nothing: a learning that was shown gains weight from that iteration only if the agent used it and
+the iteration succeeded. The rules:
 
 - *used*: the iteration changed a file that the learning names; or at least half of the words by which the learning
-  differs from the rest of its block (two at least) stand in what the agent wrote of its own: its summary and its
-  decisions, without sentences that only repeat the block.
-- *helped*: used, and the outcome is Success; once at most for each session of the agent.
-- *failed_again*: the iteration did not succeed, and met an error again that an earlier one had met and that the
-  learning is about: it names the error's file or half of its words.
+  differs from the rest of its block (two at least) stand in the agent's own text: its summary and its decisions,
+  without sentences that only repeat the block.
+- *helped*: used, and the outcome is Success; at most once per session of the agent.
+- *failed_again*: the iteration did not succeed, and met again an error of an earlier one that the learning is about: it
+  names the error's file, or half of its words stand in the message.
 
-`hit_count` counts observations, and is not touched here.
+`hit_count` counts observations, and is not changed here.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from sluice.memory.recall.journal_search import words_of
 LEAST_WORDS = 2
 USED_SHARE = 0.5
 ITERATIONS_BEFORE = 5
-"""An error that one of so many iterations before had met is met again."""
+"""An error is met again if one of so many iterations before had met it."""
 _SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|\n+")
 
 
 def weigh(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
-    """An entry for each learning of an iteration's prompt, for iterations that were not weighed before."""
+    """Return an entry for each learning of an iteration's prompt, for iterations that were not weighed before."""
     blocks = _Blocks(state)
     weighed = {entry_id for _, entry_id in state.weighed}
     order = in_order(state)
@@ -61,7 +61,7 @@ def weigh(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
 
 
 def is_used(learning: FeatureLearning, record: IterationRecord, blocks: Sequence[BlockPrinted]) -> bool:
-    """Whether what the agent wrote or did shows that it used a learning of its prompt."""
+    """Return whether the agent's text or changes show that it used a learning of its prompt."""
     changed = (one.path for one in record.files_touched if one.action is not FileAction.READ)
     if any(_names(learning.text, path) for path in changed):
         return True
@@ -81,7 +81,7 @@ def is_used(learning: FeatureLearning, record: IterationRecord, blocks: Sequence
 
 
 def failed_again(learning: FeatureLearning, one: RecordedIteration, before: Sequence[RecordedIteration]) -> bool:
-    """Whether an iteration met an error again that the learning is about."""
+    """Return whether an iteration met an error again that the learning is about."""
     about = [error for error in one.record.errors if is_about(learning, error)]
     if not about:
         return False
@@ -90,7 +90,7 @@ def failed_again(learning: FeatureLearning, one: RecordedIteration, before: Sequ
 
 
 def is_about(learning: FeatureLearning, error: ErrorEntry) -> bool:
-    """Whether a learning names the error's file, or half of its words stand in the error's message."""
+    """Return whether a learning names the error's file, or half of its words stand in the error's message."""
     if error.file_path and _names(f"{learning.text}\n{learning.reason}", error.file_path):
         return True
     words = set(words_of(learning.text))
@@ -98,7 +98,7 @@ def is_about(learning: FeatureLearning, error: ErrorEntry) -> bool:
 
 
 class _Blocks:
-    """The blocks of a feature by the iteration in whose prompt they stood."""
+    """The blocks of a feature, by the iteration whose prompt held them."""
 
     def __init__(self, state: FeatureMemory) -> None:
         self._learnings = state.learnings
@@ -109,7 +109,7 @@ class _Blocks:
                 self._by_number[block.iteration_number].append(block)
 
     def of(self, one: RecordedIteration) -> list[BlockPrinted]:
-        """Of the iteration's number, but for those that were printed for another session that iterations are of.
+        """Return the blocks of the iteration's number, without those printed for another session that has iterations.
 
         A loop may name its sessions otherwise than the agent does in its output: such a name decides nothing.
         """
@@ -124,7 +124,7 @@ class _Blocks:
     def helped_before(
         self, learning: FeatureLearning, before: Sequence[RecordedIteration], one: RecordedIteration
     ) -> bool:
-        """Whether the learning helped in an earlier iteration of the same session of the agent."""
+        """Return whether the learning helped in an earlier iteration of the same session of the agent."""
         session = one.record.session_id
         return session is not None and any(
             each.record.session_id == session
@@ -136,13 +136,13 @@ class _Blocks:
 
 
 def _names(text: str, path: str) -> bool:
-    """Whether a text names a file, with its folders or by its last part alone."""
+    """Return whether a text names a file, with its folders or by its last part alone."""
     name = path.rsplit("/", 1)[-1]
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
 
 
 NEWEST_GAIN = 0.25
-"""What is of the last iteration counts for a quarter more than what is very old."""
+"""Gain of the last iteration over a very old one."""
 HALF_LIFE_ITERATIONS = 20.0
 OUTCOME_WEIGHTS = {
     IterationOutcome.SUCCESS: 1.0,
@@ -151,47 +151,47 @@ OUTCOME_WEIGHTS = {
     IterationOutcome.TIMEOUT: 0.8,
     IterationOutcome.RATE_LIMITED: 0.6,
 }
-"""What worked and what failed is both worth knowing; an iteration that was cut short knows less."""
+"""Success and failure are both worth knowing; an iteration that was cut short knows less."""
 PRIORITY_GAIN = 0.05
-"""For each step from `Auto` to `OpusReviewed`."""
+"""Gain for each step from `Auto` to `OpusReviewed`."""
 REVIEWED_GAIN = 0.05
 DOUBLED_HITS_GAIN = 0.05
-"""Each time that the count of independent observations doubles, four times at most."""
+"""Gain for each doubling of the independent observations, four times at most."""
 MOST_DOUBLINGS = 4
 HELPED_GAIN = 0.3
-"""At most, for what helped each time. What failed each time falls towards 0 instead."""
+"""Largest gain, for a learning that helped each time. One that failed each time falls towards 0 instead."""
 CONFLICT_WEIGHT = 0.8
-"""For a learning that another one contradicts."""
+"""Factor for a learning that another one contradicts."""
 
 
 def in_order(state: FeatureMemory) -> list[RecordedIteration]:
-    """The iterations in the order in which they happened: numbers begin anew with a new loop, time does not."""
+    """Return the iterations in the order in which they happened: numbers begin anew with a new loop, time does not."""
     return sorted(state.iterations.values(), key=lambda one: one.record.timestamp)
 
 
 class Ages:
-    """How many iterations happened since a moment."""
+    """Counts the iterations since a moment."""
 
     def __init__(self, state: FeatureMemory) -> None:
         self._moments = state.moments
 
     def since(self, moment: datetime) -> int:
-        """0 for the last iteration and for what came after it."""
+        """Return the number of iterations after `moment`: 0 for the last iteration and anything later."""
         return max(0, len(self._moments) - bisect_right(self._moments, moment))
 
 
 def recency(age: int) -> float:
-    """From 1 + `NEWEST_GAIN` down to 1."""
+    """Return a factor between 1 + `NEWEST_GAIN` (now) and 1 (long ago)."""
     return 1.0 + NEWEST_GAIN * math.pow(2.0, -age / HALF_LIFE_ITERATIONS)
 
 
 def weigh_record(one: RecordedIteration, ages: Ages) -> float:
-    """The weight of an iteration."""
+    """Return the weight of an iteration."""
     return recency(ages.since(one.record.timestamp)) * OUTCOME_WEIGHTS[one.record.outcome]
 
 
 def weigh_learning(learning: FeatureLearning, ages: Ages) -> float:
-    """The weight of a learning."""
+    """Return the weight of a learning."""
     source = 1.0 + PRIORITY_GAIN * learning.source.priority + REVIEWED_GAIN * learning.reviewed
     observed = 1.0 + DOUBLED_HITS_GAIN * min(MOST_DOUBLINGS, math.log2(learning.hit_count))
     rate = fared(learning)
@@ -201,9 +201,9 @@ def weigh_learning(learning: FeatureLearning, ages: Ages) -> float:
 
 
 def fared(learning: FeatureLearning) -> float:
-    """How a learning fared where it was shown: Laplace's rule of succession, times 2.
+    """Return a learning's success where it was shown: Laplace's rule of succession, times 2.
 
-    2 (helped + 1) / (helped + failed_again + 2) is 1 at the beginning, always below 2, and falls towards 0 where what
-    the learning is about failed again and again.
+    2 (helped + 1) / (helped + failed_again + 2) is 1 at the beginning, always below 2, and falls towards 0 if the
+    errors that the learning is about come back again and again.
     """
     return 2.0 * (learning.helped + 1) / (learning.helped + learning.failed_again + 2)

@@ -1,9 +1,9 @@
-"""Takes out of a text what would command the agent that reads it, and says what it took (failure class F20).
+"""Removes from a text what would command the agent that reads it, and reports the removals (failure class F20).
 
-Everything that memory keeps comes from an agent's output, and so from tools, pages and files that others wrote; and all
-of it may stand in a later prompt. So each text is sanitised when it is written, and again when it is printed, since
-rules improve. `sanitize_learning_text` has memory's own rules: pure Python, no model, below a millisecond.
-`build_sanitise` adds a guard and a mask that are handed in.
+All that memory keeps comes from an agent's output, and so from tools, pages and files that others wrote; and all of it
+may stand in a later prompt. So each text is sanitised when it is written, and again when it is printed, since rules
+improve. `sanitize_learning_text` has memory's own rules: pure Python, no model, below a millisecond. `build_sanitise`
+adds a given guard and mask.
 """
 
 from sluice.memory.sanitise.record import sanitise_record

@@ -1,4 +1,4 @@
-"""Characters that are not seen: they hide a text from a person, or turn it around, and a model reads them."""
+"""Invisible characters: they hide a text from a person, or turn it around, while a model reads them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LATIN = str.maketrans(LATIN_OF)
 
 
 def make_visible(text: str, cut: Counter[str]) -> str:
-    """`text` with line feeds alone as line ends, without control, direction and invisible characters.
+    """Return `text` with line feeds alone as line ends, without control, direction and invisible characters.
 
-    `cut` counts what was taken out: `mark.control`, `mark.invisible`, `mark.direction`; and `hidden.characters`, for
-    those that have no use but to hide a text or to turn it around.
+    `cut` counts removals: `mark.control`, `mark.invisible`, `mark.direction`; and `hidden.characters`, for those that
+    have no use but to hide a text or to turn it around.
     """
     if text.isascii() and not _CONTROLS.search(text):
         return text
@@ -58,7 +58,7 @@ def make_visible(text: str, cut: Counter[str]) -> str:
 
 
 def as_read(text: str) -> str:
-    """`text` as its letters are read: small, compatibility forms and look-alikes as the Latin letters; equally long."""
+    """Return `text` in lower case with compatibility forms and look-alikes as Latin letters; equally long."""
     if text.isascii():
         return text.lower()
     return "".join(map(_plain, text)).translate(_LATIN).lower() if len(text.lower()) == len(text) else text
@@ -72,7 +72,7 @@ def _plain(character: str) -> str:
 
 
 def _joiner(text: str, found: re.Match[str], cut: Counter[str]) -> str:
-    """Persian, Indic scripts and emoji need joiners; a Latin word has none."""
+    """Keep a joiner in Persian, Indic scripts and emoji, which need it; remove it from a Latin word."""
     around = text[max(found.start() - 1, 0) : found.start()] + text[found.end() : found.end() + 1]
     return found[0] if len(found[0]) == 1 and around and not around.isascii() else _counted(cut, "mark.invisible")
 

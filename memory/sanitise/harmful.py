@@ -1,4 +1,4 @@
-"""Advice that does harm when an agent follows it: commands that destroy, run others' code, hide or give things away.
+"""Finds advice that does harm: commands that destroy, run others' code, hide or give things away.
 
 Only advice is found: "run `git push --force` to publish" advises; "never run …" forbids; "`git push --force` in the
 release job dropped two commits" is an observation, and one worth keeping.
@@ -17,11 +17,11 @@ from sluice.text.pattern_file import PatternFile
 _PATTERNS = PatternFile(Path(__file__).with_name("advice.toml"))
 _SUBJECTS = frozenset(("i", "we", "they", "who", "which", "did", "does", "would", "people", "that"))
 _FAR = 120
-"""So far behind a command it may still be praised: its own arguments stand between."""
+"""Most characters between a command and its praise: its own arguments stand between."""
 
 
 def is_advised(sentence: str, start: int, end: int) -> bool:
-    """Whether a sentence, in small letters, advises its reader to run what `sentence[start:end]` says."""
+    """Return whether a sentence, in lower case, advises its reader to run `sentence[start:end]`."""
     before, after = sentence[:start], sentence[end:]
     if _is_forbidden(before):
         return False
@@ -41,7 +41,7 @@ def is_advised(sentence: str, start: int, end: int) -> bool:
 
 
 def is_urged(sentence: str, start: int, end: int) -> bool:
-    """As `is_advised`, of a span that begins with its verb: "disable the tests", not "tried to disable the tests"."""
+    """Return the same for a span that begins with its verb: "disable the tests", not "tried to disable the tests"."""
     before, after = sentence[:start], sentence[end:]
     if _is_forbidden(before):
         return False
@@ -56,7 +56,7 @@ def _is_forbidden(before: str) -> bool:
 
 
 def _is_told_to_do(before: str, after: str) -> bool:
-    """Whether a verb in its plain form stands right before, and not as somebody's deed: "the scripts run …"."""
+    """Return whether a verb in its plain form stands right before, and not as somebody's deed: "the scripts run …"."""
     found = _PATTERNS["done"].search(before)
     if not found:
         return False
@@ -72,7 +72,7 @@ def _is_told_to_do(before: str, after: str) -> bool:
 
 
 def _is_endorsed(after: str) -> bool:
-    """Whether what follows says that it helps: "… fixes it", "… is the way to go"."""
+    """Return whether the text behind it praises it: "… fixes it", "… is the way to go"."""
     found = _PATTERNS["endorses"].match(after)
     if not found:
         helps = _PATTERNS["helps"].search(after[:_FAR])
@@ -89,7 +89,7 @@ _FILE = PatternFile(Path(__file__).with_name("harmful.toml"))
 
 
 def find_harmful(text: str) -> Iterator[tuple[str, int, int]]:
-    """Rule, start and end of each command or piece of advice in `text` (small letters) by which it advises harm."""
+    """Yield rule, start and end of each command or piece of advice in `text` (lower case) that advises harm."""
     bounds: list[tuple[int, int]] = []
     for rule, pattern in _rules("commands").items():
         if any(hint in text for hint in _FILE.tables["hints"][rule]):
@@ -106,7 +106,7 @@ def find_harmful(text: str) -> Iterator[tuple[str, int, int]]:
 
 @cache
 def _rules(kind: str) -> Mapping[str, re.Pattern[str]]:
-    """Each rule of a table as one expression of its alternatives."""
+    """Compile each rule of a table into one expression of its alternatives."""
     rules = _FILE.tables[kind].items()
     return {rule: _FILE.compiled("|".join(f"(?:{one})" for one in patterns)) for rule, patterns in rules}
 
@@ -114,7 +114,7 @@ def _rules(kind: str) -> Mapping[str, re.Pattern[str]]:
 def _asks(
     judge: Callable[[str, int, int], bool], text: str, found: re.Match[str], bounds: Sequence[tuple[int, int]]
 ) -> bool:
-    """Whether the sentence that a match stands in advises it; `find . -delete` has a full stop of its own."""
+    """Return whether the sentence around a match advises it; `find . -delete` has a full stop of its own."""
     start = next(low for low, high in bounds if low <= found.start() < high)
     end = next(high for low, high in bounds if low < found.end() <= high)
     first, last = _code_span(text, start, *found.span())
@@ -122,7 +122,7 @@ def _asks(
 
 
 def _code_span(text: str, low: int, start: int, end: int) -> tuple[int, int]:
-    """The code span of a line that a match stands in, without its marks: `psql -c 'drop schema …'` is one command."""
+    """Return the code span of a line around a match, without its marks: `psql -c 'drop schema …'` is one command."""
     if text.count("`", low, start) % 2 == 0 or (closing := text.find("`", end)) < 0:
         return start, end
     return text.rfind("`", low, start) + 1, closing

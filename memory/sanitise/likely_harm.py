@@ -1,8 +1,8 @@
-"""Estimates how likely a sentence is harmful advice in words that no rule was written for.
+"""Estimates how likely a sentence is harmful advice that no rule covers.
 
-A linear model without an embedder, below half a millisecond: it weighs which concepts meet (`concepts.toml`: weakening
-and a safeguard, giving away and a secret), whether the sentence urges or forbids, and its words. Its weights
-(`likely_harm.json`) are fitted by `python -m bench.memory.poison`, see docs/decisions/0031-harmful-advice.md.
+A linear model without an embedder, below half a millisecond. It weighs which concepts meet (`concepts.toml`: weakening
+and a safeguard, giving away and a secret), whether the sentence urges or forbids, and its words. `python -m
+bench.memory.poison` fits its weights (`likely_harm.json`), see docs/decisions/0031-harmful-advice.md.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _CONCEPTS = PatternFile(Path(__file__).with_name("concepts.toml"))
 
 RULE = "harmful.likely"
 _SHORTEST, _LONGEST = 4, 80
-"""Words of a sentence that is weighed: what is shorter says too little, what is longer is none."""
+"""Words of a weighed sentence: a shorter one says too little, a longer one is no sentence."""
 _LETTERS = 6
-"""Of each word, so that the forms of a word are mostly one."""
+"""Letters kept of each word, so that the forms of a word mostly coincide."""
 _WORDS_WEIGH = 3.0
-"""How much all the words together count beside one concept."""
+"""Weight of all the words together, relative to one concept."""
 
 MOST_BETWEEN = 3
-"""Words that `..` in a phrase may stand for."""
+"""Most words that `..` in a phrase may stand for."""
 Phrase = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each feature weighs; the sum above `threshold` is likely harm."""
+    """Weight of each feature; a sum above `threshold` is likely harm."""
 
     intercept: float
     threshold: float
@@ -45,7 +45,7 @@ class Weights:
 
 
 def find_likely_harm(text: str) -> Iterator[tuple[str, int, int]]:
-    """Rule, start and end of each sentence in `text` (small letters) that is likely harmful advice."""
+    """Yield rule, start and end of each sentence in `text` (lower case) that is likely harmful advice."""
     weights = _weights()
     for start, end in sentences(text):
         if score(text[start:end], weights) > weights.threshold:
@@ -53,7 +53,7 @@ def find_likely_harm(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def score(sentence: str, weights: Weights) -> float:
-    """The log odds of harm by the model; minus infinity for what is not weighed."""
+    """Return the model's log odds of harm; minus infinity for a sentence that is not weighed."""
     features = features_of(sentence)
     if not features:
         return -math.inf
@@ -61,7 +61,7 @@ def score(sentence: str, weights: Weights) -> float:
 
 
 def features_of(sentence: str) -> dict[str, float]:
-    """What the model weighs of a sentence, by name; empty where it has too few words, or too many."""
+    """Return the model's features of a sentence, by name; empty if it has too few words, or too many."""
     words = words_of(sentence)
     if not _SHORTEST <= len(words) <= _LONGEST:
         return {}
@@ -90,13 +90,13 @@ def features_of(sentence: str) -> dict[str, float]:
 
 
 def _is_banned(sentence: str, verb: int) -> bool:
-    """Whether a ban stands right before the verb that begins at `verb`."""
+    """Return whether a ban stands right before the verb that begins at `verb`."""
     return bool(_FILE["banned"].search(sentence[max(0, verb - 14) : verb]))
 
 
 @cache
 def _pairs() -> tuple[tuple[str, str], ...]:
-    """Concepts that say more where they meet."""
+    """Return pairs of concepts that say more together."""
     pairs = (pair.partition("+") for pair in _FILE.tables["pairs"].split())
     return tuple((one, other) for one, _, other in pairs)
 
@@ -108,12 +108,12 @@ def _weights() -> Weights:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in small letters; what looks like an address, a path or an encoded text keeps its letters."""
+    """Return the words of a text in lower case; an address, a path or an encoded text is one word."""
     return [word for word in _FILE["split"].split(text.lower()) if word]
 
 
 def find_concepts(words: Sequence[str]) -> dict[str, set[int]]:
-    """For each concept that is spoken of, the places of its words in `words`."""
+    """Return the places in `words` of each concept that they mention."""
     found: dict[str, set[int]] = {}
     phrases = _phrases()
     for at, word in enumerate(words):
@@ -150,7 +150,7 @@ def _shapes(word: str) -> list[str]:
 
 @cache
 def _phrases() -> dict[str, list[tuple[str, Phrase]]]:
-    """Concepts and phrases by the first two letters of the phrase, or by the shape that it begins with."""
+    """Return concepts and phrases by the first two letters of the phrase, or by the shape that it begins with."""
     found: dict[str, list[tuple[str, Phrase]]] = {}
     for concept, text in _CONCEPTS.tables.items():
         for entry in dict.fromkeys(text.split()):

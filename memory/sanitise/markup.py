@@ -1,7 +1,7 @@
-"""Marks by which a prompt is divided: roles, fences, calls of tools. None of them survives in a text of memory.
+"""Removes the marks that divide a prompt from texts of memory: roles, fences, calls of tools.
 
-A mark alone is a mark that a text speaks of ("the template emits `<|im_end|>` twice"): its name stays, without what
-makes it a mark. A whole call, or a marker that opens a turn of somebody, is a command, and goes with its content.
+A lone mark is one that a text mentions ("the template emits `<|im_end|>` twice"): its name stays, without its
+delimiters. A whole call, or a marker that opens somebody's turn, is a command, and goes with its content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PATTERNS = PatternFile(Path(__file__).with_name("markup.toml"))
 
 
 def take_out_markup(text: str, cut: Counter[str]) -> str:
-    """`text` without calls of tools, role markers and fences; `cut` counts them by rule."""
+    """Return `text` without calls of tools, role markers and fences; `cut` counts them by rule."""
     if "<" in text or "[" in text:
         text = _replace(_PATTERNS["whole_call"], text, cut, "tool-call", "")
         text = _replace(_PATTERNS["whole_turn"], text, cut, "role-marker", "")
@@ -48,7 +48,7 @@ def _replace(pattern: re.Pattern[str], text: str, cut: Counter[str], rule: str, 
 
 
 def _only_named(pattern: re.Pattern[str], text: str, cut: Counter[str], rule: str) -> str:
-    """Each mark goes; of one that stands in a code span its name stays, as the text speaks of it."""
+    """Remove each mark, but keep the name of one in a code span, which the text mentions."""
 
     def instead(found: re.Match[str]) -> str:
         is_spoken_of = text[: found.start()].count("`") % 2 == 1
@@ -63,7 +63,7 @@ def _noted(cut: Counter[str], rule: str, by: str) -> str:
 
 
 def _without_json_calls(text: str, cut: Counter[str]) -> str:
-    """Objects of JSON that call a tool, in the forms of Anthropic, OpenAI, MCP and agents' own protocols."""
+    """Remove JSON objects that call a tool, in the forms of Anthropic, OpenAI, MCP and agents' own protocols."""
     decoder = json.JSONDecoder(strict=False)
     kept: list[str] = []
     at = 0
@@ -82,7 +82,7 @@ def _without_json_calls(text: str, cut: Counter[str]) -> str:
 
 
 def is_call(value: Any) -> bool:
-    """Whether a JSON object calls a tool."""
+    """Return whether a JSON object calls a tool."""
     if not isinstance(value, dict):
         return False
     if (

@@ -1,7 +1,7 @@
-"""Commands to the reading model itself: to forget what it was told, to be another, to give away or to hide.
+"""Finds commands to the reading model itself: to forget its orders, to be another, to give away or to hide.
 
-A guard that is handed in knows many more, in many languages; these stand for a memory that was opened without one. As
-there, a text that speaks *about* such a command, in quotation marks or as an attack, says none.
+A guard knows many more, in many languages; these serve a memory that was opened without one. As in the guard, a text
+that speaks *about* such a command, in quotation marks or as an attack, holds none.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sluice.text.pattern_file import PatternFile
 
 _PATTERNS = PatternFile(Path(__file__).with_name("override.toml"))
 _HINTS = ("ignor", "oubli", "negeer", "vergeet", "忽略", "无视", "無視", "忘れ", "무시", "تجاهل", "talimat")
-"""One of these stands in every text that a command in another language matches."""
+"""Every text that matches a command in another language contains one of these."""
 
 _MARKS = "\"'`“”‘’«»"
 
 
 def find_overrides(text: str) -> Iterator[tuple[str, int, int]]:
-    """Rule, start and end of each command to a model in `text`, which is in small letters."""
+    """Yield rule, start and end of each command to a model in `text`, which is in lower case."""
     for rule, pattern in _rules().items():
         if rule == "override.other-languages" and not any(hint in text for hint in _HINTS):
             continue
@@ -40,7 +40,7 @@ def _rules() -> Mapping[str, re.Pattern[str]]:
 
 
 def _begins(text: str, start: int) -> bool:
-    """Whether a clause begins there: "ignore the rules above", not "the option lets users ignore the rules above"."""
+    """Return whether a clause begins there: "ignore the rules above", not "users may ignore the rules above"."""
     return bool(_PATTERNS["clause"].search(text[max(0, start - 60) : start]))
 
 

@@ -1,4 +1,4 @@
-"""A record as it may be kept and printed: each of its texts sanitised, and what was cut counted in it."""
+"""Sanitises a record for keeping and printing: each of its texts, with a count of the removals."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from sluice.memory.ports import Sanitise, Sanitised
 from sluice.memory.sanitise.likely_harm import RULE as LIKELY
 
 WITHHELD = "[withheld: it commanded its reader]"
-"""Stands for the message of an error, of which nothing may be kept but that it happened."""
+"""Replaces the message of an error if none of it may be kept."""
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./@+-]{1,120}")
 _TELLING = re.compile(
     r"ignor|disregard|forget|overrid|bypass|instruct|prompt|system|assistant|reveal|exfil|you.?are|do.?not|delete|rm[ _.-]|sudo|curl|wget|exec|disabl|skip|force|secret|token|key|pass",
     re.IGNORECASE,
 )
-"""Words without which a path is a path: all others are looked at as sentences."""
+"""Words without which a path is harmless; paths with one of them are checked as sentences."""
 _JOINTS = re.compile(r"[_.+-]+")
 
 
 def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRecord:
-    """`record` with its texts sanitised; `cut` counts what was taken out, by rule.
+    """Return `record` with its texts sanitised; `cut` counts removals, by rule.
 
     A message of which nothing may be kept leaves the error; a decision goes; a path that changes goes, as it would name
-    another file. Texts that command their reader only when they are read one after the other go, too.
+    another file. Texts that command their reader only when read one after the other go, too.
     """
     if _is_clean(record, sanitise):
         return record
@@ -54,7 +54,7 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
 
 
 def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
-    """Whether nothing is found in all of the texts together: most records are clean, and one look is enough."""
+    """Return whether all texts together are clean: most records are, and one look is enough."""
     paths = [file.path for file in record.files_touched] + [one.file_path for one in record.errors if one.file_path]
     if not all(_is_plain(path) for path in paths):
         return False
@@ -96,14 +96,14 @@ def _error(error: ErrorEntry, clean: Clean) -> ErrorEntry:
 
 
 def _decision(decision: DecisionEntry, clean: Clean) -> DecisionEntry:
-    """With an empty description where nothing of it may be kept; such a decision is left out in the end."""
+    """Sanitise a decision. An empty description marks one of which nothing may be kept; it is dropped later."""
     description = clean(decision.description, 1_000)
     rationale = clean(decision.rationale, 1_000) if decision.rationale else None
     return decision.model_copy(update={"description": description, "rationale": rationale or None})
 
 
 def _is_harmless_path(file: FileTouched, sanitise: Sanitise, cut: Counter[str]) -> bool:
-    """A path is judged as it stands and as the words that it is made of: `ignore_all_previous_instructions.md`."""
+    """Check a path as it stands and as the words in it: `ignore_all_previous_instructions.md`."""
     if _is_plain(file.path):
         return True
     as_it_stands = sanitise(file.path)
@@ -121,7 +121,7 @@ def _is_plain(path: str) -> bool:
 
 
 def _as_ruled(text: str, sanitise: Sanitise) -> str:
-    """`text` without what a rule cuts; likely harm stays in it, as it may be half of a command by rule."""
+    """Return `text` without its parts cut by rule; likely harm stays, as it may be half of a command by rule."""
     clean = sanitise(text)
     if set(clean.commands) == {LIKELY}:
         return text
@@ -131,7 +131,7 @@ def _as_ruled(text: str, sanitise: Sanitise) -> str:
 def _without_split_commands(
     record: IterationRecord, texts: Sequence[str], sanitise: Sanitise, cut: Counter[str]
 ) -> IterationRecord:
-    """`record` without the `texts` that make a command only together, with the one that is printed next to them."""
+    """Return `record` without those `texts` that form a command only together with the ones printed next to them."""
     if len(texts) < 2 or not _found(sanitise, texts):
         cut_fields: set[int] = set()
     else:
@@ -154,13 +154,13 @@ def _without_split_commands(
 
 
 def _found(sanitise: Sanitise, texts: Iterable[str]) -> bool:
-    """Whether texts in a row are a command by rule; likely harm is told of sentences, and these are no sentence."""
+    """Return whether texts in a row are a command by rule; likely harm applies to sentences, which these are not."""
     joined: Sanitised = sanitise(" ".join(texts))
     return any(rule != LIKELY for rule in joined.commands) or (joined.blocked and LIKELY not in joined.commands)
 
 
 def _texts(record: IterationRecord) -> Iterable[str]:
-    """What is printed of a record, in the order in which it is."""
+    """Yield the printed texts of a record, in the order of printing."""
     yield record.task_title
     yield record.summary
     for error in record.errors:

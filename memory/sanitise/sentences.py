@@ -11,7 +11,7 @@ _LINES = re.compile(r"[ \t]*\n\s*")
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence or line, in order; a full stop within a file's name ends none."""
+    """Return start and end of each sentence or line, in order; a full stop within a file's name ends none."""
     spans: list[tuple[int, int]] = []
     at = 0
     for found in _END.finditer(text):
@@ -23,7 +23,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def cut_sentences(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """`text` without every sentence that one of the spans touches."""
+    """Return `text` without every sentence that one of the spans touches."""
     spans = list(spans)
     if not spans:
         return text
@@ -36,5 +36,5 @@ def cut_sentences(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def tidy(text: str) -> str:
-    """`text` without blanks at its ends, several in a row, or blank lines."""
+    """Return `text` without blanks at its ends, several in a row, or blank lines."""
     return _LINES.sub("\n", _BLANKS.sub(" ", text)).strip()

@@ -1,6 +1,6 @@
-"""Memory's own rules over one text, and these with a guard and a mask.
+"""Applies memory's own rules to one text, alone or combined with a guard and a mask.
 
-What is hidden becomes visible, marks go, then what commands its reader.
+Hidden characters are removed first, then marks, then commands to the reader.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _WORD = re.compile(r"\w")
 
 
 def sanitize_learning_text(text: str) -> Sanitised:
-    """`text` without hidden characters, role markers, fences, calls of tools, commands to a model and harmful advice.
+    """Return `text` without hidden characters, role markers, fences, tool calls, commands to a model, harmful advice.
 
-    A command goes with its whole sentence. `blocked`: nothing is left, or a command stood there encoded.
+    A command goes with its whole sentence. `blocked`: nothing is left, or the text held an encoded command.
     """
     cut: Counter[str] = Counter()
     text = take_out_markup(_without_blocks(make_visible(text, cut), cut), cut)
@@ -45,7 +45,7 @@ def _commands(read: str) -> list[tuple[str, int, int]]:
 
 
 def _without_blocks(text: str, cut: Counter[str]) -> str:
-    """What a prompt's block of memory printed, and marks that could end such a block."""
+    """Remove blocks that memory printed into a prompt, and marks that could end such a block."""
     text, blocks = cut_blocks(text)
     text, marks = remove_marks(text)
     if blocks + marks:
@@ -54,10 +54,10 @@ def _without_blocks(text: str, cut: Counter[str]) -> str:
 
 
 def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:
-    """A `Sanitise` of memory's own rules, of what `guard` finds (its sentences are cut), and of `mask`.
+    """Build a `Sanitise` from memory's own rules, `guard` (the sentences that it finds are cut) and `mask`.
 
-    The guard sees the text as it came, as hidden characters are findings of its own; and once more what own rules left,
-    where these changed it.
+    The guard sees the original text, as hidden characters are findings of its own; and once more the rest, if own rules
+    changed it.
     """
 
     def sanitise(text: str) -> Sanitised:
@@ -80,7 +80,7 @@ def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:
 
 
 _TAKEN_OUT_BY_OWN_RULES = frozenset(("role-mark.token", "tool-call.markup"))
-"""Findings of the guard that are marks alone: own rules tell one that is spoken of from one that opens a turn."""
+"""Findings of the guard that are marks alone: own rules tell a mentioned mark from one that opens a turn."""
 
 
 def _guarded(text: str, guard: FindCommands, cut: Counter[str]) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""Two texts side by side: how near they are, and what speaks against their saying the same."""
+"""Compares two texts: how near they are, and what speaks against their saying the same."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MARK = Kind.SIGN
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two texts have in common and in what they differ.
+    """Common content and differences of two texts.
 
-    `same`: whether all that they say is said by both, so that the one can stand for the other.
-    `similarity`: the share of words that they have in common, in [0, 1].
-    `differences`: what keeps them apart, by kind: identifier, number, negation, antonym, modality, order, words.
+    `same`: whether both say all that either says, so that one can stand for the other.
+    `similarity`: the share of words in common, in [0, 1].
+    `differences`: kinds of difference: identifier, number, negation, antonym, modality, order, words.
     `opposite`: whether they say the contrary of the same subject.
     """
 
@@ -34,17 +34,17 @@ class Comparison:
 
     @property
     def is_vetoed(self) -> bool:
-        """Whether something differs that no other wording makes up for."""
+        """Whether there is a difference that no other wording makes up for."""
         return not _VETOES.isdisjoint(self.differences)
 
 
 def compare(one: str, other: str) -> Comparison:
-    """Compares two texts; symmetrical. The one "because" or "so that" that only one of them has is no difference."""
+    """Compare two texts; symmetrical. A "because" or "so that" that only one of them has is no difference."""
     return compare_readings(read(one), read(other))
 
 
 def compare_readings(one: Reading, other: Reading) -> Comparison:
-    """As `compare`, for texts that were read already."""
+    """Compare two texts that were read already, as `compare` does."""
     first, second = _without_lone_reasons(one.clauses, other.clauses)
     left, right = list(_words(first)), list(_words(second))
     rest_left, rest_right = _unmatched(left, right)
@@ -63,11 +63,11 @@ def compare_readings(one: Reading, other: Reading) -> Comparison:
 
 
 _MOST_OTHERS = 0.34
-"""Of texts that contradict each other, at most this share of the words differs by anything but what contradicts."""
+"""Largest share of words of contradicting texts that may differ otherwise than by the contradiction."""
 
 
 def _shape(clauses: Iterable[Clause]) -> list[tuple[str, list[str]]]:
-    """Conjunctions and prepositions: where they are the same and the words in other places, these were swapped."""
+    """Return conjunctions and prepositions: if they are equal and the words in other places, these were swapped."""
     return sorted((clause.relator, sorted(preposition for preposition, _ in clause.phrases)) for clause in clauses)
 
 
@@ -91,7 +91,7 @@ def _words(clauses: Iterable[Clause]) -> Iterable[Atom]:
 
 
 def _unmatched(left: list[Atom], right: list[Atom]) -> tuple[list[Atom], list[Atom]]:
-    """What is left of both when equal words, then synonyms, are taken out in pairs."""
+    """Return the rest of both after equal words, then synonyms, are removed in pairs."""
     left, right = list(left), list(right)
     for equal in (_identical, _equal):
         rest = []
@@ -110,7 +110,7 @@ def _identical(one: Atom, other: Atom) -> bool:
 
 
 def _equal(one: Atom, other: Atom) -> bool:
-    """Whether one can stand for the other: identifiers and numbers letter by letter, words by meaning."""
+    """Return whether one can stand for the other: identifiers and numbers letter by letter, words by meaning."""
     if {one.kind, other.kind} == {Kind.WORD, Kind.IDENTIFIER}:
         return one.negated == other.negated and _plain(one) == _plain(other)
     if one.kind is not Kind.WORD or other.kind is not Kind.WORD:
@@ -121,12 +121,12 @@ def _equal(one: Atom, other: Atom) -> bool:
 
 
 def _plain(atom: Atom) -> str:
-    """What an identifier is as a word, as it may stand with backticks or without."""
+    """Return an identifier as a word, since it may be written with backticks or without."""
     return lexicon().base(atom.text.lower()) if atom.kind is Kind.IDENTIFIER else atom.text
 
 
 def _differences(left: list[Atom], right: list[Atom]) -> tuple[list[str], int, int]:
-    """Kinds of difference, how many of them turn the meaning round, and how many words differ otherwise."""
+    """Return the kinds of difference, how many of them reverse the meaning, and how many words differ otherwise."""
     found: list[str] = []
     flips = 0
     left, right = list(left), list(right)
@@ -163,7 +163,7 @@ def _turned(one: Atom, other: Atom) -> str | None:
 
 
 def _same_structure(one: Sequence[Clause], other: Sequence[Clause]) -> bool:
-    """Whether the clauses are the same, each with the same words in the same order, its phrases in any."""
+    """Return whether the clauses are equal: the same words in the same order, the phrases in any order."""
     if len(one) != len(other):
         return False
     if all(_same_clause(a, b) for a, b in zip(one, other, strict=True)):
@@ -189,7 +189,7 @@ def _same_clause(one: Clause, other: Clause) -> bool:
 
 
 def _by_its_place(clause: Clause) -> Clause:
-    """ "X is defined in the file" as "the file defines X"."""
+    """Read "X is defined in the file" as "the file defines X"."""
     place = next((phrase for phrase in clause.phrases if phrase[0] == "in"), None)
     if place is None or not clause.main or not lexicon().is_verb(clause.main[0].text):
         return clause
@@ -206,7 +206,7 @@ def _same_as_it_stands(one: Clause, other: Clause) -> bool:
 
 
 def _same_but_for_the_verb(one: Sequence[Atom], other: Sequence[Atom]) -> bool:
-    """Whether the words are in the same order but for a verb that one has at its head."""
+    """Return whether the words are in the same order except for a verb that one of them has first."""
     if len(one) != len(other) or not one:
         return False
     for first, second in ((one, other), (other, one)):
@@ -224,7 +224,7 @@ def _same_words(one: Sequence[Atom], other: Sequence[Atom]) -> bool:
 
 
 def _same_phrases(one: Sequence[Phrase], other: Sequence[Phrase]) -> bool:
-    """Phrases stand in any order where each has its own preposition; two with the same one stand in the same order."""
+    """Return whether the phrases are equal, in any order; those with the same preposition must be in the same order."""
     if len(one) != len(other):
         return False
     names = sorted({preposition for preposition, _ in one})

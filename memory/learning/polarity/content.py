@@ -26,9 +26,9 @@ _SHORTEST_STEM = 4
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """`heavy` and `light` words in base form, identifiers and numbers letter by letter (`exact`), cues by kind.
+    """Words of a text: `heavy` and `light` in base form, identifiers and numbers as written (`exact`), cues by kind.
 
-    `names`: words that are capitalised within the text. `limited`: stems of what an "only" limits.
+    `names`: words that are capitalised within the text. `limited`: stems of the words that an "only" limits.
     """
 
     heavy: tuple[str, ...]
@@ -41,7 +41,7 @@ class Content:
 
 @lru_cache(maxsize=4096)
 def content_of(text: str) -> Content:
-    """Reads a text; never fails."""
+    """Read a text; never fails."""
     words = lexicon()
     tokens = [token for token in rewritten(tokens_of(text)) if token.kind is not Kind.SIGN]
     plain = [(token.text, words.base(token.text)) for token in tokens if token.kind is Kind.WORD]
@@ -59,7 +59,7 @@ def content_of(text: str) -> Content:
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """A word without its ending: "parser", "parsing" and "parses" are "pars"."""
+    """Return a word without its ending: "parser", "parsing" and "parses" become "pars"."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM - 1:
             word = word[: -len(ending)]
@@ -74,7 +74,7 @@ def _names(text: str) -> Iterable[str]:
 
 
 def _limited(tokens: Sequence[str], words: Lexicon) -> Iterable[str]:
-    """For each "only" the nearest content word behind it, or before it where none follows at once."""
+    """Yield for each "only" the nearest content word behind it, or before it if none follows at once."""
     for at, token in enumerate(tokens):
         if token in _cues()["only"]:
             after = tokens[at + 1] if at + 1 < len(tokens) else "."
@@ -85,7 +85,7 @@ def _limited(tokens: Sequence[str], words: Lexicon) -> Iterable[str]:
 
 
 def light_words() -> frozenset[str]:
-    """Words that carry little: a learning may have one or not."""
+    """Return words that carry little meaning: a learning may have one or not."""
     return VOCABULARY.words("light")
 
 
@@ -97,14 +97,14 @@ def _function_words() -> frozenset[str]:
 
 @cache
 def _compared() -> frozenset[str]:
-    """Words that are compared as cues, and are no content beside that."""
+    """Return words that are compared as cues and do not count as content."""
     compared = ("only", "must", "may", "all", "some", "before", "after", "most", "least")
     return _NEGATIONS.union(*(_cues()[cue] for cue in compared))
 
 
 @cache
 def _cues() -> dict[str, tuple[str, ...]]:
-    """By what it does, the words and marks (`<need not>`) that do it."""
+    """Return the words and marks (`<need not>`) of each kind of cue."""
     return {cue: tuple(_MARK_OR_WORD.findall(text)) for cue, text in VOCABULARY.tables["cues"].items()}
 
 

@@ -1,6 +1,6 @@
 """Relations of single words: base forms, synonyms, antonyms. From WordNet 3.0 and the words of software.
 
-The file `wordnet.json.xz` is made by `bench.memory.wordnet` and read at the first question; its licence lies beside it.
+`bench.memory.wordnet` makes the file `wordnet.json.xz`, which is read at first use; its licence lies beside it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sluice.memory.learning.polarity.vocabulary import MARKS_APART, VOCABULARY
 _SHORTEST_STEM = 2
 Groups = dict[str, tuple[int, ...]]
 _NOT_IRREGULAR = frozenset({"left", "ground", "bound", "better", "worse", "best", "worst", "data", "more", "most"})
-"""Forms that say something of their own at least as often as they are those of another word."""
+"""Forms that are words of their own at least as often as they are forms of another word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Groups are numbered: two words are synonyms where they share a number.
+    """Relations of words. Groups are numbered: two words are synonyms if they share a number.
 
     `polar`: words that have an antonym; `ours`: of software; `first`: WordNet's, by the first senses of both words;
     `groups`: by any of their senses.
@@ -39,7 +39,7 @@ class Lexicon:
     polar: frozenset[str] = frozenset()
 
     def base(self, word: str) -> str:
-        """The form that a dictionary lists: "enabled", "enables" and "enabling" are "enable"."""
+        """Return the form that a dictionary lists: "enabled", "enables" and "enabling" become "enable"."""
         irregular = self.forms.get(word)
         if irregular is not None:
             return irregular
@@ -54,11 +54,11 @@ class Lexicon:
         return _singular(word)
 
     def is_verb(self, word: str) -> bool:
-        """Whether a base form can be a verb."""
+        """Return whether a base form can be a verb."""
         return word in self.verbs
 
     def synonyms(self, one: str, other: str) -> bool:
-        """Whether two base forms can be used one for another."""
+        """Return whether two base forms can replace each other."""
         if one == other:
             return True
         if self.opposed(one, other):
@@ -70,33 +70,33 @@ class Lexicon:
         return _share(self.first, one, other)
 
     def related(self, one: str, other: str) -> bool:
-        """Whether WordNet lists two words as synonyms in any of their senses."""
+        """Return whether WordNet lists two words as synonyms in any of their senses."""
         return one != other and _share(self.groups, one, other)
 
     def alike(self, one: str, other: str) -> bool:
-        """Whether WordNet lists two adjectives as similar, as "unofficial" and "casual"."""
+        """Return whether WordNet lists two adjectives as similar, as "unofficial" and "casual"."""
         return (one, other) in self.similar
 
     def knows(self, word: str) -> bool:
-        """Whether it is a word of the lexicon."""
+        """Return whether the lexicon has the word."""
         return word in self.groups or word in self.verbs
 
     def opposed(self, one: str, other: str) -> bool:
-        """Whether two words say the contrary of each other."""
+        """Return whether two words are contrary to each other."""
         return (one, other) in self.antonyms or (one, other) in self.complements
 
     def is_polar(self, word: str) -> bool:
-        """Whether any word says the contrary of it."""
+        """Return whether the word has an antonym."""
         return word in self.polar
 
     def complementary(self, one: str, other: str) -> bool:
-        """Whether the one is as good as "not" the other."""
+        """Return whether one word is as good as "not" the other."""
         return (one, other) in self.complements
 
 
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
-    """Read once, in about 0.1 s."""
+    """Load the lexicon once, in about 0.1 s."""
     packed = files("sluice.memory.learning.polarity").joinpath("wordnet.json.xz").read_bytes()
     read, ours_too = json.loads(lzma.decompress(packed)), VOCABULARY.tables
     verbs = frozenset(read["verbs"].split())
@@ -140,13 +140,13 @@ def _singular(word: str) -> str:
 
 
 def _is_irregular(form: str, verbs: frozenset[str]) -> bool:
-    """Whether WordNet's exception is one: it also lists "installed" as a form of "instal"."""
+    """Return whether WordNet's exception is a real one: it also lists "installed" as a form of "instal"."""
     regular = form.removesuffix("ing").removesuffix("ed")
     return form not in _NOT_IRREGULAR and not (regular != form and regular in verbs)
 
 
 def _is_negated_form(one: str, other: str) -> bool:
-    """Whether one of two antonyms is the other with a negating syllable before it, as "valid" and "invalid"."""
+    """Return whether one of two antonyms is the other behind a negating syllable, as "valid" and "invalid"."""
     shorter, longer = sorted((one, other), key=len)
     return longer.endswith(shorter) and longer[: -len(shorter)] in ("un", "in", "im", "il", "ir", "non", "dis")
 

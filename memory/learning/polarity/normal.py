@@ -1,4 +1,4 @@
-"""A short text as clauses of words, and these in the form that all ways of saying them share."""
+"""Clauses of a short text, and the normal form that all its wordings share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Phrase = tuple[str, tuple[Atom, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """`relator`: what ties it to the main clause, which has the empty one."""
+    """A clause. `relator` ties it to the main clause, whose own relator is empty."""
 
     relator: str
     main: tuple[Atom, ...]
@@ -36,7 +36,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text read. `modality`: the words that say how much it binds, of "<must>" and "<should>"."""
+    """A text as read. `modality`: its words of obligation, "<must>" and "<should>"."""
 
     clauses: tuple[Clause, ...]
     modality: frozenset[str]
@@ -46,14 +46,14 @@ _USE = Atom("use", Kind.WORD)
 
 
 def normal(clauses: list[Clause]) -> tuple[Clause, ...]:
-    """The same clauses in the form that all ways of saying them share."""
+    """Return the clauses in the form that all wordings share."""
     found = [replaced for clause in clauses for replaced in _replacement(clause)]
     found = _turned(_contrasted(found))
     return tuple(found)
 
 
 def _replacement(clause: Clause) -> list[Clause]:
-    """ "Replace X with Y" is "use Y instead of X"."""
+    """Rewrite "replace X with Y" as "use Y instead of X"."""
     phrases = dict(clause.phrases)
     by = "with" if "with" in phrases else "by"
     if len(clause.main) > 1 and clause.main[0] == Atom("replace", Kind.WORD) and phrases.get(by):
@@ -71,7 +71,7 @@ def _replacement(clause: Clause) -> list[Clause]:
 
 
 def _contrasted(clauses: list[Clause]) -> list[Clause]:
-    """ "Do not use X; use Y" and "avoid X in favour of Y" are "use Y instead of X"."""
+    """Rewrite "do not use X; use Y" and "avoid X in favour of Y" as "use Y instead of X"."""
     found: list[Clause] = []
     for clause in clauses:
         last = found[-1] if found else None
@@ -101,7 +101,7 @@ def _contrasted(clauses: list[Clause]) -> list[Clause]:
 
 
 def _instead(meant: Clause, other: tuple[Atom, ...], phrases: tuple[Phrase, ...]) -> list[Clause]:
-    """What is said, and what it is said against. A phrase that only one of them has belongs to the whole."""
+    """Return the clause meant and the one it rejects. A phrase that only one of them has belongs to the whole."""
     taken = {preposition for preposition, _ in meant.phrases}
     whole = tuple(phrase for phrase in phrases if phrase[0] not in taken)
     own = tuple(phrase for phrase in phrases if phrase[0] in taken and phrase not in meant.phrases)
@@ -109,7 +109,7 @@ def _instead(meant: Clause, other: tuple[Atom, ...], phrases: tuple[Phrase, ...]
 
 
 def _turned(clauses: list[Clause]) -> list[Clause]:
-    """ "A after B" is "B before A", "A, so B" is "B because A"; a clause before its main clause goes behind it."""
+    """Turn "A after B" into "B before A", "A, so B" into "B because A"; put a leading clause behind its main clause."""
     if len(clauses) > 1 and clauses[0].relator not in (MAIN, INSTEAD) and clauses[1].relator == MAIN:
         clauses = [clauses[1], clauses[0], *clauses[2:]]
     at = next((at for at, clause in enumerate(clauses) if clause.relator == "so"), 0)

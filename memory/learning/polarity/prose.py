@@ -1,8 +1,8 @@
-"""Two versions of a paragraph: whether the edit kept what it says. For prose that no clause-by-clause reading follows.
+"""Estimates whether an edited paragraph still says the same: for prose, which is not read clause by clause.
 
-What differs is described by twenty-two numbers, the same whichever of the two comes first: the cues of negation on
-either side, whether a cue was put for another cue or for a synonym, what of the rest has no synonym on the other side,
-what moved. A logistic regression weighs them; `bench.memory.prose` fitted its weights, which are in `prose.json`.
+Twenty-two numbers, equal for both orders of the texts, describe the differences: the cues of negation on either side,
+whether a cue replaced another cue or a synonym, the share without a synonym on the other side, moved words. A logistic
+regression weighs them; `bench.memory.prose` fitted its weights, which are in `prose.json`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FEATURES = (
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What one version has that the other has not: base forms, and the kinds of their cues of negation."""
+    """Words that only one version has: base forms, and the kinds of their cues of negation."""
 
     words: Counter[str]
     cues: dict[str, str]
@@ -55,7 +55,7 @@ class _Side:
 
 
 def same_probability(one: str, other: str) -> float:
-    """How probable it is that two versions of a paragraph say the same, by its differences, in (0, 1)."""
+    """Return the probability, in (0, 1), that two versions of a paragraph say the same, from their differences."""
     weights = _weights()
     total = weights.intercept + math.fsum(
         (value - mean) / scale * weight
@@ -67,12 +67,12 @@ def same_probability(one: str, other: str) -> float:
 
 
 def threshold() -> float:
-    """The probability from which two versions are taken for the same."""
+    """Return the probability from which two versions count as the same."""
     return _weights().threshold
 
 
 def features(one: str, other: str) -> tuple[float, ...]:
-    """The differences as numbers, in the order of `FEATURES`; those of (other, one) are the same."""
+    """Return the differences as numbers, in the order of `FEATURES`; symmetrical."""
     words = lexicon()
     left, right = sorted((_plain_words(one), _plain_words(other)))
     changes = [code for code in SequenceMatcher(None, left, right, autojunk=False).get_opcodes() if code[0] != "equal"]
@@ -109,7 +109,7 @@ def _plain_words(text: str) -> list[str]:
 
 
 def _sides(hunks: Iterable[tuple[list[str], list[str]]], words: Lexicon) -> tuple[_Side, _Side, int, int]:
-    """What each side has alone, how many words only moved, and how many of these are cues."""
+    """Return the words that each side has alone, the number of moved words, and the number of cues among these."""
     spans = list(zip(*hunks, strict=True)) or [(), ()]
     counts = [Counter(words.base(word) for span in side for word in span) for side in spans]
     cues = [{words.base(word): kind for span in side for word in span if (kind := _cue(word, words))} for side in spans]
@@ -127,7 +127,7 @@ def _sides(hunks: Iterable[tuple[list[str], list[str]]], words: Lexicon) -> tupl
 
 
 def _cue(word: str, words: Lexicon) -> str | None:
-    """The kind of a cue of negation; None for any other word."""
+    """Return the kind of a cue of negation; None for any other word."""
     if word in PLAIN:
         return "plain"
     if word in VOCABULARY.words("other_cues"):
@@ -138,7 +138,7 @@ def _cue(word: str, words: Lexicon) -> str | None:
 
 
 def _negates(word: str, words: Lexicon) -> bool:
-    """Whether a word is another with a negating syllable, as "unknown" and "useless"."""
+    """Return whether a word is another with a negating syllable, as "unknown" and "useless"."""
     for prefix in _NEGATING:
         rest = word.removeprefix(prefix)
         if rest != word and len(rest) >= _SHORTEST_NEGATED and (words.knows(rest) or words.knows(words.base(rest))):
@@ -147,7 +147,7 @@ def _negates(word: str, words: Lexicon) -> bool:
 
 
 def _unexplained(side: _Side, other: _Side, words: Lexicon) -> float:
-    """The share of content words that have neither a synonym nor a relative on the other side."""
+    """Return the share of content words that have neither a synonym nor a relative on the other side."""
     if not side.content:
         return 0.0
     synonyms = sum(any(words.related(word, its) for its in other.content) for word in side.content)

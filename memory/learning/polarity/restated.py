@@ -1,9 +1,9 @@
 """Detects that two short learnings say the same in another construction.
 
 "GraphQL errors come with status 200" and "status 200 is returned for GraphQL errors" share their content and no clause.
-So the content is compared as a set, and everything that can turn or limit it keeps the two apart: an identifier or
-number of its own, a word with an antonym, a negation, "only", "until", "except", what comes first or is preferred, who
-does it to whom. What is not certain is no restatement.
+So the content is compared as a set, and anything that can reverse or limit it keeps the two apart: an identifier or
+number that only one has, a word with an antonym, a negation, "only", "until", "except", the order in time or
+preference, the roles in a clause. An uncertain case is no restatement.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from sluice.memory.learning.polarity.tokens import Kind, tokens_of
 from sluice.memory.learning.polarity.vocabulary import INSTEAD, NOT
 
 _KEPT = ("until", "otherwise", "except", "despite", "outside", "out", "only", "first", "last", "most", "least")
-"""Cues that both texts have or none."""
+"""Cues that both texts must have, or neither."""
 _CROSSED = (
     ("before", "after"), ("first", "last"), ("up", "down"), ("most", "least"), ("all", "some"), ("must", "may"),
     ("from", "to"),
 )  # fmt: skip
-"""Of two cues one text has the one and the other text the other."""
+"""Pairs of cues that keep texts apart if one text has more of the first and the other more of the second."""
 _NEGATING = ("un", "in", "im", "il", "ir", "non", "dis", "de", "mis", "a")
 _MOST_LOST = 2
-"""Words that one of the two texts may have alone."""
+"""Most words that only one of the two texts may have."""
 _ARTICLES = frozenset({"a", "an", "the", "also", "too"})
 _SIDES = {"before": (0, 1), "after": (1, 0), INSTEAD: (0, 1)}
-"""For a relator whether its main clause and it come first or second, or are chosen and given up."""
+"""By relator, the sides of the main clause and of its own clause: first and second, or chosen and rejected."""
 
 
 def is_restated(one: str, other: str, comparison: Comparison) -> bool:
-    """Whether two short texts, of which `comparison` does not show it, say the same. Symmetrical."""
+    """Return whether two short texts say the same although `comparison` does not show it. Symmetrical."""
     a, b = content_of(one), content_of(other)
     if "antonym" in comparison.differences or Counter(a.exact) != Counter(b.exact):
         return False
@@ -49,7 +49,7 @@ def is_restated(one: str, other: str, comparison: Comparison) -> bool:
 
 
 def _only_permuted(one: str, other: str) -> bool:
-    """Whether these are the same words in another order, articles aside: "convert A to B" and "convert B to A"."""
+    """Return whether only the order differs, articles aside: "convert A to B" and "convert B to A"."""
     mine, theirs = (
         Counter(
             lexicon().base(token.text)
@@ -67,12 +67,12 @@ def _cues_agree(a: Content, b: Content) -> bool:
     if any((a.cues[x] - b.cues[x]) * (a.cues[y] - b.cues[y]) < 0 for x, y in _CROSSED):
         return False
     if bool(a.cues["may"]) != bool(b.cues["may"]) and not (a.cues["negation"] and b.cues["negation"]):
-        return False  # what is done, or must be, is not what may be
+        return False  # a permission is neither a fact nor a duty
     return not a.limited or not b.limited or bool(a.limited & b.limited)
 
 
 def _words_agree(a: Content, b: Content) -> bool:
-    """Whether at most one of them has words of its own, few, and none that speak for or against anything."""
+    """Return whether at most one of them has words of its own: few, and none that changes the meaning."""
     words = lexicon()
     alone_a, alone_b = _alone(a.heavy, b.heavy, words)
     light_a, light_b = a.light - b.light, b.light - a.light
@@ -87,7 +87,7 @@ def _words_agree(a: Content, b: Content) -> bool:
 
 
 def _alone(one: Sequence[str], other: Sequence[str], words: Lexicon) -> tuple[list[str], list[str]]:
-    """The words of each that none of the other stands for: the same, a synonym, of the same stem, or related."""
+    """Return the words of each without an equal, a synonym, a word of the same stem or a related one in the other."""
     left, right = list(one), list(other)
     tests: tuple[Callable[[str, str], bool], ...] = (
         str.__eq__,
@@ -105,7 +105,7 @@ def _alone(one: Sequence[str], other: Sequence[str], words: Lexicon) -> tuple[li
 
 
 def _is_polar(word: str, words: Lexicon) -> bool:
-    """Whether a word has an antonym: with it a text may say something else."""
+    """Return whether a word has an antonym, which could change what a text says."""
     return words.is_polar(word) or words.is_polar(_positive(word))
 
 
@@ -117,7 +117,7 @@ def _opposed(one: str, other: str, words: Lexicon) -> bool:
 
 
 def _positive(word: str) -> str:
-    """ "newer" and "newly" are "new": words are opposed in each of their forms."""
+    """Reduce "newer" and "newly" to "new": words are opposed in each of their forms."""
     for ending in ("iest", "est", "ier", "er", "ly"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             return word[: -len(ending)] + ("y" if ending[:2] == "ie" else "")
@@ -126,8 +126,8 @@ def _positive(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """By what it is `directed` (a relator of `_SIDES`, or ""); how often and of what it says "not"; the stems of what
-    comes first or is chosen, and of the rest.
+    """Direction and negations of a text: its relator of `_SIDES` or "" (`directed`), the number of negations and the
+    stems negated, the stems of the part that comes first or is chosen, and of the rest.
     """
 
     directed: str
@@ -139,7 +139,7 @@ class _Turn:
 
 @lru_cache(maxsize=4096)
 def _turn(text: str, when: bool = False) -> _Turn:
-    """`when`: whether "A when B" is read as "A after B"."""
+    """Read the direction of a text. `when`: whether "A when B" is read as "A after B"."""
     clauses = read(text).clauses
     sides_of = _SIDES | {"when": (1, 0)} if when else _SIDES
     directed = next((clause.relator for clause in clauses if clause.relator in sides_of), None)
@@ -160,7 +160,7 @@ def _turn(text: str, when: bool = False) -> _Turn:
 
 
 def _is_turned(one: str, other: str) -> bool:
-    """Whether a negation, or what comes first or is preferred, is another."""
+    """Return whether the negations, the order or the preference differ."""
     a, b = _turn(one), _turn(other)
     if bool(a.second) != bool(b.second):
         a, b = _turn(one, when=True), _turn(other, when=True)
@@ -177,7 +177,7 @@ def _is_turned(one: str, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The number and the relator of a word's clause, its preposition, and whether it stands before the verb."""
+    """Place of a word: number and relator of its clause, its preposition, and whether it stands before the verb."""
 
     clause: int
     relator: str
@@ -185,11 +185,11 @@ class _Place:
     is_before: bool
 
     def whole(self) -> tuple[str, ...]:
-        """What the word does in its sentence."""
+        """Return the word's role in its sentence."""
         return self.relator, self.preposition, str(self.is_before)
 
     def without_side(self) -> tuple[str, ...]:
-        """As `whole`, where the side of the verb tells nothing, as of "is waiting"."""
+        """Return the role without the side of the verb, which tells nothing in a text such as "is waiting"."""
         return self.relator, self.preposition
 
 
@@ -207,9 +207,9 @@ def _places(text: str) -> dict[str, _Place]:
 
 
 def _roles_swapped(one: str, other: str) -> bool:
-    """Whether two words stand the other way round: around the verb, beside a preposition, or in each other's clause.
+    """Return whether two words swapped places: around the verb, beside a preposition, or in each other's clause.
 
-    "A calls B" is "B is called by A", and not "B calls A".
+    "A calls B" equals "B is called by A", and not "B calls A".
     """
     mine, theirs = _places(one), _places(other)
     shared = sorted(mine.keys() & theirs.keys())

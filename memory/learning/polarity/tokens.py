@@ -1,4 +1,4 @@
-"""A text as words, identifiers and numbers, and phrases of several words as what they are read as.
+"""Splits a text into words, identifiers and numbers, and replaces phrases of several words by their readings.
 
 Identifiers and numbers are compared letter by letter, words by meaning.
 """
@@ -15,7 +15,7 @@ from sluice.memory.learning.polarity.lexicon import lexicon
 from sluice.memory.learning.polarity.vocabulary import NOT, VOCABULARY
 
 _OTHER_UNITS = frozenset({"M", "S", "H", "D", "b", "Kb", "Mb", "Gb"})
-"""Not minutes, seconds or bytes: a letter's case tells units apart."""
+"""Units other than minutes, seconds and bytes: a letter's case distinguishes units."""
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split()) if word != "one"} | {
     "twice": "2",
@@ -29,7 +29,7 @@ _HYPHENED = re.compile(r"[A-Za-z]+(-[A-Za-z]+)+")
 
 
 class Kind(Enum):
-    """What a token is compared as."""
+    """Kind of a token, which decides how it is compared."""
 
     WORD = "word"
     IDENTIFIER = "identifier"
@@ -39,14 +39,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` is what is compared: words in lower case, identifiers letter by letter, numbers with their unit."""
+    """A token. `text` is compared: words in lower case, identifiers letter by letter, numbers with their unit."""
 
     text: str
     kind: Kind
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Splits a text; contractions are written out, hyphened words are taken apart."""
+    """Split a text; write out contractions, and take hyphened words apart."""
     for pattern, replacement in VOCABULARY.tables["contractions"]:
         text = re.sub(pattern, replacement, text)
     found: list[Token] = []
@@ -103,7 +103,7 @@ def _is_identifier(text: str) -> bool:
 
 
 def rewritten(tokens: Sequence[Token]) -> list[Token]:
-    """Phrases of several words as what they are read as (`vocabulary.toml`), the longest first."""
+    """Replace phrases of several words by their readings (`vocabulary.toml`), the longest first."""
     found: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -151,5 +151,5 @@ def _phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
 
 
 def _markers(text: str) -> tuple[str, ...]:
-    """Splits at blanks, but not within "<need not>"."""
+    """Split at blanks, but not within "<need not>"."""
     return tuple(re.findall(r"<[^>]+>|\S+", text))
