@@ -45,4 +45,4 @@ LOOK_SECONDS = 0.25
 
 
 def never_cancelled() -> None:
-    """Never cancel: the check for work that cannot be cancelled."""
+    """Do nothing: the check of work that cannot be cancelled."""

@@ -148,7 +148,7 @@ class Browser:
                     raise TimedOut(f"the browser did not answer within {patience_seconds:g} s")
             return future.result()
         finally:
-            future.cancel()  # nothing, when it is done
+            future.cancel()  # no effect if it is done
 
     # The thread and its loop.
 
@@ -163,7 +163,7 @@ class Browser:
                 self._thread.start()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    # What runs on the loop.
+    # Coroutines on the loop.
 
     async def _render(self, request: RenderRequest) -> Rendered:
         deadline, most_seconds = Deadline(request.limits.within_seconds), request.limits.timeout_seconds
@@ -216,7 +216,7 @@ class Browser:
         try:
             warm = await launch(await self._driver(), self._settings, self._guards, self._hidden)
         except Unavailable:
-            await self._drop_driver()  # it may be the driver that died: the next try begins with a new one
+            await self._drop_driver()  # the driver may have died: the next attempt starts a new one
             raise
         self._every = [*(other for other in self._every if not other.ended), warm]
         self._say_what_is_missing(warm)
@@ -243,7 +243,7 @@ class Browser:
     async def _drop_driver(self) -> None:
         playwright, self._playwright = self._playwright, None
         if playwright is not None:
-            with suppress(PlaywrightError, TimeoutError):  # a dead one cannot be asked to stop
+            with suppress(PlaywrightError, TimeoutError):  # a dead driver cannot stop
                 await asyncio.wait_for(playwright.stop(), CLOSE_SECONDS)
 
     async def _retire(self, warm: WarmBrowser) -> None:

@@ -141,7 +141,7 @@ def _enter(plan: Plan) -> Isolation:
     if not _is_root() and not works("user namespace", own_users):
         return Isolation(network=False, processes=False, mounts=False, missing=tuple(missing))
     network = plan.network and works("network namespace", _own_network)
-    if network:  # without a cable pages believe the machine is not connected, and no more
+    if network:  # without a cable pages believe they are offline; nothing else breaks
         works("network cable", _connect_cable)
     processes = works("process namespace", lambda: unshare(PROCESSES))
     mounts = works("mount namespace", lambda: unshare(MOUNTS))
@@ -175,7 +175,7 @@ def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
     _become(plan)
     if browser == 0:
         _run(command)
-    die_with_parent()  # becoming somebody else forgets it: prctl(2)
+    die_with_parent()  # a change of user resets it: prctl(2)
     _let_go_of_the_pipe()
     while True:
         ended, status = os.wait()
@@ -190,9 +190,9 @@ def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[s
     except OSError as error:
         return [f"folders of its own: {error.strerror}"]
     if isolation.processes:
-        with suppress(OSError):  # where a container's is masked; other users may read the outer one as well
+        with suppress(OSError):  # fails if a container masks it; other users may read the outer one too
             mount("proc", "/proc", NO_SETUID_DEVICES_PROGRAMS, "proc")
-    os.chdir("/")  # where it stood would still be seen from there
+    os.chdir("/")  # the old working directory would stay visible
     needed = {os.path.realpath(one) for one in (os.environ.get("TMPDIR"), _profile(command)) if one}
     needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.egress_grant, plan.process_id))
     missing: list[str] = []
@@ -211,7 +211,7 @@ def _hide(folder: str, needed: list[str]) -> None:
     held = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in needed]
     mount("none", folder, NO_SETUID_DEVICES_PROGRAMS, "tmpfs", _EMPTY_FOLDER)
     for path, descriptor in held:
-        before = os.umask(0o022)  # another user has to find the way
+        before = os.umask(0o022)  # the browser's user must be able to enter it
         os.makedirs(path, exist_ok=True)
         os.umask(before)
         mount(f"/proc/self/fd/{descriptor}", path, BIND | RECURSIVE)

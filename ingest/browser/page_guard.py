@@ -72,7 +72,7 @@ class PageGuard:
         for task in self._tasks:
             task.cancel()
         if not self.broken.cancel():
-            self.broken.exception()  # looked at, so that asyncio does not warn of it
+            self.broken.exception()  # retrieved, so that asyncio does not warn of it
 
     # Browser events.
 

@@ -99,7 +99,7 @@ async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: 
             guard.broken.result()
         return attempt.result()
     except PlaywrightError as error:
-        if (reason := guard.why_it_died()) is not None:  # the page's last call fails before its death is told
+        if (reason := guard.why_it_died()) is not None:  # the page's last call fails before its death is reported
             raise reason from error
         raise
     finally:

@@ -86,7 +86,7 @@ class WarmBrowser:
         self._started_at = time.monotonic()
 
     def is_spent(self, settings: CrawlSettings) -> bool:
-        """Whether the next page needs another browser: this one died, is sick, old, or has served enough pages."""
+        """Return whether the next page needs another browser: this one died, is sick or old, or served enough pages."""
         return (
             self.retired
             or not self.engine.is_connected()
@@ -115,7 +115,7 @@ class WarmBrowser:
         self.tabs.stop()
         await asyncio.to_thread(self.watch.stop)
         handles = process_handles(self.launcher_pid)
-        with suppress(PlaywrightError, TimeoutError):  # it may be dead already; what is left is killed below
+        with suppress(PlaywrightError, TimeoutError):  # it may be dead already; remaining processes are killed below
             await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
         await asyncio.to_thread(end_processes, handles)
         if self._egress_grant is not None:
@@ -173,7 +173,7 @@ async def _launch_in(
             engine = await _start(playwright, launcher, settings, guards)
         except PlaywrightError as error:
             report.cancel()
-            with suppress(FileNotFoundError, ValueError):  # it did not come so far
+            with suppress(FileNotFoundError, ValueError):  # it failed before writing the file
                 end_processes(process_handles(int(launcher.process_id.read_text())))
             raise _launch_failure(error, binary) from error
         isolation, listener = await report
@@ -197,7 +197,7 @@ def _listening(path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as door:
         try:
             door.bind(str(path))
-        except OSError as error:  # a path that is too long
+        except OSError as error:  # the path is too long
             raise Unavailable(f"{path}: {error}; set TMPDIR to a short path") from error
         door.listen()
         door.setblocking(False)

@@ -112,7 +112,7 @@ class Tabs:
             _stop_waiting(tab)
         self._kept.clear()
 
-    # Taken.
+    # Taking a tab.
 
     async def _taken(self, request: RenderRequest, guards: Guards) -> Tab:
         owner = Owner.of(request)
@@ -162,7 +162,7 @@ class Tabs:
         with self.egress_grant.carried(tab.address, proxy_url):
             yield
 
-    # Given back.
+    # Giving it back.
 
     async def _left(self, tab: Tab, request: RenderRequest) -> bool:
         """Empty the tab and return whether it may be kept: its page behaved well and has let go of it."""
@@ -176,7 +176,7 @@ class Tabs:
         return not tab.spoiled and tab.page.url == _EMPTY
 
     async def _give_back(self, tab: Tab, *, keeps: bool) -> None:
-        if not keeps or tab.owner in self._kept:  # of two pages of a run at a time, one tab is enough for the next
+        if not keeps or tab.owner in self._kept:  # after two pages of a run in parallel, one tab is enough for the next
             await self._drop(tab)
             return
         self._kept[tab.owner] = tab

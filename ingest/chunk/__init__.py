@@ -1,1 +1,1 @@
-"""From text to passages: sections, prose, code, tokens."""
+"""Splits text into passages: sections, prose, code, tokens."""

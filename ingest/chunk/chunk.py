@@ -72,7 +72,7 @@ def chunk_document(
 def chunk_and_tokenize(
     document: Document, extracted: Extracted, settings: ChunkSettings, tokenizer: Tokenizer
 ) -> Tokenized:
-    """Like `chunk_document`, with ids that equal those of `tokenizer` for `document.embedding_texts()`."""
+    """Chunk like `chunk_document`, with ids that equal those of `tokenizer` for `document.embedding_texts()`."""
     title = document.title or extracted.title
     breadcrumbs = Breadcrumbs(title, settings, tokenizer)
     language = extracted.code_language or extracted.language or natural_language(extracted.text)
@@ -133,7 +133,7 @@ def _chunks(
     text = extracted.text
     lines = line_starts(text)
     places = Places(extracted)
-    source = document.id if document.provenance.source == "submission" else document.source  # its URL is a claim
+    source = document.id if document.provenance.source == "submission" else document.source  # its URL is only claimed
     seen: Counter[str] = Counter()
     chunks: list[tuple[Chunk, Ids]] = []
     for passage in passages:

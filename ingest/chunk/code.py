@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _SCRAP_TOKENS = 24
-"""Most tokens of lines without a symbol of their own (a class's first line, a closing brace) that never stand alone."""
+"""Most tokens of lines without a symbol of their own (a class's first line, a closing brace) that join neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Code:
         for symbol in symbols:  # a class comes before its methods, so the innermost owner stays
             outer = owners[symbol.first]
             if outer is not None and (outer.first, outer.last) == (symbol.first, symbol.last):
-                continue  # a class on one line goes by its own name
+                continue  # a class on one line is named after the class
             owners[symbol.first : symbol.last + 1] = [symbol] * (symbol.last + 1 - symbol.first)
         first = 0
         for owner, lines in groupby(owners):

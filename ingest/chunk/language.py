@@ -38,7 +38,7 @@ def map_model(model_dir: Path) -> None:
         _mapped(folder / _WEIGHTS),
         rest["priors"],
         rest["languages"].tolist(),
-        _mapped(folder / _TRANSITIONS).data,  # an element of it is a plain int, as of the library's own array
+        _mapped(folder / _TRANSITIONS).data,  # its elements are plain ints, as in the library's own array
         rest["features"].data,
         tk_row=rest["rows"].data,
     )

@@ -119,7 +119,7 @@ class Breadcrumbs:
         self.title = self._cut(title, settings.window_tokens // 3) if title else None
 
     def path(self, headings: tuple[str, ...]) -> tuple[str, ...]:
-        """Return as many of `headings` as fit, innermost first to be kept."""
+        """Return as many of `headings` as fit, keeping the innermost."""
         if headings not in self._paths:
             budget = self._settings.window_tokens // 4
             kept: list[str] = []

@@ -109,7 +109,7 @@ def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 
 _DELIMITER_ROW = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\r?$")
 _LARGEST_SHARE = 2
-"""A header that takes more than one in this many tokens of a chunk is not repeated: it would leave too few for rows."""
+"""A header that takes more than one in this many tokens of a chunk is not repeated: rows would fill too many chunks."""
 
 
 @dataclass(frozen=True, slots=True)

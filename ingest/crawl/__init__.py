@@ -1,1 +1,1 @@
-"""Crawls one page, follows its links, and remembers its state."""
+"""The crawl of one page: fetching or rendering it, and ranking its links."""

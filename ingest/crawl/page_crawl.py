@@ -68,7 +68,7 @@ def _crawl(visit: PageVisit, known: RememberedPage | None) -> CrawledPage | Unch
     if reason := reason_to_render_at_once(visit):
         with contextlib.suppress(InvalidInput):  # a download, which HTTP alone can read
             return _finished(visit, render_and_read(visit, visit.url, reason), known)
-    compared = None if known is None or known.rendered else known  # a 304 says nothing of what scripts load
+    compared = None if known is None or known.rendered else known  # a 304 says nothing about content that scripts load
     answer = fetch_page(visit, visit.url, compared)
     if isinstance(answer, NotModified):
         return _not_modified(visit, answer, compared)
@@ -199,10 +199,10 @@ def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetc
             proxy_url=visit.egress_grant.url,
         )
     except (Overloaded, CircuitOpen):
-        raise  # we are busy, or the site was not asked
+        raise  # we are busy, or no request was sent
     except TimedOut as error:
         site_seconds = visit.seconds_since(started) - attempt.waited_seconds
-        if not visit.deadline.has_passed or site_seconds > visit.deadline.seconds / 2:  # else waiting took the time
+        if not visit.deadline.has_passed or site_seconds > visit.deadline.seconds / 2:  # else our own wait took it
             visit.require_patience(error, url, limits.timeout_seconds)
             attempt.ended(failed=True)
         raise
@@ -295,7 +295,7 @@ def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts
     visit.note("answer", f"{rendered.status}, {len(rendered.html)} characters at {rendered.final_url}")
     visit.keep_pace(rendered.final_url, rendered.status, headers.get("retry-after"))
     final_url = normalise_url(rendered.final_url, field="final_url")
-    if final_url != url:  # robots.txt must allow where the browser ended, however it came there
+    if final_url != url:  # robots.txt must allow the final address, however reached
         visit.context.robots.check(final_url, visit.deadline)
     visit.require_page(final_url, rendered.status, headers.get("retry-after"), rendered=True)
     page = CrawledPage(

@@ -226,7 +226,7 @@ def _is_hidden(attributes: Mapping[str, str]) -> bool:
 
 @kept_if_short(1_000)
 def _hides(style: str) -> bool:
-    """Cached `hides`: a page uses few styles, many times each."""
+    """Call `hides` through a cache: a page uses few styles, many times each."""
     return bool(style) and hides(style)
 
 

@@ -200,7 +200,7 @@ class PageVisit:
         if self.context.host_memory is not None:
             self.context.host_memory.learned(host_of(url), was_shell, helped)
 
-    # What was read.
+    # Reading.
 
     def require_page(self, final_url: str, status: int, retry_after: str | None, *, rendered: bool = False) -> None:
         """Return if the status is that of a page.
@@ -231,7 +231,7 @@ class PageVisit:
         if directives.noindex:
             raise NoIndex(self.url, url, rendered=rendered)
 
-    # What it costs.
+    # Costs.
 
     def seconds_since(self, started: datetime) -> float:
         """Return the seconds since `started`, by the crawler's clock."""

@@ -305,7 +305,7 @@ class SiteMaps:
                 answer = self._fetcher.fetch(
                     address, limits=limits, pre_request=pre_request, deadline=ours, proxy_url=proxy_url
                 )
-            except SluiceError:  # a map is a help and no more
+            except SluiceError:  # sitemaps are optional
                 return None
             return answer.body if isinstance(answer, Fetched) and answer.status == 200 else None
 

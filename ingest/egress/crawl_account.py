@@ -75,7 +75,7 @@ MAX_KINDS = 50
 MAX_WAITING_SHARE = 4
 """Requests in progress, as a multiple of the connections that may be open: the others wait for one."""
 STANDING_REFUSALS_PER_SECOND = 50
-"""Most refusals reported per standing account; a page can cause thousands in that time."""
+"""Most refusals reported per standing account and second; a page can cause thousands."""
 
 
 @dataclass(frozen=True, slots=True)

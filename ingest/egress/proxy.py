@@ -151,7 +151,7 @@ class EgressProxy:
             client.cut()
         await asyncio.gather(*(client.task for client in theirs if client.task), return_exceptions=True)
 
-    # -- its own life -------------------------------------------------------------------------
+    # -- life cycle -------------------------------------------------------------------------
 
     def start(self) -> None:
         """Listen on a free loopback port. Returns once it accepts connections.
@@ -214,7 +214,7 @@ class EgressProxy:
                 account.give_up_look_ups()
             await asyncio.wait(tasks)
 
-    # -- who comes ----------------------------------------------------------------------------
+    # -- clients ------------------------------------------------------------------------------
 
     def _accept(self, side: Side) -> None:
         client = Client(side)

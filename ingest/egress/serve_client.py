@@ -201,7 +201,7 @@ class RequestServer:
         async with self._dialler.reach(target, account) as (reached, site):
             await self._carry(head, reached, client, site, account)
 
-    # -- what is carried ----------------------------------------------------------------------
+    # -- relaying -----------------------------------------------------------------------------
 
     async def _carry(self, head: Head, target: Target, client: Client, site: Side, account: Account) -> None:
         with Relay(client.side, site, self._limits, came_in=account.came_in, went_out=account.went_out) as relay:

@@ -132,7 +132,7 @@ class Side(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle the established connection."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport has the same interface
         if self._on_open is not None:
             self._on_open(self)
 

@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddingCache:
-    """The cache file, opened at first use (use it only after a fork); threads and processes may share it."""
+    """The cache file. Opened at first use, which must come after a fork; threads and processes may share it."""
 
     def __init__(self, path: Path, max_entries: int) -> None:
         self.hits = 0

@@ -61,7 +61,7 @@ def make_embedder(
         settings = settings.model_copy(update={"openai_timeout_seconds": seconds})
     asked: list[BreakingEmbedder] = []
     every = [settings, *(settings.changed_by(changed) for changed in settings.corpora.values())]
-    if settings.provider == "local":  # a model that nobody asks for is never loaded
+    if settings.provider == "local":  # a model that is loaded only when used
         every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
     models = [_model(one, model_dir, http_client, check_cancelled, for_questions, clock, asked) for one in every]
     if endpoints is not None:
@@ -119,7 +119,7 @@ class RoutingEmbedder(InFront):
         self._models: dict[str, Embedder] = {}
         for model in models:
             self._models.setdefault(model.fingerprint, model)
-        for model in models:  # a fallback's second model may serve an index of its own, but no model gives way to it
+        for model in models:  # a fallback's second model may serve its own index, but displaces no other
             if isinstance(model, FallbackEmbedder):
                 self._models.setdefault(model.second_fingerprint, model)
 

@@ -28,7 +28,7 @@ _WINDOWS_1252 = "".join(bytes((byte,)).decode(_FALLBACK, "ignore") or chr(byte) 
 """The standard's index, which gives every byte a character; five that Python's codec refuses are controls."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF16_LE, "utf-16-le"))
 _MARKUP = re.compile(
-    r"""<!--(?:-?>|.*?(?:-->|\Z))"""  # a comment says nothing
+    r"""<!--(?:-?>|.*?(?:-->|\Z))"""  # comments are skipped
     r"""|<(?P<name>[?/!]?[a-z][^\s/>]*)(?P<attributes>(?:[^>=]|=\s*(?:"[^"]*"|'[^']*')?)*)""",
     re.IGNORECASE | re.DOTALL,
 )
@@ -79,7 +79,7 @@ def _declared(body: bytes) -> str | None:
         elif name == "?xml" and markup.start() == 0:
             label = _attributes(markup["attributes"]).get("encoding")
         if codec := codec_of(label):
-            return "utf-8" if codec.startswith("utf-16") else codec  # its ASCII was just read byte by byte
+            return "utf-8" if codec.startswith("utf-16") else codec  # the declaration was readable as single bytes
     return None
 
 

@@ -101,7 +101,7 @@ def settle(media_type: str | None, path: str | None, head: bytes) -> str:
     if declared not in _GENERIC:
         return declared
     named = media_type_for(path, b"") if path and _is_named(path) else ""
-    if named and named != PDF:  # a PDF has its signature
+    if named and named != PDF:  # a real PDF has its signature
         return named
     return PLAIN if declared == PLAIN else _sniff(head)
 

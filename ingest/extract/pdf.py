@@ -83,7 +83,7 @@ def _answer(body: bytes) -> dict[str, Any]:
         ended = subprocess.run(  # noqa: S603 - our own command line
             command, input=body, capture_output=True, timeout=WALL_SECONDS, check=False, cwd="/", env={}
         )
-    except subprocess.TimeoutExpired as error:  # it was killed and reaped
+    except subprocess.TimeoutExpired as error:  # `run` has killed and reaped it
         raise _too_slow(WALL_SECONDS) from error
     except OSError as error:
         raise Unavailable(f"the process that reads a PDF did not start: {error}") from error

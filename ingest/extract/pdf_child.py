@@ -46,7 +46,7 @@ class TooMuchText(Exception):
 def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars: str) -> None:
     """Read the file within these limits, and answer."""
     body = sys.stdin.buffer.read()
-    importlib.import_module("pypdf")  # before memory is short, so that a library is never what it is short for
+    importlib.import_module("pypdf")  # before the memory limit, so that an import never fails for it
     limit(Limits(int(cpu_seconds), int(address_space_bytes)))
     try:
         answer = read(body, int(most_pages), int(most_chars))
@@ -63,7 +63,7 @@ def read(body: bytes, most_pages: int, most_chars: int) -> dict[str, Any]:
     """Return the text of every page and the file's facts; only the first `most_pages` are read."""
     from pypdf import PdfReader
 
-    # pypdf logs every oddity of a damaged file; what matters is raised.
+    # pypdf logs every oddity of a damaged file; serious errors are raised.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = PdfReader(BytesIO(body))
     if reader.is_encrypted and not reader.decrypt(""):
@@ -127,7 +127,7 @@ class _Sight:
         try:
             self._note(operator, operands, cm, tm)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError):
-            return  # operands that make no sense change nothing, as in a viewer
+            return  # senseless operands change nothing, as in a viewer
 
     def after(self, operator: bytes, operands: Any, cm: Matrix, tm: Matrix) -> None:
         """Restore the state after a form."""

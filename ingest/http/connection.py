@@ -64,7 +64,7 @@ class Connection:
         tls = self._tls
         try:
             return self._through_tls(lambda: tls.read(READ_BYTES))
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):  # servers seldom take leave; lengths tell what is whole
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):  # servers seldom close TLS properly; lengths decide
             return b""
 
     def close(self) -> None:

@@ -147,7 +147,7 @@ class Fetcher:
         compared = normalise_url(conditions_for) if conditions_for else address
         conditions = {"If-None-Match": _condition(etag), "If-Modified-Since": _condition(last_modified)}
         for _ in range(limits.max_redirects + 1):
-            pre_request(address)  # waiting for our own turn takes nothing of the site's time
+            pre_request(address)  # our own wait does not count for the site
             asked = time.monotonic()
             headers = {"Accept": ACCEPT, **(conditions if address == compared else {})}
             request = Request.to(address, "GET", headers)
@@ -230,7 +230,7 @@ class Fetcher:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an answer may come before all is sent
             connection.send(message.data)
         response = Response(connection.receive, message.exchange)
-        if not request.is_secure:  # what comes out of a tunnel the proxy has neither written nor seen
+        if not request.is_secure:  # the proxy neither writes nor sees a tunnel's content
             _raise_proxy_answer(response, request.host)
         return response
 

@@ -37,7 +37,7 @@ class KeptInBroker:
             socket_timeout=timeout_seconds,
             socket_connect_timeout=timeout_seconds,
             decode_responses=decodes,
-            retry=Retry(NoBackoff(), 1),  # a connection that lay in the pool while the broker was restarted
+            retry=Retry(NoBackoff(), 1),  # for pooled connections that a restart of the broker broke
         )
         self._key_prefix = key_prefix
 

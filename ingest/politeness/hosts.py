@@ -183,6 +183,6 @@ class HostCounters:
             self.add(refusal.host, HostCounts(egress_refusals=count))
         for host, counts in self._hosts.items():
             interval_seconds = None
-            with contextlib.suppress(Overloaded):  # the broker is away: so are the stats
+            with contextlib.suppress(Overloaded):  # without the broker there are no stats either
                 interval_seconds = rate_limit.interval_seconds(host) if counts.requests else None
             stats.add(host, counts, interval_seconds=interval_seconds)

@@ -23,7 +23,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float:
     try:
         moment = email.utils.parsedate_to_datetime(text)
         return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_SECONDS)
-    except (ValueError, TypeError, OverflowError):  # the last: a date of any number of digits
+    except (ValueError, TypeError, OverflowError):  # the last: a date with too many digits
         return DEFAULT_RETRY_SECONDS
 
 

@@ -94,7 +94,7 @@ def _decoded(value: bytes) -> RobotsAnswer | None:
         facts = json.loads(head)
         outcome, reason = facts["outcome"], facts["reason"]
         if not 0 <= zstandard.frame_content_size(packed) <= MAX_ROBOTS_BYTES:
-            return None  # it says how much it would unpack to, and no more is unpacked
+            return None  # the frame declares its unpacked size, and no more is unpacked
         body = zstandard.ZstdDecompressor().decompress(packed)
     except (ValueError, KeyError, TypeError, zstandard.ZstdError):
         return None
@@ -266,12 +266,12 @@ class RobotsCache:
         try:
             return _judged(self._fetch(f"{origin}/robots.txt", self._limits, deadline))
         except Overloaded:
-            raise  # we are busy, the site said nothing
+            raise  # we are busy; the site did not answer
         except TimedOut:
             if deadline.has_passed:
-                raise  # it may not have been given its time
+                raise  # the site may not have had its full time
             return RobotsAnswer("closed", "no answer in time")
-        except (Unavailable, InvalidInput) as error:  # the latter: it redirects to what is no address
+        except (Unavailable, InvalidInput) as error:  # the latter: it redirects to an invalid address
             return RobotsAnswer("closed", f"cannot be had ({error})")
         except PolicyRefused as error:
             if error.rule == MALFORMED_RESPONSE:

@@ -93,7 +93,7 @@ class RobotsRules:
 def read_robots(body: str | bytes, token: str) -> RobotsRules:
     """Read the rules of the file `body`, any bytes, for the robot with the product token `token`."""
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
-    if len(data) >= MAX_ROBOTS_BYTES:  # its last line may be cut, and so allow or forbid what it does not mean
+    if len(data) >= MAX_ROBOTS_BYTES:  # its last line may be cut, which could reverse its meaning
         data = data[:MAX_ROBOTS_BYTES]
         data = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
     text = data.decode("utf-8-sig", "replace").translate(_NO_LINE_END).replace("\r", "\n")

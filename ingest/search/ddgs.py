@@ -195,7 +195,7 @@ class EngineClient:
             if target is None:
                 break
             response = self._exchange("GET", urljoin(response.url, target), headers or {}, None)
-        if response.status in {202, 429, 503}:  # 202 is DuckDuckGo's way to say so
+        if response.status in {202, 429, 503}:  # 202 is DuckDuckGo's way to refuse for now
             seconds = retry_after_seconds(response.headers.get("retry-after"), self._clock())
             raise Overloaded(f"answers {response.status}", seconds)
         return EngineResponse(response.status, response.body, decode(response.body, response.charset))
@@ -218,7 +218,7 @@ def _with(url: str, parameters: Mapping[str, str] | None) -> str:
 
 
 def _failure(failures: Sequence[tuple[str, Exception]]) -> Unavailable:
-    """Return the first Overloaded or TimedOut failure, else one error that names all of them."""
+    """Return one error for all failures: Overloaded or TimedOut if the first such failure is, else Unavailable."""
     why = "; ".join(f"{name}: {_told(error)}" for name, error in failures)
     told = f"ddgs: no engine gave results ({why})" if why else "ddgs: no engine gave results"
     for _, error in failures:

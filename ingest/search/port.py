@@ -175,7 +175,7 @@ class SearchAnswer:
 
 
 class SearchProvider(Protocol):
-    """A web search."""
+    """A provider of web search."""
 
     @property
     def name(self) -> str:

@@ -92,7 +92,7 @@ def _srgb(colour: color4.Color) -> _Triple:
         case "srgb-linear":
             return _encoded(here)
         case "a98-rgb" | "prophoto-rgb" | "rec2020":
-            return here  # near enough, and exact for white, black and what is between them
+            return here  # near enough, and exact for white, black and grey
     return _triple(colour.to("srgb"))
 
 

@@ -78,7 +78,7 @@ def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[
 def _with_spaces(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) -> list[int]:
     """Return the entries `wanted` and the wordless entries that separate them: spaces, line breaks, empty cells."""
     kept: list[int] = []
-    inline: set[int] = set()  # elements within the wanted ones that may hold a space
+    inline: set[int] = set()  # elements inside the wanted ones that may hold a space
     for node in visible:
         tag, parent = nodes.tags[node], nodes.parents[node]
         if node in wanted:

@@ -174,7 +174,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
         above = len(tags)
         add_tag(last)
         add_text("")
-        add_attributes(event if isinstance(event, dict) else _NONE)  # what stands for no attributes is slow to ask
+        add_attributes(event if isinstance(event, dict) else _NONE)  # the parser's stand-in for no attributes is slow
         add_end(0)
         if above >= MOST_NODES:
             break

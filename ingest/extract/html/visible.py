@@ -25,7 +25,7 @@ _FOR_SCREEN_READERS = frozenset(
 )
 """Classes of the common style sheets, which mostly lie elsewhere, for text that is heard and not seen."""
 _HIDING = frozenset(("d-none", "hidden", "invisible", "opacity-0", "text-transparent", "is-hidden", "u-hidden"))
-"""Classes by which the common style sheets, which mostly lie elsewhere, hide."""
+"""Classes of the common style sheets, which mostly lie elsewhere, that hide an element."""
 _SHOWN_AGAIN = re.compile(r"d-(?:sm|md|lg|xl|xxl)-(?!none)|\S+:(?!hidden|invisible|opacity-0)")
 """A class beside them that shows an element on wide windows, or after an event."""
 
