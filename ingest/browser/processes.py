@@ -184,7 +184,8 @@ def _weaknesses(renderer: int, browser_depth: int) -> Iterator[str]:
 MOST_PAUSE_SECONDS, LEAST_PAUSE_SECONDS = 0.1, 0.01
 """Longest and shortest pause between two looks."""
 FILLED_BYTES_PER_SECOND = 4_000_000_000
-"""Speed at which several threads fill memory on two cores (one: a quarter). The next look comes before it is full."""
+"""Speed at which several threads fill memory on two cores; one thread reaches a quarter of it. The next look comes
+before the remaining memory could be full."""
 SCAN_SECONDS = 1.0
 """Pause between two full scans; in between only the zygote's children are listed."""
 RECENT_SECONDS = 5.0
