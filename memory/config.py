@@ -36,7 +36,7 @@ class QdrantConfig(Value):
     collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "memory"
     """Prefix of each collection's name, `<prefix>_<project>-<feature>`, so that projects can share one server."""
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
-    """Longest search, usually milliseconds; after it the journal's own words answer instead."""
+    """Time limit of a search, which usually takes milliseconds; after it the journal's own words answer instead."""
 
 
 class EmbedderConfig(Value):
@@ -52,7 +52,7 @@ class EmbedderConfig(Value):
     key_variable: EnvironmentVariable | None = None
     """Environment variable that holds the endpoint's key."""
     timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 3.0
-    """Longest request; a recall waits for it, then goes on by words."""
+    """Time limit of a request; a recall waits for it, then goes on by words."""
     document_prefix: Annotated[str, Field(max_length=100)] = ""
     """Prefix of each text that is indexed, as `search_document: ` for nomic-embed-text."""
     query_prefix: Annotated[str, Field(max_length=100)] = ""
@@ -77,11 +77,11 @@ class ModelConfig(Value):
     key_variable: EnvironmentVariable | None = None
     """Environment variable that holds the endpoint's key."""
     timeout_seconds: Annotated[float, Field(gt=0, le=300)] = 30.0
-    """Longest question. No question is sent while a recording is written."""
+    """Time limit of a question. No question is sent while a recording is written."""
     usd_per_million_tokens: Annotated[float, Field(ge=0)] = 0.0
-    """The model's price; 0 for a model of one's own."""
+    """The model's price in USD; 0 for a model of one's own."""
     max_usd: Annotated[float, Field(ge=0)] = 1.0
-    """Most that one opened memory may spend; beyond it the rules decide alone."""
+    """Most USD that one opened memory may spend; beyond it the rules decide alone."""
     max_questions: Annotated[int, Field(ge=0)] = 200
     """Most questions that one opened memory may send, whatever they cost."""
     distils: bool = True

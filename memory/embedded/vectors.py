@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WORDS_ALONE = "words-alone/1"
 """Fingerprint where there are no vectors, in place of a model's."""
 MOST_CACHED_VECTORS = 50_000
-"""Most vectors kept, by the hash of their text; some 80 MB at 384 numbers each."""
+"""Most vectors cached, by the hash of their text; some 80 MB at 384 numbers each."""
 _QUESTIONS = 256
 """Questions whose vectors are remembered: an agent repeats its questions in the next iteration."""
 

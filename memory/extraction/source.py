@@ -144,7 +144,7 @@ def events_of(source: Source) -> list[Mapping[str, Any]]:
 
 
 def source_id(sha256: str, context: IterationContext, *, apart: str = "") -> str:
-    """Return the id of an iteration, the same when it is handed in again: of its output and its caller's names for it.
+    """Return the iteration's id, stable when it is handed in again: from its output and its caller's names for it.
 
     `apart` separates iterations with empty outputs, as of agents that were killed before their first word.
     """

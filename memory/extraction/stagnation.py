@@ -2,8 +2,8 @@
 
 An effect is the set of changed files with the text written into them, and the set of errors met (type, file, message).
 It does not depend on time: dates, times, durations, addresses, temporary folders, ids and line ends are made alike
-first. In written text only whole dates with times, ids, addresses and temporary folders are, as a changed duration is
-work there.
+first. In written text only whole dates with times, ids, addresses and temporary folders are made alike, as a changed
+duration is work there.
 
 The hash is taken of the raw run, before anything is cut, capped or sanitised for the record.
 """

@@ -93,8 +93,7 @@ class WordIndex:
         self.keys.append(key)
 
     def search(self, query: str, most: int) -> dict[str, float]:
-        """Return the relevance in (0, 1] of the `most` best texts that hold a word of the query; later ones win
-        ties."""
+        """Return the relevance in (0, 1] of the `most` best texts holding a word of the query; later ones win ties."""
         found = {word: self._postings.get(word) for word in dict.fromkeys(words_of(query))}
         holders = {word: len(posting[0]) if posting else 0 for word, posting in found.items()}
         weights = {word: inverse_document_frequency(len(self.keys), count) for word, count in holders.items()}

@@ -41,7 +41,7 @@ def is_advised(sentence: str, start: int, end: int) -> bool:
 
 
 def is_urged(sentence: str, start: int, end: int) -> bool:
-    """Return the same for a span that begins with its verb: "disable the tests", not "tried to disable the tests"."""
+    """Return whether a span that begins with a verb is urged: "disable the tests", not "tried to disable the tests"."""
     before, after = sentence[:start], sentence[end:]
     if _is_forbidden(before):
         return False

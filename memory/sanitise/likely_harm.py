@@ -1,8 +1,8 @@
 """Estimates how likely a sentence is harmful advice that no rule covers.
 
 A linear model without an embedder, below half a millisecond. It weighs which concepts meet (`concepts.toml`: weakening
-and a safeguard, giving away and a secret), whether the sentence urges or forbids, and its words. `python -m
-bench.memory.poison` fits its weights (`likely_harm.json`), see docs/decisions/0031-harmful-advice.md.
+and a safeguard, giving away and a secret), whether the sentence urges or forbids, and its words. Its weights
+(`likely_harm.json`) are fitted by `python -m bench.memory.poison`, see docs/decisions/0031-harmful-advice.md.
 """
 
 from __future__ import annotations
