@@ -1,4 +1,4 @@
-"""Protocols of memory's outside dependencies. Nothing here loads a model or opens a socket."""
+"""Types of memory's outside dependencies: values and callables. Nothing here loads a model or opens a socket."""
 
 from __future__ import annotations
 
