@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import typer
 
@@ -23,9 +23,6 @@ from sluice.disk.locks import lock_file
 from sluice.otel.environment import fresh_metrics_dir
 from sluice.workers.runtime.private_files import make_private
 from sluice.workers.settings import Settings
-
-if TYPE_CHECKING:
-    pass
 
 
 def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:

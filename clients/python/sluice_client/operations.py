@@ -16,8 +16,7 @@ DEFAULT_DEADLINE_SECONDS = 60.0
 """Seconds that a run without a deadline may take, by the server's default."""
 CYPHER_SECONDS = 5.0
 """Seconds for a Cypher query that sets no limit, by the server's default."""
-REBUILD_SECONDS = 600.0
-PROOF_SECONDS = 600.0
+REBUILD_SECONDS = PROOF_SECONDS = 600.0
 """Seconds for reading everything anew."""
 MOST_HELD_AT_ONCE = 1_000
 

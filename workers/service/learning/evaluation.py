@@ -36,7 +36,7 @@ By = Literal["plan", "profile", "model"]
 
 
 class EvaluationRow(Value):
-    """The runs of one profile; of one plan of it, or of one model of the gate and its part, where it was asked so."""
+    """The runs of one profile; grouped by plan or by model, of one plan, or of one model and its arm."""
 
     profile: str
     plan: Plan | None = None
@@ -56,7 +56,7 @@ class Evaluation(Value):
 
 
 class Rebuilt(Value):
-    """How many runs were made again from their events."""
+    """The number of runs whose outcomes were made again from their events."""
 
     runs: int
 

@@ -39,7 +39,7 @@ class Evaluation(Model):  # `GET /v1/evaluation`: how the runs did that were dec
     rows: list[EvaluationRow]
     total: Summary
 
-class EvaluationRow(Model):  # The runs of one profile; of one plan of it, or of one model of the gate and its part,
+class EvaluationRow(Model):  # The runs of one profile; grouped by plan or by model, of one plan, or of one model and
     profile: str
     plan: Plan | None = None
     model_version: str | None = None
@@ -76,7 +76,7 @@ class PlanDifferences(Model):  # The model's plans compared with those of the pr
     differences: list[PlanDifference] = []
     usd_difference: float | None = None
 
-class Rebuilt(Model):  # How many runs were made again from their events.
+class Rebuilt(Model):  # The number of runs whose outcomes were made again from their events.
     runs: int
 
 class Rollout(Model):  # The current rollout of one model. The model decides `share` of the units, and as many are its
