@@ -132,11 +132,7 @@ class HostBreakers:
         self._guard = threading.Lock()
 
     def admit(self, host: str) -> None:
-        """Return if `host` may be requested.
-
-        Raises:
-            HostUnavailable: the host kept failing, and its pause is not over.
-        """
+        """Return if `host` may be requested. Raises HostUnavailable if it kept failing and its pause is not over."""
         if not self._of(host).admit():
             raise HostUnavailable(f"{host} failed most of the last times and is not asked for a while")
 

@@ -27,11 +27,7 @@ class Deadline:
         return time.monotonic() >= self._ends_at
 
     def left_seconds(self, most: float = threading.TIMEOUT_MAX) -> float:
-        """Return how long the caller may still wait, at most `most` seconds.
-
-        Raises:
-            TimedOut: the deadline has passed.
-        """
+        """Return how many seconds are left, at most `most`. Raises TimedOut once the deadline has passed."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise TimedOut(f"not done within {self.seconds:g} s, with everything that was waited for")

@@ -23,14 +23,12 @@ class EgressSettings(Value):
     """The traffic that may leave this machine, and its destinations."""
 
     allow: tuple[str, ...] = ()
-    """Explicit exceptions, `purpose=host:port`, for that purpose alone, for addresses that are
-    not globally routable or ports that are not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
-    `rerank=127.0.0.1:8000` an endpoint to the reranker, `git=git.internal:443` a server of repositories,
-    `graph=10.0.0.8:7687` a member of a graph server's cluster (the server of `graph.url` needs no entry, unless only
-    listed targets may be reached),
-    `mcp=127.0.0.1:9000` a server of tools to `sluice graph tools`,
-    `crawl=wiki.internal:80` a site to the crawler, which follows links of pages that others wrote. `host:port` alone
-    means `crawl`.
+    """Explicit exceptions, `purpose=host:port`, for that purpose alone, for addresses that are not globally routable or
+    ports that are not open. `search=127.0.0.1:8888` opens a SearXNG to searches, `rerank=127.0.0.1:8000` an endpoint to
+    the reranker, `git=git.internal:443` a server of repositories, `graph=10.0.0.8:7687` a member of a graph server's
+    cluster (the server of `graph.url` needs no entry, unless only listed targets may be reached), `mcp=127.0.0.1:9000`
+    a server of tools to `sluice graph tools`, `crawl=wiki.internal:80` a site to the crawler, which follows links of
+    pages that others wrote. `host:port` alone means `crawl`.
 
     Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
     error that names the new entry; if pages too may reach that address, it takes two entries."""

@@ -50,9 +50,7 @@ _KNOWN_HOSTS = 4_096
 def normalise_url(text: str, *, base: str | None = None, field: str = "url") -> str:
     """Return the canonical form of `text`, resolved against `base` if one is given.
 
-    Raises:
-        InvalidInput: not a URL, not http or https, with credentials, without a host or too long.
-            Names `field`.
+    Raises InvalidInput, naming `field`: not a URL, not http or https, with credentials, without a host or too long.
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise InvalidInput(field, f"{len(text)} characters long", f"at most {MAX_URL_CHARACTERS}")
@@ -93,20 +91,12 @@ def canonical_of(declared: str | None, page_url: str) -> str | None:
 
 
 def host_of(url: str) -> str:
-    """Return the host of `url` in lower case, IPv6 without its brackets.
-
-    Raises:
-        InvalidInput: `url` is not a URL.
-    """
+    """Return the host of `url` in lower case, IPv6 without its brackets. Raises InvalidInput unless it is a URL."""
     return _parse(url, None, "url").hostname.strip("[]").rstrip(".")
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of `url`: the scope of a robots.txt.
-
-    Raises:
-        InvalidInput: `url` is not a URL.
-    """
+    """Return scheme, host and port of `url`: the scope of a robots.txt. Raises InvalidInput unless it is a URL."""
     parsed = _parse(url, None, "url")
     return f"{parsed.protocol}//{parsed.host}"
 
@@ -114,8 +104,7 @@ def origin_of(url: str) -> str:
 def site_of(url: str) -> str:
     """Return the registered domain of `url`; for addresses and single-label names the host with its port.
 
-    Raises:
-        InvalidInput: `url` is not a URL.
+    Raises InvalidInput unless `url` is a URL.
     """
     plain = _PLAIN_HOST.match(url)
     return _site_of_host(plain["host"] if plain else _parse(url, None, "url").host)
@@ -157,8 +146,7 @@ class ProxyAddress:
     def at(cls, url: str, *, default_port: int | None = None) -> ProxyAddress:
         """Parse `http://user:password@host:port`.
 
-        Raises:
-            InvalidInput: it is not such an address. The error does not show it, as it may hold a password.
+        Raises InvalidInput for anything else; the error does not show it, as it may hold a password.
         """
         parts = urlsplit(url)
         try:
@@ -191,11 +179,7 @@ def _parse(text: str, base: str | None, field: str) -> ada_url.URL:
 
 
 def _split(href: str, field: str) -> tuple[str, str, str, str]:
-    """Return scheme, authority, path and query of a serialised web URL.
-
-    Raises:
-        InvalidInput: it has another scheme. Names `field`.
-    """
+    """Return scheme, authority, path and query of a web URL. Raises InvalidInput, naming `field`, for other schemes."""
     scheme, _, rest = href.partition(":")
     if scheme not in {"http", "https"}:
         raise InvalidInput(field, f"scheme {scheme!r}", "use http or https")

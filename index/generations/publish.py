@@ -88,10 +88,7 @@ class VerifiedFiles:
         self._seen: dict[tuple[int, int, int], str] = {}
 
     def check(self, folder: str, name: str, entry: FileEntry) -> None:
-        """Check a file of the generation in `folder`.
-
-        Raises `Corrupted` unless it has the recorded size and hash, and `Unavailable` if it cannot be read.
-        """
+        """Check a file's size and hash. Raises `Corrupted` if they differ, and `Unavailable` if it cannot be read."""
         path = f"{folder}/{name}"
         try:
             status = os.stat(path)
@@ -208,7 +205,7 @@ def list_candidates(layout: CorpusLayout) -> list[str]:
 
 
 def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
-    """Raise `Corrupted`, naming the first file that is missing or not what the manifest says."""
+    """Raise `Corrupted`, naming the first file that is missing or not as in the manifest. Raises also as `check` does."""
     place = os.fspath(folder)
     for name, entry in manifest.files.items():
         verified.check(place, name, entry)
@@ -216,7 +213,7 @@ def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> N
 
 
 def verify(root: Path, corpus: str, name: str) -> Manifest:
-    """Re-hash everything in a generation. Raises `NotFound` or `Corrupted`."""
+    """Re-hash everything in a generation. Raises `NotFound`, `Corrupted`, or `Unavailable` where it cannot be read."""
     folder = _folder(CorpusLayout(root, corpus), name)
     manifest = load_manifest(folder)
     verify_files(folder, manifest, VerifiedFiles())
@@ -254,10 +251,7 @@ def collect(layout: CorpusLayout, keep: int) -> list[str]:
 
 
 def drop_others(layout: CorpusLayout) -> list[str]:
-    """Remove every generation but the current one, even under a reader, which can go on reading the files it has open.
-
-    A reader changes to the current generation at its next query.
-    """
+    """Remove every generation but the current one. A reader keeps the files that it has open until its next query."""
     current = read_current_name(layout)
     dropped = [name for name in list_generation_names(layout) if name != current]
     for name in dropped:

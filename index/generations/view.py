@@ -112,10 +112,7 @@ class View:
         return [part.alive for part in self.parts]
 
     def nearest(self, vector: Vectors, limit: int, masks: Masks) -> Ranked:
-        """Return the `limit` chunks nearest to `vector` (d,) by cosine, best first.
-
-        Raises `Conflict` when the vector's dimension is not the corpus's.
-        """
+        """Return the `limit` chunks nearest to `vector` (d,), best first. Raises `Conflict` for another dimension."""
         if not self.chunk_count:
             return NOTHING_FOUND
         self.coverage.check_dimension(vector)

@@ -38,8 +38,8 @@ def is_same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
     """Return whether `new` needs no record after `old`.
 
     The same content under the same facts is the same version, whichever run brought it, unless it was fetched again
-    more than `REFRESH_AFTER_SECONDS` later: the gate judges freshness by the date. Other rules of inspection, other
-    chunks left out by it and other verdicts make another version.
+    more than `REFRESH_AFTER_SECONDS` later. Other rules of inspection, other chunks left out by it and other verdicts
+    make another version.
     """
     age_seconds = (new.provenance.fetched_at - old.provenance.fetched_at).total_seconds()
     if age_seconds > REFRESH_AFTER_SECONDS:

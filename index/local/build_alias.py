@@ -71,10 +71,7 @@ class BuildAlias:
         fsync_path(self._corpus.beside)
 
     def complete(self, *, keeps_old: bool) -> None:
-        """Prepare the build alias for the swap, and mark whether the old corpus is to be kept.
-
-        Its generation was published, and its writer is closed.
-        """
+        """Prepare the published and closed build alias for the swap; mark whether the old corpus is to be kept."""
         for name in list_generation_names(self.layout):
             if name.endswith(_NOTHING):
                 (self.layout.generations / name).rmdir()

@@ -49,10 +49,7 @@ def find_in_generations(layout: CorpusLayout, is_wanted: IsWanted) -> Iterator[F
 
 
 def find_in_journal(layout: CorpusLayout, is_wanted: IsWanted, document_ids: frozenset[str]) -> Found:
-    """Look at each record of the journal; a removal is found if its id is in `document_ids`.
-
-    Raises `Corrupted` for a damaged journal.
-    """
+    """Look at each record of the journal; a removal is found if its id is in `document_ids`. Raises `Corrupted`."""
     found = Found("journal")
     for frame in read_journal(layout.journal):
         record = decode_record(frame.kind, frame.payload)

@@ -37,7 +37,7 @@ AVERAGE_TEXT_TERMS = 120.0
 """Average terms of a chunk's text for BM25. Fixed, since a chunk's weights are stored when it arrives."""
 _STOPPED = frozenset(STOP_WORDS)
 MOST_TERMS = 256
-"""Most terms of a question that are sent. The rare ones are not known before the search, so these are more."""
+"""Most content words, and most identifiers, sent of a question: more than `Boosts.max_terms`, as rarity is unknown."""
 
 Weights = dict[int, float]
 """A sparse vector: the weight of each dimension."""
@@ -59,8 +59,8 @@ def weigh_chunk(
 def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), *, with_function_words: bool = False) -> Weights:
     """Weigh the terms of a question, analysed as each of `languages`, by field; empty where it has no terms.
 
-    Only the first words count. Where the question's function words show its language, only that language is searched,
-    since the frequency of a term in all languages together is not known before the search.
+    Only the first `MOST_TERMS` words count. Where the question's function words show its language, only that language
+    is searched, since the frequency of a term in all languages together is not known before the search.
     """
     language = detect_language(text, languages)
     content, function, occurrences = analyse_question(text, (language,) if language else tuple(languages))

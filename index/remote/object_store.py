@@ -106,10 +106,7 @@ class ObjectStore:
 
 
 def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
-    """Return the store at `url`; no request is sent yet.
-
-    Raises `InvalidSetting` for a URL that names no store.
-    """
+    """Return the store at `url`; no request is sent yet. Raises `InvalidSetting` for a URL that names no store."""
     from obstore.exceptions import BaseError
     from obstore.store import LocalStore, from_url
 

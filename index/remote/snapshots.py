@@ -59,10 +59,10 @@ class Pruned:
 
 
 def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -> Transfer:
-    """Publish a generation (without `name`, the current one) to the store and make it the store's current one.
+    """Upload a generation (by default the current one) and make it the store's current one.
 
-    Raises `NotFound` when there is no such generation, `Corrupted` when one of its files differs from the manifest;
-    then nothing of the generation is published.
+    Raises `NotFound` when there is no such generation, and `Corrupted` when one of its files differs from the
+    manifest; then the store's pointer stays as it was.
     """
     layout = CorpusLayout(root, corpus)
     name = name or read_current_name(layout)
@@ -86,7 +86,7 @@ def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -
 def pull(
     root: Path, corpus: str, store: ObjectStore, name: str | None = None, keep: int = IndexSettings().keep_generations
 ) -> Transfer:
-    """Load a generation (without `name`, the store's current one), make it current here, and keep the newest `keep`.
+    """Download a generation (by default the store's current one), make it current here, and keep the newest `keep`.
 
     Readers on this machine serve the old generation until then. Raises `NotFound` when the store has no such
     generation, `Corrupted` when a downloaded file differs from the published one, `Unavailable` while a writer has the

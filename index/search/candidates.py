@@ -56,7 +56,7 @@ class CandidateSelection:
     echo_count: int = 0
 
     def needs_more(self, top_k: int, depth: int, found: int) -> bool:
-        """Return whether a deeper search may fill the list: the last `found` all of its `depth`, and too few remain."""
+        """Return whether a deeper search may help: too few remain of the last one, which `found` all of its `depth`."""
         if sum(not one.is_echo for one in self.candidates) >= top_k or found < depth:
             return False
         repeats = self.dropped["duplicates"] + self.dropped["domain"] + self.echo_count
@@ -157,7 +157,7 @@ class Ranking:
         return self.reranker.depth if self.reranker and query.rerank else 0
 
     def diversity(self, query: Query) -> float:
-        """Return the query's, or 0. On SQuAD's questions every weight cost nDCG@10 (0.1: 0.001, 0.3: 0.008)."""
+        """Return the query's weight, or 0. On SQuAD's questions every weight cost nDCG@10 (0.1: 0.001, 0.3: 0.008)."""
         return query.diversity or 0.0
 
     def max_per_domain(self, query: Query) -> int:

@@ -31,10 +31,7 @@ class Signature(Protocol):
 
 
 class DistinctTexts:
-    """The texts of one query's results, without those that repeat an earlier one.
-
-    `threshold` is a Jaccard index in (0, 1]; with 0 every text is distinct.
-    """
+    """Distinct texts of a query's results. `threshold` is a Jaccard index in (0, 1]; with 0 every text is distinct."""
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold

@@ -1,10 +1,9 @@
 """Chooses segments to merge: few segments, and few rewrites of each chunk.
 
-Sizes fall into levels, each `factor` times the one before. `factor` neighbours, of which all but one are of
-the highest level among them, become one segment (as Lucene's LogMergePolicy has it). So each chunk is
-written again about once a level, log(N / smallest) / log(factor) times in all, and there are some
-`factor - 1` segments a level. Only neighbours are merged: chunk numbers must go on rising from segment to
-segment.
+Sizes fall into levels, each `factor` times the one before. `factor` neighbours, of which all but one are of the highest
+level among them, become one segment (as Lucene's LogMergePolicy has it). So each chunk is written again about once a
+level, log(N / smallest) / log(factor) times in all, and there are some `factor - 1` segments a level. Only neighbours
+are merged: chunk numbers must go on rising from segment to segment.
 """
 
 from __future__ import annotations

@@ -40,10 +40,9 @@ _TRAINING_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class QuantizedVectors:
-    """Quantized vectors as they are stored.
+    """Quantized vectors as they are stored; `codes` is the serialised FAISS index.
 
-    `depth` rows are proposed for a question; `recall` was measured with half as many. `codes` is the serialised FAISS
-    index.
+    `depth` rows are proposed for a question; `recall` was measured with half as many.
     """
 
     method: str
@@ -97,7 +96,7 @@ def _propose(index: Any, vectors: Vectors, count: int) -> Rows:
 
 
 def _count_training_rows(count: int) -> int:
-    """Count the rows to train with: more for a large segment, whose other steps take longer."""
+    """Return the number of rows to train with: more for a large segment, whose other steps take longer."""
     least, most = _TRAINING_ROWS
     return min(max(least, round(_TRAINING_SHARE * count)), most)
 
@@ -123,7 +122,7 @@ def _measure_recall(index: Any, held_out: Vectors, nearest: Rows, depth: int) ->
 
 
 def _train_product_quantizer(training: Vectors) -> Any:
-    """Return a trained index; its codes are the largest divisor of the dimension up to a quarter; None below 8."""
+    """Return a trained index with as many codes as the dimension's largest divisor from 8 to its quarter; else None."""
     dimension = training.shape[1]
     codes = next((count for count in range(min(dimension, max(8, dimension // 4)), 7, -1) if dimension % count == 0), 0)
     if not codes:

@@ -164,10 +164,7 @@ def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
 
 
 class StoredSegment(Segment):
-    """A segment's file opened for reading; shared between generations.
-
-    Raises `ValueError` when the file is no segment.
-    """
+    """A segment's file opened for reading; shared between generations. Raises `ValueError` when it is no segment."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name

@@ -17,7 +17,7 @@ from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 from sluice.text.words import FUNCTION_WORDS
 
 LONGEST_TERM_BYTES = 64
-"""Longer tokens are not indexed."""
+"""Tokens of this length and above are not indexed."""
 
 STOP_WORDS = FUNCTION_WORDS
 """English function words. They are indexed; a question drops them unless it has no other words."""
@@ -59,7 +59,7 @@ def analyse(text: str, language: str = ENGLISH) -> list[str]:
 def passage_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
     """Analyse as `analyse` does, for passages, their sentences and a question's words.
 
-    The latest results are cached: the probe and several rules judge the same text, and it is found again.
+    The latest results are cached: the probe and several rules judge the same text, and later searches find it again.
     """
     return tuple(analyse(text, language))
 

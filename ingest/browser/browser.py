@@ -108,9 +108,7 @@ class Browser:
     def assert_sandboxed(self) -> Path:
         """Start the browser if necessary, prove that its renderers are confined, and return the path of its binary.
 
-        Raises:
-            InvalidSetting: there is no Chromium.
-            PolicyRefused: rule `sandbox`; the error says what is missing and how to fix it.
+        Raises InvalidSetting without a Chromium, PolicyRefused (`sandbox`) with what is missing and how to fix it.
         """
         return self.run(self._current(), LAUNCH_SECONDS + CLOSE_SECONDS).binary
 
@@ -136,9 +134,7 @@ class Browser:
     def run(self, work: Coroutine[Any, Any, T], patience_seconds: float) -> T:
         """Run `work` on the browser's own event loop and return its result.
 
-        Raises:
-            TimedOut: `work` did not end within `patience_seconds`.
-            Unavailable: the browser is closed.
+        Raises TimedOut if it does not end within `patience_seconds`, and Unavailable if the browser is closed.
         """
         future, deadline = self._submit(work), time.monotonic() + patience_seconds
         try:

@@ -50,11 +50,8 @@ class Launcher:
 def find_chromium(configured: Path | None, playwright_own: str) -> Path:
     """Return the first Chromium that the user who will run it can execute.
 
-    In order: the configured one (and then no other), Playwright's own, a known name on the PATH, the
-    one that `make setup` unpacked.
-
-    Raises:
-        InvalidSetting: the configured one cannot be executed, or none is found.
+    In order: the configured one (and then no other), Playwright's own, a known name on the PATH, the one of `make
+    setup`. Raises InvalidSetting if the configured one cannot be executed, or none is found.
     """
     if configured is not None:
         if not _executable(configured):
@@ -85,11 +82,7 @@ def _executable(binary: Path) -> bool:
 
 
 def unprivileged_user() -> pwd.struct_passwd:
-    """Return the user that runs the browser for root.
-
-    Raises:
-        PolicyRefused: no such user exists; Chromium is never run as root, where it has no sandbox.
-    """
+    """Return the user that runs the browser in root's place. Raises PolicyRefused without one: root has no sandbox."""
     for name in UNPRIVILEGED_USERS:
         try:
             user = pwd.getpwnam(name)
@@ -103,10 +96,8 @@ def unprivileged_user() -> pwd.struct_passwd:
 def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequence[Path] = ()) -> Launcher:
     """Write the script that starts `binary` into the private `folder`; with `network`, in its own network if possible.
 
-    The browser cannot see inside the folders `hidden`, where a mount namespace can be created.
-
-    Raises:
-        PolicyRefused: rule `sandbox`: we are root and there is no other user to run the browser.
+    The browser cannot see inside the folders `hidden`, where a mount namespace can be created. Raises PolicyRefused
+    (`sandbox`) if we are root and there is no other user to run the browser.
     """
     launcher = Launcher(folder / "launch-chromium", folder / "chromium.pid", folder / "way-out")
     user = unprivileged_user() if os.geteuid() == 0 else None

@@ -33,8 +33,7 @@ class IsolatedWorld:
     async def evaluate(self, script: str) -> Any:
         """Evaluate `script` and return its value; None if a navigation took the frame away meanwhile.
 
-        Raises:
-            PlaywrightError: the page or the browser is gone.
+        Raises PlaywrightError if the page or the browser is gone.
         """
         try:
             world = {"frameId": self._frame_id, "worldName": WORLD}

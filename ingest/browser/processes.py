@@ -119,10 +119,7 @@ SANDBOX_REMEDY = (
 def require_sandbox(pid: int, *, patience_seconds: float = START_SECONDS) -> None:
     """Refuse the browser below `pid` unless every renderer is confined: not root, its own namespace, seccomp.
 
-    Waits for renderers that are still starting.
-
-    Raises:
-        PolicyRefused: rule `sandbox`; the error says which renderer lacks what.
+    Waits for renderers that are still starting. Raises PolicyRefused (`sandbox`), which says which renderer lacks what.
     """
     until = time.monotonic() + patience_seconds
     while weaknesses := _weaknesses_of_all(pid):

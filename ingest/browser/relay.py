@@ -1,9 +1,8 @@
-"""The relay from the browser's own network to the egress proxy: a listener in there, a relay out here.
+"""The relay from the browser's own network to the egress proxy: the listener is inside that network, the relay outside.
 
-Each tab sends to an address of its own (127.0.0.2, 127.0.0.3 …, all of them the listener's). By the address the relay
-knows which page a connection belongs to, and presents that page's credentials to the proxy: the browser learns none,
-and need not answer a password prompt on every connection. A connection to an address that carries no page is closed
-at once.
+Each tab sends to an address of its own (127.0.0.2, 127.0.0.3 …, all of them the listener's). The address tells the
+relay which page a connection belongs to, and it presents that page's credentials to the proxy: the browser learns none,
+and need not answer a password prompt on every connection. A connection to an address without a page is closed at once.
 
 The egress proxy carries one plain request or one tunnel per connection, so that the first head is the only one.
 """
@@ -22,7 +21,7 @@ DIAL_SECONDS = 10.0
 """Longest time for the proxy to accept; it listens on this machine."""
 MAX_FIRST_LINE_BYTES = READ_BYTES = 65_536
 LAST_ADDRESS = 254
-"""Last address of 127.0.0.0/24, which limits the pages that one browser can tell apart at a time."""
+"""Last address of 127.0.0.0/24; it limits the pages that one browser can show at a time to 253."""
 
 
 class EgressGrant:
@@ -42,11 +41,7 @@ class EgressGrant:
         self._server = await asyncio.start_server(self._carry, sock=self._listener, limit=MAX_FIRST_LINE_BYTES)
 
     def reserve(self) -> str:
-        """Return an address that no other tab gets until `release`. It leads nowhere yet.
-
-        Raises:
-            Overloaded: every address is in use.
-        """
+        """Reserve an address for one tab; it leads nowhere yet. Raises Overloaded if every address is in use."""
         address = self._free_address()
         self._pages[address] = None
         return address
@@ -67,8 +62,7 @@ class EgressGrant:
     def carried(self, address: str, proxy_url: str) -> Iterator[None]:
         """Lead the reserved `address` to the proxy until the block ends; then cut all its connections.
 
-        Raises:
-            InvalidInput: `proxy_url` is not the address of a proxy.
+        Raises InvalidInput if `proxy_url` is not the address of a proxy.
         """
         self._pages[address] = ProxyAddress.at(proxy_url)
         try:

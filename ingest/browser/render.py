@@ -3,8 +3,7 @@
 Promises: it never exceeds the time, HTML size, elements or requests allowed, and leaves nothing to any other run or
 site (`ingest.browser.tabs`). A page is identified by the address of the response that its document came from
 (`ingest.browser.page_content`), never by the address that its scripts show. A page that must end early ends with an
-error that names the reason. Our scripts run in an isolated world, where the page's own scripts have changed
-nothing.
+error that names the reason. Our scripts run in an isolated world, where the page's own scripts have changed nothing.
 
 The wait ends when the page no longer changes: when two looks are equal, never after a fixed time. A look counts the
 elements and the text of the tree. A page has settled once it is parsed, two looks in a row agree, and no request that
@@ -162,8 +161,7 @@ async def _read(
 async def _read_html(world: IsolatedWorld, request: RenderRequest) -> str | None:
     """Return the HTML that is shown; None if the page went away meanwhile.
 
-    Raises:
-        PolicyRefused: rule `nodes`. BudgetExhausted: the HTML is larger than `max_bytes`.
+    Raises PolicyRefused (`nodes`), and BudgetExhausted if the HTML is larger than `max_bytes`.
     """
     await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
@@ -224,11 +222,7 @@ class Look:
 
 
 async def settle(world: IsolatedWorld, guard: PageGuard, max_nodes: int, ceiling_seconds: float) -> None:
-    """Return once the page is at rest, or at the ceiling.
-
-    Raises:
-        PolicyRefused: rule `nodes`: its tree has more than `max_nodes` elements.
-    """
+    """Return once the page is at rest, or at the ceiling. Raises PolicyRefused (`nodes`) above `max_nodes` elements."""
 
     async def look() -> Look | None:
         return await _look(world, guard, max_nodes)
@@ -241,11 +235,7 @@ async def settle(world: IsolatedWorld, guard: PageGuard, max_nodes: int, ceiling
 
 
 async def require_small(world: IsolatedWorld, max_nodes: int) -> None:
-    """Refuse a tree of more than `max_nodes` elements before its HTML is built.
-
-    Raises:
-        PolicyRefused: rule `nodes`.
-    """
+    """Refuse a tree of more than `max_nodes` elements before its HTML is built: PolicyRefused, rule `nodes`."""
     nodes = await world.evaluate('document.getElementsByTagName("*").length')
     if isinstance(nodes, int):
         _require_few(nodes, max_nodes)

@@ -134,9 +134,8 @@ async def launch(
     The browser cannot see inside the folders `hidden`, where a mount namespace can be created.
 
     Raises:
-        InvalidSetting: there is no Chromium; the error says how to get one.
+        InvalidSetting: there is no Chromium; the error says how to get one. Unavailable: it did not start.
         PolicyRefused: rule `sandbox`: it is off; rule `network`: the settings require its own network and it has none.
-        Unavailable: it did not start.
     """
     binary = find_chromium(settings.chromium_path, playwright.chromium.executable_path)
     folder = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)

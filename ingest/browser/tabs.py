@@ -82,10 +82,8 @@ class Tabs:
     async def tab(self, request: RenderRequest, guards: Guards) -> AsyncIterator[Tab]:
         """Yield a tab for the page of `request`, which leads to its proxy until the block ends.
 
-        Raises:
-            InvalidInput: the proxy's address lacks a host or port.
-            Overloaded: more pages are open than the relay can tell apart.
-            PlaywrightError: the browser is gone.
+        Raises InvalidInput if the proxy's address lacks a host or port, Overloaded if more pages are open than the
+        relay can tell apart, and PlaywrightError if the browser is gone.
         """
         self._open += 1
         try:
@@ -215,8 +213,7 @@ class Tabs:
 def proxy_settings(proxy_url: str) -> ProxySettings:
     """Return `http://user:password@host:port` as browser settings; `<-loopback>` proxies loopback as well.
 
-    Raises:
-        InvalidInput: the address lacks a host or port.
+    Raises InvalidInput if the address lacks a host or port.
     """
     proxy = ProxyAddress.at(proxy_url)
     host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host

@@ -1,10 +1,9 @@
 """Splits source code into passages: by symbol if the language has a grammar, else by lines.
 
-Every line of the file is in exactly one passage, unchanged. A class whose whole body is small is one
-passage; otherwise its methods stand alone as `Class.method`, and the rest of it (its first lines,
-its attributes) is named after the class. Small neighbours share a passage; large symbols are split at
-the statements, members and arguments of the grammar. Code that does not parse is split by lines, and so is the
-part of the file beyond the parsed part.
+Every line of the file is in exactly one passage, unchanged. A class whose whole body is small is one passage; otherwise
+its methods stand alone as `Class.method`, and the rest of it (its first lines, its attributes) is named after the
+class. Small neighbours share a passage; large symbols are split at the statements, members and arguments of the
+grammar. Code that does not parse is split by lines, and so is the part of the file beyond the parsed part.
 
 `symbols.toml` lists the nodes of a grammar that define a symbol. Decorators, attributes and the comment right
 above a definition belong to it.

@@ -10,9 +10,8 @@ exists, which is twenty times faster than encoding again for every boundary that
 When a table is split, each part after the first begins with the header rows: a row says little without the names of
 its columns. The header is repeated in the chunk's text alone; its lines are those of the rows.
 
-Markdown is read line by line as CommonMark reads it: ATX (`## Title`) and setext (underlined)
-headings, and no heading inside a fenced code block. Paged text has one section per page; plain text
-is one section.
+Markdown is read line by line as CommonMark reads it: ATX (`## Title`) and setext (underlined) headings, and no heading
+inside a fenced code block. Paged text has one section per page; plain text is one section.
 """
 
 from __future__ import annotations
@@ -218,8 +217,7 @@ def cut_text(
 ) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of parts of `text[start:end]`, each of at most `capacity_tokens` and as long as possible.
 
-    Parts do not overlap. If possible, no cut falls before `keep`, the beginning of a body that stays with its
-    heading.
+    Parts do not overlap. If possible, no cut falls before `keep`, the beginning of a body that stays with its heading.
     """
     while spans.count(start, end) > capacity_tokens:
         limit = spans.after(start, capacity_tokens)

@@ -52,8 +52,7 @@ class Crawler:
     ) -> CrawledPage | UnchangedPage:
         """Crawl the page that `directed` names, for `corpus`.
 
-        `meter` counts the consumed allowance and the refusals on the way, also on failure. `note` is
-        called with each decision.
+        `meter` counts the consumed allowance and the refusals on the way, also on failure. `note` gets each decision.
 
         Raises:
             InvalidInput: the page's address cannot be used.
@@ -63,8 +62,8 @@ class Crawler:
             NotFound: the site has no such page.
             BudgetExhausted: the allowance is used up, or the page is larger or slower than the rest of it.
             HostUnavailable: the host kept failing and gets no requests for a while.
-            Overloaded: the site or its rate limit says later. TimedOut, Unavailable: the site failed.
-            TimedOut also: the deadline passed, whatever the page waited for.
+            Overloaded: the site or its rate limit says later. Unavailable: the site failed.
+            TimedOut: the site failed to answer in time, or the deadline passed, whatever the page waited for.
         """
         settings = self._context.settings
         if not settings.enabled:

@@ -162,7 +162,7 @@ def _unchanged_by_sitemap(visit: PageVisit, known: RememberedPage) -> UnchangedP
 
 
 def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
-    """Return the site's sitemap entries at depth 0; deeper pages had them read already."""
+    """Return the site's sitemap entries; none below depth 0, as the first page had them read, or without allowance."""
     if visit.directed.depth > 0 or visit.meter.is_used_up:
         return {}
     attempt = visit.attempt()
@@ -177,9 +177,7 @@ def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
 def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetched | NotModified:
     """Return the site's answer, whatever its status; if the page is `known`, possibly that it was not modified.
 
-    Raises:
-        BudgetExhausted: the page is larger or slower than the remaining allowance.
-        PolicyRefused, Overloaded, TimedOut, Unavailable, InvalidInput: as `Fetcher.fetch`.
+    Raises as `Fetcher.fetch`, and BudgetExhausted if the page is larger or slower than the remaining allowance.
     """
     settings, meter = visit.context.settings, visit.meter
     limits = FetchLimits(
@@ -227,9 +225,8 @@ def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetc
 def read_answer(visit: PageVisit, answer: Fetched) -> ReadPage:
     """Return the page that the site answers with.
 
-    Raises:
-        PageGone, NoIndex: it may not stay in the index.
-        PolicyRefused: rule `media_type`: nothing here can read it. Also the error that its status stands for.
+    Raises PageGone or NoIndex if it may not stay in the index, the error that its status stands for, and PolicyRefused
+    (`media_type`) if nothing here can read it.
     """
     visit.require_page(answer.final_url, answer.status, answer.headers.get("retry-after"))
     media_type = judge_media_type(answer)
@@ -273,7 +270,7 @@ def reason_to_render_at_once(visit: PageVisit) -> str | None:
 
 
 def render_and_read(visit: PageVisit, url: str, reason: str, *, shell: PageFacts | None = None) -> ReadPage:
-    """Render the page at `url` in the browser. `shell` is its state without one, if it was fetched first.
+    """Render the page at `url` in the browser. `shell` has the facts of its HTML as fetched, if it was fetched first.
 
     Raises:
         InvalidInput: the address leads to a download.
@@ -358,7 +355,7 @@ def _rendered(visit: PageVisit, browser: Browser, url: str) -> Rendered:
 
 
 def _raise_proxy_answer(headers: Mapping[str, str], url: str) -> None:
-    """Raise the error that the egress proxy answered in place of the site, marked by its headers."""
+    """Raise the error with which the egress proxy answered in place of the site; such answers are marked by headers."""
     if rule := headers.get("x-sluice-refused"):
         raise PolicyRefused("egress", f"{rule}: {url}", EGRESS_REMEDY)
     if (failed := headers.get("x-sluice-failed", "")).startswith(MALFORMED_RESPONSE):

@@ -1,8 +1,7 @@
 """The state shared by the steps of one page's crawl: its directive, its remaining allowance, and the politeness rules.
 
-Promises: no address is requested that robots.txt forbids, nor before its host's turn; a host's answers set the
-pace of the next requests to it; spending is counted even if the page fails, since a page that is refused half-way
-was fetched.
+Promises: no address is requested that robots.txt forbids, nor before its host's turn; a host's answers set the pace of
+the next requests to it; spending is counted even if the page fails, since a page that is refused half-way was fetched.
 """
 
 from __future__ import annotations
@@ -58,22 +57,14 @@ class BudgetMeter:
         return left.bytes == 0 or (left.milliseconds is not None and left.milliseconds < 1)
 
     def bytes_left(self, most: int) -> int:
-        """Return how many bytes may still come in, at most `most`.
-
-        Raises:
-            BudgetExhausted: no byte is left.
-        """
+        """Return how many bytes may still come in, at most `most`. Raises BudgetExhausted if none may."""
         left = self.allowance.less(self.spend).bytes
         if left == 0:
             raise BudgetExhausted("no bytes are left")
         return most if left is None else min(most, left)
 
     def seconds_left(self, most: float) -> float:
-        """Return how long sites may still take, at most `most` seconds.
-
-        Raises:
-            BudgetExhausted: less than a millisecond is left.
-        """
+        """Return how many seconds sites may still take, at most `most`. Raises BudgetExhausted below a millisecond."""
         left = self.allowance.less(self.spend).milliseconds
         if left is None:
             return most
@@ -90,11 +81,7 @@ class KnownPages(Protocol):
     """Records of pages read before."""
 
     def recall(self, corpus: str, url: str) -> RememberedPage | None:
-        """Return the record of the page at `url`, if the index holds its content.
-
-        Raises:
-            Unavailable: the memory does not answer.
-        """
+        """Return the record of the page, if the index holds its content. Raises Unavailable if the memory is down."""
         ...
 
 
@@ -203,11 +190,7 @@ class PageVisit:
     # Reading.
 
     def require_page(self, final_url: str, status: int, retry_after: str | None, *, rendered: bool = False) -> None:
-        """Return if the status is that of a page.
-
-        Raises:
-            PageGone: 404 or 410. Also the errors of `ingest.politeness.response_verdict.judge_status`.
-        """
+        """Return if the status is that of a page. Raises PageGone for 404 and 410, else as `judge_status`."""
         if status in GONE:
             raise PageGone(self.url, final_url, status, rendered=rendered)
         judge_status(status, retry_after, self.url, self.context.clock())
@@ -215,8 +198,7 @@ class PageVisit:
     def read(self, page: CrawledPage, html: str, robots_tag: str | None) -> ReadPage:
         """Read the page's facts; `html` is empty unless it is HTML. `robots_tag` is its X-Robots-Tag.
 
-        Raises:
-            NoIndex: the page asks not to be indexed.
+        Raises NoIndex if the page asks not to be indexed.
         """
         token = product_token(self.context.settings.agent)
         facts = read_page(html, page.final_url, token)
@@ -243,11 +225,7 @@ class PageVisit:
         self.counters.add(host_of(url), HostCounts(received_bytes=received_bytes))
 
     def require_patience(self, error: TimedOut, url: str, limit_seconds: float) -> None:
-        """Turn a timeout into a budget error if the run's remaining time was the limit: the site is not at fault.
-
-        Raises:
-            BudgetExhausted: `limit_seconds` was less than a page may take.
-        """
+        """Raise BudgetExhausted if `limit_seconds` was less than a page may take: then the site is not at fault."""
         if limit_seconds < self.context.settings.page_timeout_seconds:
             limit_ms = limit_seconds * 1_000
             raise BudgetExhausted(f"{url} takes longer than the {limit_ms:g} milliseconds that are left") from error

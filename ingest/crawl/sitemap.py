@@ -72,8 +72,7 @@ class Sitemap:
 def read_sitemap(body: bytes, url: str) -> Sitemap:
     """Read the sitemap `body`, compressed or not, found at `url`. Unreadable entries are left out.
 
-    Raises:
-        InvalidInput: `url` is not a usable address.
+    Raises InvalidInput if `url` is not a usable address.
     """
     entries = _Entries()
     plain = _decompressed(body).lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -276,10 +275,7 @@ class SiteMaps:
     def of(
         self, url: str, *, proxy_url: str, pre_request: Callable[[str], None], deadline: Deadline
     ) -> Mapping[str, SitemapUrl]:
-        """Return the pages that the maps of the site of `url` name, by their canonical address.
-
-        `pre_request` is called with every address before it is requested.
-        """
+        """Return the pages in the maps of `url`'s site, by canonical address; `pre_request` precedes each request."""
         origin = origin_of(url)
         with self._guard:
             kept = self._kept.get(origin)

@@ -38,8 +38,7 @@ class Upstream:
     async def open_tunnel(self, proxy: Side, address: str, port: int, limit_seconds: float) -> Side:
         """Request a tunnel over a connection to the proxy. Returns that connection, which from now on is the site's.
 
-        Raises:
-            Failed: the proxy refuses, breaks off, or speaks no HTTP. TimeoutError: it does not answer in time.
+        Raises Failed if the proxy refuses, breaks off or speaks no HTTP, TimeoutError if it does not answer in time.
         """
         authority = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         fields = (f"{name}: {value}" for name, value in self.address.headers.items())
@@ -63,8 +62,7 @@ class Upstream:
 def read_upstream(url: str) -> Upstream:
     """Read a proxy's URL, `http://user:password@proxy.corp:3128`.
 
-    Raises:
-        InvalidSetting: it is not such a URL. The error does not repeat it, as it may hold a password.
+    Raises InvalidSetting for any other; the error does not repeat it, as it may hold a password.
     """
     try:
         return Upstream(ProxyAddress.at(url, default_port=3128))
@@ -76,8 +74,7 @@ def read_upstream(url: str) -> Upstream:
 class Dialler:
     """Connects to sites, `max_connections` at a time. Belongs to the event loop that calls it.
 
-    Raises:
-        InvalidSetting: the setting of the owner's proxy is not a proxy URL.
+    Raises InvalidSetting if the setting of the owner's proxy is not a proxy URL.
     """
 
     def __init__(
@@ -99,11 +96,8 @@ class Dialler:
     async def reach(self, target: Target, account: Account) -> AsyncIterator[tuple[Target, Side]]:
         """Yield the judged target and a connection to it, on the account's behalf.
 
-        At the end of the block the connection is broken off, and its slot is free.
-
-        Raises:
-            Refused: by a rule on names, ports or addresses, or by the limits `hosts` and `connections`.
-            Failed: the target cannot be reached, or not in time.
+        At the end of the block the connection is broken off, and its slot is free. Raises Refused by the rules or the
+        limits `hosts` and `connections`, and Failed if the target cannot be reached, or not in time.
         """
         refusal = self._rules.check_host(target.host, target.port, account.purpose)
         if refusal is not None:

@@ -104,8 +104,7 @@ class Target:
 def parse_request(raw: bytes) -> Head:
     """Parse a request's head, `raw` up to and including its empty line.
 
-    Raises:
-        BadHead: not HTTP/1.1, or ambiguous about the body's length.
+    Raises BadHead if it is not HTTP/1.1, or ambiguous about the body's length.
     """
     return _parse_head(raw, _REQUEST_LINE)
 
@@ -118,9 +117,7 @@ def parse_response(raw: bytes) -> Head:
 def read_target(head: Head) -> Target:
     """Return the target of a proxy request.
 
-    Raises:
-        BadHead: the target is neither `host:port` (CONNECT) nor an absolute URL.
-        Refused: rule `scheme`: the URL is not plain http.
+    Raises BadHead if it is neither `host:port` (CONNECT) nor an absolute URL, Refused (`scheme`) if not http.
     """
     target = head.start_line.split(" ")[1]
     if head.method == "CONNECT":
@@ -233,11 +230,7 @@ class NoHello(ValueError):
 
 
 def record_length(start: bytes) -> int:
-    """Return the bytes of the first record with its header, from its first five bytes.
-
-    Raises:
-        NoHello: it is not a TLS handshake.
-    """
+    """Return the bytes of the first record with its header, from its first five. Raises NoHello if that is not TLS."""
     if len(start) < RECORD_HEADER_BYTES or start[0] != _HANDSHAKE or start[1] != 3:
         raise NoHello("not a TLS handshake")
     length = RECORD_HEADER_BYTES + int.from_bytes(start[3:5])
@@ -249,8 +242,7 @@ def record_length(start: bytes) -> int:
 def server_name(record: bytes) -> str | None:
     """Return the host name that the client requests from the server, or None if it names none.
 
-    Raises:
-        NoHello: it is not a client hello, or not a whole one.
+    Raises NoHello if the record is not a whole client hello.
     """
     message = _Reader(record[RECORD_HEADER_BYTES:])
     if message.number(1) != _CLIENT_HELLO:

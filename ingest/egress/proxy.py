@@ -96,22 +96,17 @@ class EgressProxy:
     def url_for(self, purpose: Purpose) -> str:
         """Return the proxy's address with user name and password; traffic through it counts to `purpose`.
 
-        Raises:
-            Unavailable: the proxy does not run.
+        Raises Unavailable if the proxy does not run.
         """
         return self._url_of(purpose)
 
     def open(
         self, purpose: Purpose, *, run_id: str = "", max_bytes: int | None = None, max_requests: int | None = None
     ) -> EgressAccount:
-        """Open an account for one crawl alone, with a token of its own, until it is closed.
+        """Open an account for one crawl alone, with a token of its own, until it is closed. Refusals carry `run_id`.
 
-        `max_bytes` (both directions) and `max_requests` may lower the configured caps, not raise them. Its refusals
-        carry `run_id`.
-
-        Raises:
-            PolicyRefused: rule `egress`: the policy is `deny`, nothing may leave at all.
-            Unavailable: the proxy does not run.
+        `max_bytes` (both directions) and `max_requests` may lower the configured caps, not raise them. Raises
+        PolicyRefused (`egress`) if the policy is `deny`, and Unavailable if the proxy does not run.
         """
         require_open(self._settings)
         name = f"{purpose}-{next(self._opened)}"
@@ -154,11 +149,7 @@ class EgressProxy:
     # -- life cycle -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Listen on a free loopback port. Returns once it accepts connections.
-
-        Raises:
-            Unavailable: it could not listen.
-        """
+        """Listen on a free loopback port, and return once it accepts connections. Raises Unavailable if it cannot."""
         ready = threading.Event()
         failure: list[OSError] = []
 

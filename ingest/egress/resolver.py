@@ -123,11 +123,8 @@ class BoundedResolver:
     async def look_up(self, name: str, port: int, *, asker: Hashable, absolute: bool = True) -> tuple[str, ...]:
         """Return every address of `name`, without repeats, in the order to be tried.
 
-        With `absolute` the name is looked up as if it ended with a dot: search domains and the hosts file do not apply.
-
-        Raises:
-            OSError: the name is not known, or the resolver does not answer.
-            UnicodeError: it cannot be a name.
+        With `absolute` search domains and the hosts file do not apply, as if the name ended with a dot. Raises OSError
+        if the name is not known or the resolver does not answer, UnicodeError if it cannot be a name.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[tuple[str, ...]] = loop.create_future()

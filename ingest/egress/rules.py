@@ -196,11 +196,7 @@ class EgressRules:
 
 
 def require_open(settings: EgressSettings) -> None:
-    """Raise if the policy forbids all traffic; call it before starting a proxy or building a client of it.
-
-    Raises:
-        PolicyRefused: rule `egress`: the policy is `deny`.
-    """
+    """Raise PolicyRefused (`egress`) if the policy is `deny`; call it before starting a proxy or a client of it."""
     if settings.policy == "deny":
         raise PolicyRefused("egress", CLOSED, "egress.policy")
 

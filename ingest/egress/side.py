@@ -43,8 +43,7 @@ class Side(asyncio.Protocol):
     async def read_head(self) -> bytes | None:
         """Return the next head with its empty line, or None if the connection ends before one begins.
 
-        Raises:
-            BadHead: larger than 64 KiB. CutShort: it ended inside one. ConnectionError: the other end broke off.
+        Raises BadHead above 64 KiB, CutShort if it ends inside one, and ConnectionError if the other end breaks off.
         """
         searched = 0
         while (end := self._buffer.find(END_OF_HEAD, max(0, searched - 3))) < 0:
@@ -65,11 +64,7 @@ class Side(asyncio.Protocol):
         return head
 
     async def peek(self, count: int) -> bytes:
-        """Return the next `count` bytes without consuming them.
-
-        Raises:
-            ConnectionError: the other end closes or breaks off before it has sent `count` bytes.
-        """
+        """Return the next `count` bytes without consuming them. Raises ConnectionError if the other end sends fewer."""
         while len(self._buffer) < count:
             if self._ended:
                 raise ConnectionError("the other end has gone") from self._failure
@@ -180,12 +175,9 @@ class Side(asyncio.Protocol):
 
 
 async def dial(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
-    """Connect to the first address that answers.
+    """Connect to the first address that answers. Each has its share of the time, so that a silent one leaves some.
 
-    Each has its share of the time, so that a silent one leaves time for the next.
-
-    Raises:
-        OSError: no address answered; `TimeoutError` if the last one was silent.
+    Raises OSError if none answered, as TimeoutError if the last one was silent.
     """
     loop = asyncio.get_running_loop()
     failure: OSError = TimeoutError()
@@ -244,11 +236,7 @@ class Relay:
             self._look.cancel()
 
     def send_up(self, head: bytes) -> None:
-        """Send the site a head of ours, counted like the client's bytes.
-
-        Raises:
-            Excess: the byte limit does not allow it.
-        """
+        """Send the site a head of ours, counted like the client's bytes. Raises Excess above the byte limit."""
         if not self._went_out(len(head)):
             raise Excess("bytes")
         self._site.write(head)
@@ -260,8 +248,7 @@ class Relay:
     async def peek_client(self, length_of: Callable[[bytes], int], header_bytes: int) -> bytes:
         """Return the client's first bytes without consuming them; `length_of` derives their count from `header_bytes`.
 
-        Raises:
-            ConnectionError: the client left before. TimeoutError, Excess: as `finish`. Also the errors of `length_of`.
+        Raises ConnectionError if the client left before, TimeoutError and Excess as `finish`, and as `length_of`.
         """
         self._raise_if_over()
         header = await self._client.peek(header_bytes)
@@ -270,9 +257,7 @@ class Relay:
     async def read_answer_head(self) -> bytes | None:
         """Return the site's next head with its empty line, or None if it closes before one begins.
 
-        Raises:
-            BadHead, ConnectionError: as `Side.read_head`. TimeoutError: no byte moved for too long.
-            Excess: too many bytes, or too long a time.
+        Raises BadHead and ConnectionError as `Side.read_head`; TimeoutError and Excess as `finish`.
         """
         self._raise_if_over()
         head = await self._site.read_head()
@@ -293,9 +278,7 @@ class Relay:
     async def finish(self) -> None:
         """Wait until the answer is whole, or the client has left.
 
-        Raises:
-            Excess: too many bytes, or too long a time. TimeoutError: no byte moved for too long.
-            ConnectionError: the site broke off.
+        Raises Excess (bytes, total time), TimeoutError (no byte moved for long), ConnectionError (the site broke off).
         """
         failure = await self._over
         if failure is not None:

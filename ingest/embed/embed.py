@@ -141,10 +141,9 @@ def _not_configured(required: str, models: Iterable[str]) -> Conflict:
 class FallbackEmbedder(InFront):
     """Two models, of which the second replaces the first during an outage, but only if their vectors may be mixed.
 
-    The fingerprint of the target index decides. An index of the first model
-    falls back only to a second of the same fingerprint. An index that the second built is served by
-    the second alone, whether the first is available or not. A new index begins with the first model,
-    lest an outage decide which model a corpus is bound to.
+    The fingerprint of the target index decides. An index of the first model falls back only to a second of the same
+    fingerprint. An index that the second built is served by the second alone, whether the first is available or not. A
+    new index begins with the first model, lest an outage decide which model a corpus is bound to.
     """
 
     def __init__(self, first: Embedder, second: Embedder) -> None:

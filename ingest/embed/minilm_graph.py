@@ -100,10 +100,7 @@ def build_graph(weights: Weights, dense: Dense = float_dense) -> onnx.ModelProto
 
 
 def _embed_tokens(graph: GraphWriter) -> str:
-    """Add word, position and segment embeddings, and normalise the sum.
-
-    Every text is one segment, so that segment's row is added to the positions once and for all.
-    """
+    """Add word, position and segment embeddings (one row: a text is one segment), and normalise the sum."""
     segment = graph.weights["embeddings.token_type_embeddings.weight"][0]
     positions = graph.weights["embeddings.position_embeddings.weight"] + segment
     return graph.add(

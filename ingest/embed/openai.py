@@ -67,9 +67,8 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """Embed as `Embedder.embed`. Vectors are normalised here, whatever the endpoint does.
 
-        Raises TimedOut, Overloaded or Unavailable if a later try may help, InvalidSetting for a
-        refused key, an unknown model or another dimension, InvalidInput for a refused text. A text longer than the
-        model's window is cut.
+        Raises TimedOut, Overloaded or Unavailable if a later try may help, InvalidSetting for a refused key, an unknown
+        model or another dimension, InvalidInput for a refused text. A text longer than the model's window is cut.
         """
         require_fingerprint(self.fingerprint, required_fingerprint)
         settings = self._settings

@@ -24,9 +24,8 @@ Vectors = NDArray[np.float32]
 class Embedded:
     """The vectors of a list of texts, and what they cost.
 
-    `vectors` has shape (texts, dimension), rows of length 1, row i for text i. `tokens` and
-    `cost_usd` count the texts computed now; a text answered from a cache costs nothing and is
-    counted in `cache_hits` instead.
+    `vectors` has shape (texts, dimension), rows of length 1, row i for text i. `tokens` and `cost_usd` count the texts
+    computed now; a text answered from a cache costs nothing and is counted in `cache_hits` instead.
     """
 
     vectors: Vectors
@@ -57,8 +56,8 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """Return vectors of `required_fingerprint`, or of this embedder if None (an index still without vectors).
 
-        Raises Conflict if no configured model has that fingerprint, and Unavailable (or its
-        children) if the model that has it cannot be reached.
+        Raises Conflict if no configured model has that fingerprint, and Unavailable (or its children) if that model
+        cannot be reached.
         """
         ...
 

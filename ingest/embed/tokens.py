@@ -84,7 +84,7 @@ class TokenizedText(str):
 
 
 def count_tokens(text: str, tokenizer: Tokenizer) -> int:
-    """Return the tokens of `text`, special tokens not counted."""
+    """Count the tokens of `text`, special tokens left out."""
     return len(tokenizer.encode(text, add_special_tokens=False))
 
 
@@ -94,10 +94,7 @@ def estimated_tokens(text: str) -> int:
 
 
 class TokenSpans:
-    """Start and end of each token of a text, in characters.
-
-    With `most_tokens` the text is read only until that many tokens are reached: up to `end`.
-    """
+    """Start and end, in characters, of each token of a text; with `most_tokens` it is read only up to `end`."""
 
     def __init__(self, text: str, tokenizer: Tokenizer, most_tokens: int | None = None) -> None:
         self._text = text
@@ -159,7 +156,7 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _parts_words(pair: str) -> bool:
-    """Return whether an ASCII space is in the pair, so that it separates words in every normal form."""
+    """Return whether a character of the pair is an ASCII space, which separates words in every normal form."""
     return pair[0] in _SPACES or pair[-1] in _SPACES
 
 

@@ -40,10 +40,7 @@ _READABLE_LINE_CHARS = 400
 
 
 def extract_document(document: Document) -> Extracted:
-    """Return the readable text of `document`, from its `data` if it has some, else from its `text`.
-
-    Raises InvalidInput as `extract` does.
-    """
+    """Return the readable text of `document`, from its `data` if it has some, else its `text`. Raises as `extract`."""
     if document.data is not None:
         charset, place = media_types.charset_of(document.media_type), document.url or document.file_path
         return extract(document.data, document.media_type, charset=charset, url=place)

@@ -1,8 +1,7 @@
 """Extracts text from PDF by pypdf: pages parted by form feeds, with the title and author of the metadata.
 
-A file of some kilobytes can need hours of work and gigabytes of text, so a child process
-(ingest/extract/pdf_child.py) reads it, with limits that the kernel enforces. Every end of the child has an error, and
-no child is left behind.
+A file of some kilobytes can need hours of work and gigabytes of text, so a child process (ingest/extract/pdf_child.py)
+reads it, with limits that the kernel enforces. Every end of the child has an error, and no child is left behind.
 
 | what happens | what is raised |
 |---|---|
@@ -55,9 +54,8 @@ _SPLIT_IT = "split or convert it"
 def extract_pdf(body: bytes) -> Extracted:
     """Extract the text of every page.
 
-    Raises:
-        InvalidInput: the file is damaged, encrypted, or exceeds a limit; the error says which.
-        Unavailable: the process that reads it could not be started.
+    Raises InvalidInput, naming the cause, if the file is damaged, encrypted or exceeds a limit, and Unavailable if the
+    process that reads it could not be started.
     """
     answer = _answer(body)
     pages = [_page_text(page) for page in answer["pages"]]

@@ -47,9 +47,8 @@ _KNOWN = frozenset(ManifestEntry.model_fields)
 def read_manifest(path: Path) -> Iterator[ManifestEntry]:
     """Yield the entries of a manifest, sorted by their keys.
 
-    Raises:
-        NotFound: there is no such file.
-        InvalidInput: a line is not an entry, or two lines are about one document; names the file and the line.
+    Raises NotFound if there is no such file, and InvalidInput, naming file and line, if a line is not an entry or two
+    lines are about one document.
     """
     last_key, last_number = None, 0
     for number, entry in _sorted(_lines(path)):

@@ -1,8 +1,7 @@
 """Compares two manifests of a corpus and plans what to embed and what to remove (`refresh_plan.jsonl`).
 
 Promises: the plan holds exactly the documents that differ, each once, sorted by address; the same two manifests give
-the same bytes. The job's decisions are recorded in `embedding_ledger.jsonl`: lines are only appended, never
-changed.
+the same bytes. The job's decisions are recorded in `embedding_ledger.jsonl`: lines are only appended, never changed.
 """
 
 from __future__ import annotations

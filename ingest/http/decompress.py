@@ -40,9 +40,7 @@ class UnknownEncoding(ValueError):
 class Inflater:
     """Collects a body sent as `encoding` (a Content-Encoding value), up to `max_bytes` decompressed.
 
-    Raises:
-        UnknownEncoding: the encoding is not offered, too many are stacked, or the body does not match
-            its encoding.
+    Raises UnknownEncoding if the encoding is not offered, too many are stacked, or the body does not match it.
     """
 
     def __init__(self, encoding: str, max_bytes: int) -> None:
@@ -75,11 +73,7 @@ class Inflater:
                 return
 
     def finish(self) -> None:
-        """Check that the body is complete. A body without a single byte is empty in any encoding.
-
-        Raises:
-            UnknownEncoding: the body is truncated.
-        """
+        """Raise UnknownEncoding if the body is truncated. A body without a single byte is empty in any encoding."""
         for decoder in self._decoders if self._has_begun else ():
             decoder.finish()
 

@@ -86,14 +86,11 @@ class NotModified:
 
 
 class Fetcher:
-    """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
+    """Fetches through the proxy at `proxy_url`; InvalidInput unless it is `http://user:password@host:port`. Thread-safe.
 
-    Connections are not reused: the proxy counts bytes per connection and ends them with the crawl's account, and
-    requests to a host are too rare for the handshake to matter. `check_cancelled` is called now and then while a site
-    is waited for; what it raises ends the exchange.
-
-    Raises:
-        InvalidInput: `proxy_url` is not `http://user:password@host:port`.
+    No connection is held between calls: the proxy counts bytes per connection and ends them with the crawl's account,
+    and requests to a host are too rare for the handshake to matter. `check_cancelled` is called now and then while a
+    site is waited for; what it raises ends the exchange.
     """
 
     def __init__(
@@ -127,13 +124,12 @@ class Fetcher:
     ) -> Fetched | NotModified:
         """Fetch `url`, whatever the page's status. `pre_request` is called with each address before it is requested.
 
-        Time spent in `pre_request` does not count for the site; the `deadline` covers both.
+        Time spent in `pre_request` does not count for the site; the `deadline` covers both. `proxy_url` is another
+        egress grant, for this call alone.
 
         `etag` and `last_modified` distinguish versions of one resource and mean nothing to another (RFC 9110, 8.8), so
         they are sent only to the address that they came from: `conditions_for`, the `final_url` of the held copy,
         or `url` if none is named.
-
-        `proxy_url` is another egress grant, for this call alone.
 
         Raises:
             InvalidInput: the address, or one that it redirects to, cannot be used.
@@ -176,12 +172,9 @@ class Fetcher:
     ) -> Fetched:
         """Send one request and return its response; redirects are not followed. Headers without a value are left out.
 
-        `timeout_seconds` is the rest of `limits.timeout_seconds`, if earlier requests used some of it.
-
-        Raises:
-            InvalidInput: the address or a header cannot be sent.
-            PolicyRefused: rules `egress`, `bytes`, `encoding`, `malformed_response`.
-            TimedOut, Overloaded, Unavailable: as `fetch`.
+        `timeout_seconds` is the rest of `limits.timeout_seconds`, if earlier requests used some of it. Raises as
+        `fetch`, but PolicyRefused only by the rules `egress`, `bytes`, `encoding` and `malformed_response`;
+        InvalidInput also for a header.
         """
         seconds = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
         request = Request.to(url, method, headers or {}, content)

@@ -41,11 +41,8 @@ class Malformed(ValueError):
 class Response:
     """The response to the request that `exchange` has sent: its head at once, its body by `body`.
 
-    `receive` returns the next bytes, and nothing once the peer has ended. `fields` have lower-case names and
-    keep the order they were sent in.
-
-    Raises:
-        Malformed: as above. ConnectionError: the peer ended before the head was whole.
+    `receive` returns the next bytes, and nothing once the peer has ended. `fields` have lower-case names and keep the
+    order they were sent in. Raises Malformed as above, and ConnectionError if the peer ends before the head is whole.
     """
 
     def __init__(self, receive: Callable[[], bytes], exchange: h11.Connection) -> None:
@@ -81,8 +78,7 @@ class Response:
     def body(self) -> Iterator[bytes]:
         """Yield the body as it was sent, in pieces, without its framing. Call it once.
 
-        Raises:
-            Malformed: its framing is wrong. ConnectionError: it is truncated.
+        Raises Malformed if its framing is wrong, and ConnectionError if it is truncated.
         """
         self._received_bytes = 0
         while True:
@@ -126,11 +122,7 @@ class Response:
         self._head.clear()
 
     def _take(self, ended: str) -> bytes:
-        """Receive the next bytes, and return them.
-
-        Raises:
-            ConnectionError: the peer has ended, and the response is not whole; the message is `ended`.
-        """
+        """Return the next bytes. Raises ConnectionError, with the message `ended`, if the peer has ended too early."""
         if self._has_ended:
             raise ConnectionError(ended)
         received = self._receive()
@@ -178,11 +170,7 @@ class Request:
 
     @classmethod
     def to(cls, url: str, method: str, headers: Mapping[str, str], content: bytes | None = None) -> Request:
-        """Return a request to `url`. Headers without a value are left out.
-
-        Raises:
-            InvalidInput: `url` is not an http or https address.
-        """
+        """Return a request to `url`; headers without a value are left out. Raises InvalidInput unless it is http(s)."""
         try:
             parsed = ada_url.URL(url)
         except (ValueError, UnicodeError) as error:
@@ -205,8 +193,7 @@ class Request:
     def message(self, user_agent: str, proxy: ProxyAddress) -> Message:
         """Return the whole request: for the site if a tunnel leads there, else for the proxy, which forwards it.
 
-        Raises:
-            InvalidInput: a header has a value that no header can carry.
+        Raises InvalidInput if a header has a value that no header can carry.
         """
         target = self.path if self.is_secure else f"http://{self.authority}{self.path}"
         ours = {"Host": self.authority, "User-Agent": user_agent, "Accept-Encoding": OFFERED}

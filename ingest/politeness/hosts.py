@@ -132,7 +132,7 @@ class HostAttempt:
         *,
         on_failure: Callable[[str], None] = lambda origin: None,
     ) -> None:
-        """`pre_request` is called with each address before it is requested, unless the circuit of its host is open.
+        """Take `pre_request`, called with each address before it is requested, unless the circuit of its host is open.
 
         `on_failure` is called with the origin that failed.
         """
@@ -146,8 +146,7 @@ class HostAttempt:
     def pre_request(self, url: str) -> None:
         """Prepare a request to `url`; call it before each. Counts the host that redirected here as successful.
 
-        Raises:
-            HostUnavailable: the circuit of the host is open. Also the errors of `pre_request`.
+        Raises HostUnavailable if the circuit of the host is open, and the errors of `pre_request`.
         """
         self.ended(failed=False)
         started = self._clock()

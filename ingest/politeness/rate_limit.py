@@ -105,10 +105,7 @@ class Turn:
 
 
 class RateLimitStore(KeptInBroker):
-    """The lines of all workers, by the broker's clock. Each call is atomic.
-
-    Every call raises `redis.RedisError` if the broker does not answer.
-    """
+    """The lines of all workers, by the broker's clock. Calls are atomic; without its answer they raise `RedisError`."""
 
     def __init__(self, broker_url: str, key_prefix: str) -> None:
         super().__init__(broker_url, f"{key_prefix}:turns", BROKER_TIMEOUT_SECONDS)
@@ -174,11 +171,9 @@ class HostRateLimit:
     def wait_turn(self, host: str, *, interval_seconds: float = 0.0, at_most_seconds: float = math.inf) -> float:
         """Wait for a turn at `host`; return the seconds waited.
 
-        `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down.
-
-        Raises:
-            Overloaded: the turn comes later than `max_wait_seconds` or `at_most_seconds`, or the broker does not
-                answer, which is not the host's fault; says when to come back.
+        `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down. Raises
+        Overloaded, which says when to come back, if the turn comes later than `max_wait_seconds` or `at_most_seconds`,
+        or the broker does not answer, which is not the host's fault.
         """
         lines = self._lines(host, interval_seconds)
         most_seconds = min(self._max_wait_seconds, at_most_seconds)
@@ -218,8 +213,7 @@ class HostRateLimit:
     def interval_seconds(self, host: str, *, interval_seconds: float = 0.0) -> float:
         """Return the least time between two turns at the host, as of its last turn here or now; for operators.
 
-        Raises:
-            Overloaded: the broker does not answer. It is not queried for a host that was not slowed at its last turn.
+        Raises Overloaded if the broker does not answer; it is queried only for a host that was slowed at its last turn.
         """
         line = self._host_line(host, interval_seconds)
         if host not in self._slow:

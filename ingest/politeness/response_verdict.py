@@ -47,11 +47,7 @@ def judge_status(status: int, retry_after: str | None, url: str, now: datetime) 
 
 
 def judge_media_type(answer: Fetched) -> str:
-    """Return the type by which to read the body.
-
-    Raises:
-        PolicyRefused: rule `media_type`: nothing here can read it.
-    """
+    """Return the type by which to read the body. Raises PolicyRefused (`media_type`) if nothing here can read it."""
     kind = settle(answer.media_type, answer.final_url, answer.body[:SNIFFED_BYTES])
     if not (is_textual(kind) or kind == PDF) or kind == "image/svg+xml":
         raise PolicyRefused("media_type", f"{answer.final_url} is {kind}", f"a page that is {SUPPORTED}")

@@ -8,14 +8,12 @@
 
 An answer is kept for 24 hours per origin (2.4), shared with all workers if a store is given; "no answer" for five
 minutes, so that a site which comes back is not shut out for a day. Within the 24 hours it is not requested again, so a
-site that fails meanwhile is judged by its earlier rules. If the answer is too old and a new request fails, nothing
-is allowed: 2.4 would allow the old rules, but 2.3.1.4 must be obeyed, and a failing site is
-better left alone.
+site that fails meanwhile is judged by its earlier rules. If the answer is too old and a new request fails, nothing is
+allowed: 2.4 would allow the old rules, but 2.3.1.4 must be obeyed, and a failing site is better left alone.
 
 The store is the broker: one key per origin, `<prefix>:robots:<scheme://host:port>`, a line of JSON with the outcome,
-then the file, compressed. It expires with the answer. An unavailable broker or an unreadable value counts as
-nothing kept; a value is never larger than `MAX_STORED_BYTES`, and its unpacked content never larger
-than a robots.txt may be.
+then the file, compressed. It expires with the answer. An unavailable broker or an unreadable value counts as nothing
+kept; a value is never larger than `MAX_STORED_BYTES`, and its unpacked content never larger than a robots.txt may be.
 """
 
 from __future__ import annotations
@@ -186,11 +184,7 @@ class RobotsCache:
         raise PolicyRefused("robots", f"{url} is disallowed for {self._token} by {verdict.line!r}", "the site's owner")
 
     def verdict(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
-        """Return whether `url` may be fetched, with the line that decided.
-
-        Raises:
-            TimedOut, PolicyRefused, Overloaded: as `check`, if robots.txt could not be requested.
-        """
+        """Return whether `url` may be fetched, and why. Raises as `check` if robots.txt could not be requested."""
         known = self._of(url, deadline)
         if known.outcome == "closed":
             return RobotsVerdict(False, "robots_unreachable", None, known.reason)
@@ -200,16 +194,14 @@ class RobotsCache:
     def crawl_delay_seconds(self, url: str, deadline: Deadline | None = None) -> float:
         """Return the pause that the site demands between requests, up to the cap; 0 if it demands none.
 
-        Raises:
-            TimedOut, PolicyRefused, Overloaded: as `check`, if robots.txt could not be requested.
+        Raises as `check` if robots.txt could not be requested.
         """
         return min(self._of(url, deadline).rules.crawl_delay_seconds, self._max_crawl_delay_seconds)
 
     def sitemaps(self, url: str, deadline: Deadline | None = None) -> tuple[str, ...]:
         """Return the sitemaps that the robots.txt of `url`'s site names, normalised, on any host.
 
-        Raises:
-            TimedOut, PolicyRefused, Overloaded: as `check`, if robots.txt could not be requested.
+        Raises as `check` if robots.txt could not be requested.
         """
         return self._of(url, deadline).sitemaps
 

@@ -71,11 +71,9 @@ class RobotsRules:
     def decision(self, url: str) -> tuple[bool, str | None]:
         """Return whether `url` may be fetched, and the deciding rule, with its path as the file has it.
 
-        The longest rule decides, and of two equally long the one that allows (2.2.2). No rule (None) allows. At
-        most the first 200 characters of a rule are shown, without invisible ones.
-
-        Raises:
-            InvalidInput: `url` is not an absolute URL.
+        The longest rule decides, and of two equally long the one that allows (2.2.2). No rule (None) allows. At most
+        the first 200 characters of a rule are shown, without invisible ones. Raises InvalidInput unless `url` is an
+        absolute URL.
         """
         try:
             parsed = ada_url.URL(url)
@@ -131,9 +129,8 @@ class Directives:
 def read_directives(headers: str | None, metas: Iterable[tuple[str, str]], token: str, now: datetime) -> Directives:
     """Combine the directives for the robot with the product token `token`.
 
-    `headers` holds the `X-Robots-Tag` lines, parted by line breaks: a robot's name holds only in its own line.
-    `metas` are name and content of the page's `<meta>` elements; those of other names are ignored. `now` has a
-    zone.
+    `headers` holds the `X-Robots-Tag` lines, parted by line breaks: a robot's name holds only in its own line. `metas`
+    are name and content of the page's `<meta>` elements; those of other names are ignored. `now` has a zone.
     """
     ours = token.lower()
     parts = list(_header_parts(headers or "", ours))

@@ -64,11 +64,7 @@ class GitRepository:
         self.root = Path(self._text("rev-parse", "--absolute-git-dir"))
 
     def commit(self, ref: str | None = None) -> Commit:
-        """Return the commit of a branch, tag or hash; without one, the checked-out commit.
-
-        Raises:
-            NotFound: there is no such commit.
-        """
+        """Return the commit of a branch, tag or hash, or the checked-out one. Raises NotFound if there is none."""
         try:
             sha = self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref or 'HEAD'}^{{commit}}")
         except InvalidInput as error:
@@ -78,8 +74,7 @@ class GitRepository:
     def files(self, commit: Commit) -> list[TrackedFile]:
         """Return the files of a commit in path order, without symbolic links and submodules.
 
-        Raises:
-            InvalidInput: there are more than `MAX_FILES`, or a path is not UTF-8.
+        Raises InvalidInput if there are more than `MAX_FILES`, or a path is not UTF-8.
         """
         listed = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", commit.sha).split(b"\0")
         if len(listed) > MAX_FILES:
@@ -122,8 +117,7 @@ def run_git(
 
     Raises:
         InvalidInput: git refuses; the error quotes it, without any secret of `settings`.
-        TimedOut: it took longer, and was ended with all its child processes.
-        Unavailable: there is no git on this machine.
+        TimedOut: it took longer, and was ended with all its child processes. Unavailable: there is no git here.
     """
     process = _start(arguments, _environment(protocols, settings or {}), max_file_bytes)
     try:
@@ -255,8 +249,7 @@ def is_address(text: str) -> bool:
 def parse_remote(address: str) -> Remote:
     """Parse the address of a repository.
 
-    Raises:
-        InvalidInput: it is not HTTP(S), names no repository, or has credentials. The error does not repeat it then.
+    Raises InvalidInput if it is not HTTP(S), names no repository or has credentials, which the error does not repeat.
     """
     parts = urlsplit(address)
     if parts.scheme not in ("https", "http"):
@@ -282,12 +275,8 @@ def clone_folder(folder: Path, remote: Remote) -> Path:
 def fetch(remote: Remote, ref: str | None, folder: Path, proxy_url: str) -> tuple[GitRepository, Commit]:
     """Fetch the newest commit of a branch or tag; without one, of the remote's main branch.
 
-    `folder` holds the bare repository, created if missing; `proxy_url` carries a secret.
-
-    Raises:
-        NotFound: the remote has no such branch or tag.
-        InvalidInput: git refuses, for instance because the remote has no repository there.
-        TimedOut: it took too long.
+    `folder` holds the bare repository, created if missing; `proxy_url` carries a secret. Raises NotFound if the remote
+    has no such branch or tag, InvalidInput if git refuses (for instance, no repository is there), and TimedOut.
     """
     settings = {"http.proxy": proxy_url, "http.followRedirects": "initial"}
     protocols = "https" if remote.is_secure else "http:https"

@@ -39,10 +39,7 @@ _FIELDS: Mapping[Category, Fields] = {
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Return the exceptions of a failing engine: our own refusals, and parser errors on an unexpected page.
-
-    The parsers trust the shape of lists, dates and depths.
-    """
+    """Return the exceptions of a failing engine: our refusals, and its parser's for a page of unexpected shape."""
     from ddgs.exceptions import DDGSException
 
     kinds = LxmlError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError
@@ -57,8 +54,7 @@ OpenEngines = Callable[[Category], Iterable[Engine]]
 def open_engines(proxy_url: str) -> OpenEngines:
     """Return a function that opens the package's engines. Their own client is unused, but bound to the proxy too.
 
-    Raises:
-        NotInstalled: the package is missing.
+    Raises NotInstalled if the package is missing.
     """
     if importlib.util.find_spec("ddgs") is None:
         raise needed("crawl", ImportError(name="ddgs"))
@@ -184,8 +180,7 @@ class EngineClient:
     ) -> EngineResponse:
         """Return the response after at most `MAX_REDIRECTS` redirects.
 
-        Raises:
-            Overloaded: status 202, 429 or 503. TimedOut, Unavailable, PolicyRefused: as the fetcher.
+        Raises Overloaded for status 202, 429 or 503; TimedOut, Unavailable and PolicyRefused as the fetcher.
         """
         content = urlencode(data).encode() if data else None
         form = {"Content-Type": "application/x-www-form-urlencoded"} if content else {}

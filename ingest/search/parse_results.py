@@ -59,8 +59,7 @@ class Fields:
 def rows_of(body: Mapping[str, Any], *path: str, provider: str, may_lack: bool = True) -> list[Any]:
     """Return the list at `path`; empty if there is none and the provider's answers `may_lack` it.
 
-    Raises:
-        Unavailable: something else is there, so that the results are unknown.
+    Raises Unavailable if something else is there, so that the results are unknown.
     """
     here: Any = body
     for name in path:
@@ -153,9 +152,8 @@ def address(url: str, parameters: Mapping[str, str | None]) -> str:
 def read_json(answer: Fetched, provider: str, now: datetime) -> Mapping[str, Any]:
     """Return the JSON object of a provider's response.
 
-    Raises:
-        Overloaded: status 429 or 503; says when to come back. Unavailable: another status than 2xx, or no JSON
-            object; names the status and its meaning for the provider.
+    Raises Overloaded for status 429 or 503, with the time to come back; Unavailable for another status than 2xx (naming
+    it and its meaning for the provider) and for anything but a JSON object.
     """
     if answer.status in {429, 503}:
         seconds = retry_after_seconds(answer.headers.get("retry-after"), now)

@@ -35,8 +35,7 @@ class SearchFilters:
     def read(cls, filters: Mapping[str, str], today: date) -> SearchFilters:
         """Read filters from a directive: `site` (domains, comma separated), `after`, `before` (ISO dates), `freshness`.
 
-        Raises:
-            InvalidInput: an unknown filter or an unreadable value; names it.
+        Raises InvalidInput for an unknown filter or an unreadable value, and names it.
         """
         unknown = sorted(filters.keys() - {"site", "after", "before", "freshness"})
         if unknown:

@@ -269,10 +269,8 @@ def build_providers(
 ) -> tuple[SearchProvider, ...]:
     """Build the providers that `settings.providers` names. Opens no connection.
 
-    `clock` returns times with their zone, `stopwatch` monotonic seconds.
-
-    Raises:
-        InvalidSetting: one of them lacks its key or address.
+    `clock` returns times with their zone, `stopwatch` monotonic seconds. Raises InvalidSetting if a provider lacks its
+    key or address.
     """
     return tuple(
         Breaking(

@@ -2,9 +2,8 @@
 
 The broker keeps one key per provider and UTC day for the number of calls, `<prefix>:quota:<name>:<YYYY-MM-DD>`; it
 expires after two days: the counted day, and one for an operator to look at it. One key per query without results at a
-provider, `<prefix>:empty:<hash>`, avoids paying for it twice; it expires after `EMPTY_SECONDS`. Only
-answers are remembered, never failures. If the broker does not answer, empty answers are forgotten, which hinders no
-search.
+provider, `<prefix>:empty:<hash>`, avoids paying for it twice; it expires after `EMPTY_SECONDS`. Only answers are
+remembered, never failures. If the broker does not answer, empty answers are forgotten, which hinders no search.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ class BrokerQuota(KeptInBroker):
     def take(self, name: str, day: date, limit: int) -> bool:
         """Count one call; False, without counting, if `limit` calls were made already.
 
-        Raises:
-            Overloaded: the counter cannot be reached; says when to come back.
+        Raises Overloaded, with the time to come back, if the counter cannot be reached.
         """
         try:
             return bool(self._take(keys=[self._key("quota", name, day.isoformat())], args=[limit, KEY_TTL_SECONDS]))
@@ -47,11 +45,7 @@ class BrokerQuota(KeptInBroker):
             raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
 
     def give_back(self, name: str, day: date) -> None:
-        """Uncount one call that was taken and not made.
-
-        Raises:
-            Unavailable: the counter cannot be reached.
-        """
+        """Uncount one call that was taken and not made. Raises Unavailable if the counter cannot be reached."""
         try:
             self._give_back(keys=[self._key("quota", name, day.isoformat())])
         except redis.RedisError as error:

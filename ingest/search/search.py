@@ -37,7 +37,7 @@ class QuotaUnknown(Overloaded):
 
 
 class SearchFailed(Unavailable):
-    """No provider answered. `reasons` holds each provider's reason, in order; `asked`, whether any was called."""
+    """No provider answered. `reasons` holds each provider's name and reason; `asked` is whether any was called."""
 
     code = "search_failed"
 
@@ -67,8 +67,8 @@ def search(
 ) -> SearchCompleted:
     """Return the answer of the first provider that gives one. `clock` returns times with their zone.
 
-    `check_cancelled` is called before each call; what it raises ends the search. `empty` remembers which provider
-    found nothing for which query: it is not called again, which costs nothing.
+    `check_cancelled` is called before each call; what it raises ends the search. A provider that `empty` remembers to
+    have found nothing for this query is not called again: its empty answer is the result.
 
     Raises:
         PolicyRefused: rule `search`: switched off, or no provider is configured.
@@ -176,7 +176,7 @@ class _Failover:
         return _Found(provider.name, tuple(found.values())[: query.top_k], tuple(shortfalls), is_empty=rows == 0)
 
     def _call(self, provider: SearchProvider, query: SearchQuery) -> SearchAnswer:
-        """Make one call, paid for and counted against the provider's day; a call that was not sent is neither."""
+        """Make one call; pay for it and count it against the provider's day, unless it was not sent."""
         left_usd = self.max_usd - self.paid_usd
         if provider.cost_usd_per_call > left_usd:
             raise TooDear(f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left")

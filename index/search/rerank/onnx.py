@@ -68,10 +68,7 @@ class OnnxScorer:
         return scores.tolist()
 
     def await_model(self, timeout_seconds: float) -> _Model:
-        """Start loading the model, unless that has begun, and wait at most `timeout_seconds`.
-
-        Raises the error that loading failed with.
-        """
+        """Start loading the model if necessary, and wait at most `timeout_seconds`. Raises the error of the loading."""
         with self._starting:
             if self._loading is None:
                 self._loading = ThreadPoolExecutor(1, thread_name_prefix="reranker-loading").submit(self._load)

@@ -58,10 +58,7 @@ class Cascade:
         self._places: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
 
     def hides(self, node: int) -> bool:
-        """Return whether an element hides all that is in it, or a text is unreadable.
-
-        Raises InvalidInput after more than `MOST_STEPS` comparisons.
-        """
+        """Return whether an element hides all in it or a text is unreadable. Raises InvalidInput past `MOST_STEPS`."""
         parent = self._nodes.parents[node]
         around = self._places[parent] if parent >= 0 else self._first
         tag = self._nodes.tags[node]

@@ -1,8 +1,8 @@
 """The style that an element's content inherits, and whether text in that style is readable.
 
-Inherited are visibility, font size, variables, and the colours of text and ground: text whose contrast to
-its ground is less than `LEAST_CONTRAST` cannot be read. A colour or ground that depends on something unknown,
-is an image or comes from a style sheet elsewhere is unknown, and nothing is concluded from it.
+Inherited are visibility, font size, variables, and the colours of text ("ink") and background ("ground"): text whose
+contrast to its ground is less than `LEAST_CONTRAST` cannot be read. A colour or ground that depends on something
+unknown, is an image or comes from a style sheet elsewhere is unknown, and nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sluice.ingest.extract.css.shapes import gradient_colours
 from sluice.ingest.extract.css.visibility import is_unreadable, leaves_no_room, substituted, takes_away
 
 LEAST_CONTRAST = 1.1
-"""Contrast of text to its ground (WCAG 2.2, "contrast ratio": 1 to 21); 3 is the lowest that counts as readable."""
+"""Least contrast of readable text to its ground (WCAG 2.2, "contrast ratio", 1 to 21). WCAG demands 3 at least."""
 COLOURS = ("color", "-webkit-text-fill-color", "background", "background-color", "background-image")
 GROUNDS = COLOURS[2:]
-"""The properties that paint text and ground."""
+"""Properties that paint the ground; the first two of `COLOURS` paint the text."""
 _RELATIVE_SIZE = re.compile(r"(?:[\d.]+(?:em|%|ex|ch)|smaller|larger|inherit|unset)$")
 _WORD = re.compile(r"[\w-]++\((?>(?:[^()]++|\([^()]*+\))*)\)|[^\s(),]++")
 _MOST_PAIRS = 10_000
@@ -33,7 +33,7 @@ Style = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Style that the content of an element inherits. Colours are None if unknown."""
+    """Style that the content of an element inherits. Colours are None if unknown; clear is transparent."""
 
     is_invisible: bool = False
     is_tiny: bool = False
@@ -136,7 +136,7 @@ def _swallows(blend: str, ground: _Colour) -> bool:
 
 
 def _grounded(look: Look, value: str, *, is_panel: bool) -> Look:
-    """Return `look` on another ground. An image or a gradient of several colours is an unknown ground.
+    """Return `look` with the ground `value`. An image or a gradient of several colours is an unknown ground.
 
     An image before a colour is assumed to have that colour: authors choose it so for readability.
     """
@@ -157,7 +157,7 @@ def _opaque(colours: Iterable[Colour]) -> Iterator[_Colour]:
 
 
 def _words(value: str) -> list[str]:
-    """Return the parts of a value, functions whole; none if it is longer than any honest value."""
+    """Return the parts of a value, functions whole; none if it is longer than `_MOST_CHARS`."""
     return _WORD.findall(value) if len(value) <= _MOST_CHARS else []
 
 
@@ -169,7 +169,7 @@ def _colour(value: str) -> _Colour | None:
 
 @lru_cache(maxsize=4_096)
 def _contrast(one: _Colour, other: _Colour) -> float:
-    """Return WCAG 2.2 contrast, (L1 + 0.05) / (L2 + 0.05), for similar hues; 21 for others."""
+    """Return WCAG 2.2 contrast, (L1 + 0.05) / (L2 + 0.05); 21 if red, green or blue differ by more than 0.2."""
     if any(abs(a - b) > 0.2 for a, b in zip(one, other, strict=True)):
         return 21.0
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)

@@ -1,10 +1,7 @@
-"""Parses selectors into conditions on an element and its surroundings.
+"""Parses selectors into conditions on an element and its surroundings; ingest/extract/css/cascade.py matches them.
 
 Supported are tags, classes, ids and attributes, alone, combined by the four combinators, and the pseudo-classes of a
-static page. A selector with anything else, such as a state caused by a reader's action, is not followed:
-it parses as None.
-
-ingest/extract/css/cascade.py matches selectors with elements.
+static page. A selector with anything else, such as a state caused by a reader's action, parses as None: it is ignored.
 """
 
 from __future__ import annotations
@@ -91,7 +88,7 @@ _TAG = re.compile(r"(?:[a-zA-Z][\w-]*|\*)")
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Test of a pseudo-class: a place among siblings, one of `alternatives`, none of them, or one within."""
+    """Test of a pseudo-class: place among siblings, emptiness, or `alternatives`: one, none, or one inside matches."""
 
     kind: Literal["position", "empty", "is", "not", "has"]
     position: Position | None = None
@@ -112,7 +109,7 @@ class Compound:
     """The specificity that `tests` add."""
 
     def key(self) -> str:
-        """Return a key that an element must have, so that others are skipped."""
+        """Return a key that an element must have, so that others are skipped: `#id`, `.class`, `[attribute` or tag."""
         if self.ids:
             return f"#{self.ids[0]}"
         if self.classes:
@@ -128,11 +125,11 @@ class Selector:
     above: frozenset[str]
     specificity: tuple[int, int, int]
     goes_by_names: bool
-    """Whether the names of an element and its ancestors alone decide the match."""
+    """Whether tags, ids and classes of an element and its ancestors alone decide the match."""
 
 
 class Asked(NamedTuple):
-    """Requirements of a selector: `key` must be on the element; ids and attributes are those of any of its parts."""
+    """Requirements of a selector: the `key` that an element needs, and the ids and attributes that its parts name."""
 
     key: str
     ids: Sequence[str] = ()
@@ -151,10 +148,7 @@ def selector_of(written: str) -> Selector | None:
 
 
 def asked_by(selector: str) -> Asked | None:
-    """Return the requirements of a selector; None if it has unsupported parts.
-
-    Selectors of plain names are not parsed for that.
-    """
+    """Return a selector's requirements; None if parts are unsupported. Selectors of plain names are not parsed."""
     if _PLAIN.fullmatch(selector):
         last = next(filter(None, reversed(_COMBINATORS.split(selector))), "")
         if "#" not in selector:

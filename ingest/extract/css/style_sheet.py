@@ -93,10 +93,7 @@ class Sheet(NamedTuple):
 
 
 def sheet_of(nodes: Nodes) -> Sheet:
-    """Combine the sheets of a page with its style attributes.
-
-    Cached for some pages, as the pages of a site share styles and come one after the other.
-    """
+    """Combine the sheets of a page with its style attributes. Cached, as consecutive pages of a site share styles."""
     styles = (attributes.get("style") for attributes in nodes.attributes if attributes)
     inline = frozenset(style for style in styles if style)
     sheets = tuple(_sheets_of(nodes))

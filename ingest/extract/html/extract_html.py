@@ -3,7 +3,7 @@
 The page is read once into arrays (ingest/extract/html/nodes.py); each step loops over them:
 
     styles that hide        ingest/extract/css/cascade.py
-    what is seen            ingest/extract/html/visible.py, without ingest/extract/html/visible.py
+    what is seen            ingest/extract/html/visible.py
     what is content         ingest/extract/html/main_content.py, by trafilatura
     headings by their look  ingest/extract/html/headings.py
     the text                ingest/extract/html/write_markdown.py
@@ -63,10 +63,7 @@ def extract_html(page: str, url: str | None) -> Extracted:
 
 
 def extract_fragment(page: str, url: str | None) -> str:
-    """Return the Markdown of all visible text of `page`, which is content as a whole: the body of a feed's item.
-
-    Raises InvalidInput as `extract_html` does.
-    """
+    """Return the Markdown of all visible text of `page`, a feed item's body. Raises InvalidInput as `extract_html`."""
     nodes = read_nodes(page)
     return _written(nodes, _visible(nodes), PageFacts(nodes, url)).text
 
@@ -84,7 +81,7 @@ def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> Written:
 
 
 def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int]) -> list[int]:
-    """Return the only `<h1>` of the page if it precedes the content: the headings below belong under it."""
+    """Return the entries of the page's only `<h1>`, if it precedes the content: the headings below belong under it."""
     titles = [node for node in visible if nodes.tags[node] == "h1" and nodes.text(node)]
     if len(titles) != 1 or titles[0] in set(content):
         return []
@@ -93,7 +90,7 @@ def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int]) 
 
 
 def _confidence(page: Counted, content: Counted, *, is_cut: bool) -> float:
-    """Return how surely it is content: enough text, a fair part of the page, not mostly links, and all of it."""
+    """Return how surely `content` is the page's: enough text, a fair part of the page, not mostly links, not cut."""
     visible_chars, chars = max(page.chars), max(content.chars, default=0)
     if chars == 0:
         return 0.0

@@ -2,8 +2,7 @@
 
 Three general rules find structure in pages older than semantic HTML and in generated references:
 
-1. A table that only arranges blocks (nested tables, one filled cell per row) is not data: its cells
-   are plain blocks.
+1. A table that only arranges blocks (nested tables, one filled cell per row) is not data: its cells are plain blocks.
 2. A short block whose class says `heading`, `headline` or `title`, or a block whose whole text is a
    bold element so named, is a heading. Its level follows from the layout boxes around it.
 3. A term of a definition list that can be linked to (it has an id or an anchor) is a heading of its

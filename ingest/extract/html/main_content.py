@@ -213,10 +213,7 @@ class MarkedCopy:
         return is_small and len(self._runs) < _MARKS * _MARKS
 
     def _home(self, node: int, parent: Element) -> Element:
-        """Return the parent for the copy of `node`: a paragraph if it stands loose beside blocks.
-
-        The library ignores text that is directly in a box, outside any paragraph.
-        """
+        """Return the parent for the copy of `node`: a paragraph if it stands loose, where the library ignores text."""
         tag = self._nodes.tags[node]
         if parent.tag not in _BOXES or self._nodes.parents[node] not in self._with_blocks:
             return parent
