@@ -18,7 +18,7 @@ from typing import BinaryIO
 from sluice.contracts.errors import InvalidInput
 
 StrPath = str | os.PathLike[str]
-"""A path. A generation has dozens of files, and joining text takes a tenth of the time of joining `Path`s."""
+"""A path. Text is allowed as joining it takes a tenth of the time of joining `Path`s, and generations have dozens."""
 
 FLUSHING_THREADS = 4
 """Twelve small files take 5 to 60 ms one after the other (ext4, idle and busy disk), 2 to 9 in four threads, and no
@@ -75,7 +75,7 @@ def fsync_meanwhile(paths: Iterable[StrPath], threads: Executor) -> Iterator[Non
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Make a folder and its missing parents, and flush each folder that got a new one."""
+    """Make a folder and its missing parents, and flush each folder in which one was made."""
     if folder.is_dir():
         return
     missing = [one for one in (folder, *folder.parents) if not one.exists()]

@@ -1,4 +1,4 @@
-"""Starts a child process in a bare interpreter, and locks it up. It needs only the standard library.
+"""Locks up a child process in a bare interpreter. It needs only the standard library.
 
 `child_command` is the command line of a child that runs one of our modules in isolation. Such a child calls the
 functions that it needs: `limit` bounds its resources, the namespaces its view of the machine and the network, and
@@ -11,8 +11,8 @@ functions that it needs: `limit` bounds its resources, the namespaces its view o
     limits          address space, processor time, no byte written, few descriptors, no core file
     privileges      none, and no way to new ones; root becomes the folder's owner, or `nobody`
 
-Layers that the system lacks are left out and reported. A jail closes *files* and *network*, each by at least one of
-the layers; otherwise `close_in` raises `NoJail` and nothing may run.
+Layers that the system lacks are left out and reported. A jail closes *files* and *network*, each by at least one of the
+layers; otherwise `close_in` raises `NoJail` and nothing may run.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Closed(NamedTuple):
 
 
 class NoJail(Exception):
-    """Neither files nor network could be closed; `str()` lists the attempts."""
+    """Files or network could not be closed; `str()` lists the attempts that failed."""
 
 
 def child_command(module: str, *arguments: str, has_packages: bool = True) -> list[str]:
@@ -165,7 +165,7 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
 
 
 def limit(limits: Limits) -> None:
-    """Have the kernel end this process beyond its limits: SIGXCPU, then SIGKILL a second later. No file, no core."""
+    """Limit processor time (SIGXCPU, SIGKILL a second later), memory and descriptors; allow no file and no core."""
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
         (resource.RLIMIT_AS, limits.address_space_bytes, limits.address_space_bytes),
@@ -205,7 +205,7 @@ def become(uid: int, gid: int) -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Forbid every program that this process runs more rights than it has."""
+    """Keep every program that this process runs from gaining rights that it lacks."""
     check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
 
 
@@ -253,7 +253,7 @@ def _enter(folder: str) -> None:
 
 
 def _others_may_enter(folder: str) -> bool:
-    """Return whether everybody may pass the folders above, so that another user than root can reach the folder."""
+    """Return whether all users may pass through the folders above, so that one other than root can reach the folder."""
     above = os.path.dirname(folder)
     while os.stat(above).st_mode & 0o001 and os.path.dirname(above) != above:
         above = os.path.dirname(above)

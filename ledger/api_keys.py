@@ -40,11 +40,7 @@ class KeysTable(LedgerPart):
     """Insert, list, find and revoke keys."""
 
     def insert(self, key_id: str, key_hash: str, name: str, role: str, corpora: Sequence[str] = ()) -> None:
-        """Record a key.
-
-        Raises:
-            Conflict: its id or its hash is recorded already.
-        """
+        """Record a key. Raises `Conflict` if its id or its hash is recorded already."""
         row = {
             "id": key_id,
             "hash": key_hash,
@@ -69,11 +65,7 @@ class KeysTable(LedgerPart):
         return None if row is None else _record(row)
 
     def revoke(self, key_id: str) -> bool:
-        """Revoke a key; return False when it was revoked before.
-
-        Raises:
-            NotFound: there is no such key.
-        """
+        """Revoke a key; return False when it was revoked before. Raises `NotFound` if there is no such key."""
         with self._database.writing() as connection:
             if connection.execute(_REVOKE, {"of_key": key_id, "moment": self._clock()}).rowcount == 1:
                 return True

@@ -84,11 +84,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Open a transaction that reads one consistent view.
-
-        Raises:
-            Unavailable: the database does not answer.
-        """
+        """Open a transaction that reads one consistent view. Raises `Unavailable` if the database does not answer."""
         with self._connected() as pooled:
             yield from self._carried_out(pooled.driver_connection, "BEGIN")
 

@@ -146,10 +146,7 @@ class Ledger(LedgerReader):
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
         """Cancel a run's open events and finish it, fencing their claims; None when there was nothing to cancel.
 
-        Returns the closing events, which the caller announces.
-
-        Raises:
-            NotFound: there is no such run.
+        Returns the closing events, which the caller announces. Raises `NotFound` if there is no such run.
         """
         with self.database.writing() as connection:
             changed, emitted = finish.cancel(connection, run_id, self.clock())
@@ -195,11 +192,7 @@ class Ledger(LedgerReader):
                 return claims.park_malformed(connection, taken, error, self.clock())
 
     def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
-        """Extend a claim's lease.
-
-        Raises:
-            Fenced: the claim was lost or the run cancelled; the worker must stop.
-        """
+        """Extend a claim's lease. Raises `Fenced` if the claim was lost or the run cancelled; the worker must stop."""
         with self.database.holding() as connection:
             claims.heartbeat(connection, claim, self.clock(), lease_seconds)
 

@@ -144,7 +144,7 @@ class LedgerReader:
             return _status(connection, run_id)
 
     def open_by_queue(self, run_id: str) -> dict[Queue, int]:
-        """Count the run's open events per queue. An answer at the deadline does without their results."""
+        """Count the run's open events per queue: results that an answer at the deadline must do without."""
         with self.database.reading() as connection:
             return _open_by_queue(connection, run_id)
 
@@ -181,20 +181,16 @@ class LedgerReader:
         return [decode(payload) for payload in payloads]
 
     def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
-        """Return the run's event with that dedupe key.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return the run's event with that dedupe key. Raises `NotFound` if there is none."""
         asked = {"of_run": run_id, "of_key": storable(dedupe_key)}
         with self.database.reading() as connection:
             found = connection.execute(_KEYED, asked).found(f"event of run {run_id} under the key {dedupe_key}")
         return decode(found.payload)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
-        """Return the ids of the run's `CrawlDirected` that are still open, or whose page is not read yet.
+        """Return the ids of the run's `CrawlDirected` that are open, or whose page may not be kept and is still unread.
 
-        Parked ones count: they may be replayed.
+        Parked ones count, as they may be replayed. An unread page that may be kept adds an empty text.
         """
         with self.database.reading() as connection:
             payloads = connection.execute(_UNREAD, {"of_run": run_id}).scalars()
@@ -204,11 +200,7 @@ class LedgerReader:
         )
 
     def event(self, event_id: str) -> Event:
-        """Return one event.
-
-        Raises:
-            NotFound: there is no such event.
-        """
+        """Return one event. Raises `NotFound` if there is no such event."""
         with self.database.reading() as connection:
             return decode(connection.execute(_EVENT, {"of_event": event_id}).found(f"event {event_id}").payload)
 

@@ -93,11 +93,7 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
 
 
 def take(connection: Transaction, run_id: str, *, settled: int = 0, dead: int = 0, spend: Spend = _NOTHING) -> AnyRow:
-    """Lock the run's row until the transaction ends, add to its sums, and return the updated row.
-
-    Raises:
-        NotFound: there is no such run.
-    """
+    """Lock the run's row for the transaction, add to its sums and return it. Raises `NotFound` if there is none."""
     used = {f"used_{unit}": amount for unit, amount in amounts_of(spend).items()}
     sums = {"settled": settled, "dead": dead, **used}
     return connection.execute(_TAKE, {"of_run": run_id, **sums}).found(f"run {run_id}")

@@ -75,22 +75,14 @@ class Result:
         return None if row is None else self._row(row)
 
     def one(self) -> Any:
-        """Return the single row that must exist.
-
-        Raises:
-            LookupError: there is no row.
-        """
+        """Return the single row that must exist. Raises `LookupError` if there is no row."""
         row = self.first()
         if row is None:
             raise LookupError("a row that must be in the ledger is not there")
         return row
 
     def found(self, what: str) -> Any:
-        """Return the first row.
-
-        Raises:
-            NotFound: there is none; the message names `what`.
-        """
+        """Return the first row. Raises `NotFound` if there is none; the message names `what`."""
         row = self.first()
         if row is None:
             raise NotFound(f"no {what}")

@@ -29,7 +29,7 @@ _SHORTEST_RUN = 16
 _ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[2-7][0-9a-fA-F]|&#x?[0-9a-fA-F]{2,5};")
 _BACKSLASHED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
 _ROT13 = ("vtaber", "qvfertneq", "vafgehpgvba", "cerivbhf", "sbetrg")
-"""ignore, disregard, instruction, previous, forget."""
+"""In ROT13: ignore, disregard, instruction, previous, forget."""
 _DIGITS = str.maketrans("013457@$", "oieastas")
 _MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*\d)\w{3,}\b")
 _JOINED = re.compile(r"(?<=[a-z])[-_.](?=[a-z])")
@@ -49,9 +49,9 @@ def decoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def readings_within(text: str, read: str) -> Iterator[str]:
-    """Yield the decoded readings of a text, each in small letters. `read` is the text with look-alike letters replaced.
+    """Yield the decoded readings of a text in small letters. `read` is the text so, with look-alike letters replaced.
 
-    They come from escapes, letters turned by 13, words joined by signs, digits for letters, and `decoded_runs`.
+    They come from escapes, ROT13, words joined by signs, digits for letters, and `decoded_runs`.
     """
     if _ESCAPED.search(text):
         characters = _BACKSLASHED.sub(lambda found: chr(int(found[1] or found[2], 16)), text)

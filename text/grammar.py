@@ -31,8 +31,8 @@ MOST_SOURCE_BYTES = 500_000
 """First bytes of a source that are parsed. Handwritten sources are seldom longer; generated ones need no more."""
 _STEPS = {"python": (200, 0.05)}
 _OTHER_STEPS = 60, 0.03
-"""In hundreds: steps that a parser may take, and further ones for each byte. Sources take .001 to .007 for a byte,
-minified ones up to .02, `x = 1` on every line .034. In Python, which has few readings at a time, they do no harm."""
+"""Most calls of `is_too_much` (one in 100 steps): a base, and so many a byte. Sources take .001 to .007 for a byte,
+minified ones up to .02, `x = 1` on every line .034. Python has few readings at a time, so more do no harm."""
 _READINGS = 20
 """Most readings of each byte. Sources are read 1 to 2 times, the worst of 1,700 files 6 times."""
 _FREE_BYTES = 200_000
@@ -110,5 +110,5 @@ def _parser_for(language: str) -> Parser:
 
 
 def _unclosed(source: bytes) -> int:
-    """Return the surplus of `<` over `>` in a text, allowing for comparisons and shifts."""
+    """Estimate how many `<` stay open. Shifts do not count; a `>` takes off ten, as `<` also compares."""
     return source.count(b"<") - 2 * source.count(b"<<") - 10 * source.count(b">")

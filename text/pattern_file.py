@@ -43,7 +43,7 @@ class PatternFile:
         return self._compiled[name]
 
     def text(self, pieces: str | Sequence[str]) -> str:
-        """Return the whole expression."""
+        """Return the pieces as one expression, with its parts filled in."""
         return _filled_in(pieces, self._parts)
 
     def compiled(self, pieces: str | Sequence[str], flags: int = 0) -> re.Pattern[str]:

@@ -62,7 +62,7 @@ _END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
 
 
 def cut_sentences(text: str) -> list[str]:
-    """Return the sentences in order, without the blanks around them; a stop before a lower-case letter ends none."""
+    """Return the sentences in order, stripped. Line ends end one; a stop before a lower-case letter does not."""
     return [sentence for piece in _END.split(text) if (sentence := piece.strip())]
 
 

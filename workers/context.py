@@ -1,7 +1,7 @@
 """The wiring: every part that a process needs, built once and only when it is first needed.
 
-A `Context` is made per process, after any fork. Nothing here decides anything. Expensive modules are imported when
-their member is built: a command that lists runs needs neither the broker's client nor a model.
+A `Context` is made per process, after any fork, and decides nothing. Expensive modules are imported when their member
+is built: a command that lists runs needs neither the broker's client nor a model.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Context:
 
     @lazy
     def transport(self) -> Transport:
-        """The broker."""
+        """The connection to the broker's queues."""
         from sluice.workers.broker.transport import Transport
 
         return self.opened(Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds))
@@ -352,8 +352,8 @@ class Context:
 
     @lazy
     def ragas(self) -> RagasBridge:
-        """Judges answers against their passages: by the package `ragas` where it and a judge are there, else by
-        support. Outgoing text is masked."""
+        """Judges whether passages support the answers: by the package `ragas` if it and a judge are there, else by
+        comparing sentences. Outgoing text is masked."""
         from sluice.evaluation.ragas.bridge import RagasBridge
         from sluice.evaluation.ragas.environment import FOLDER, AnsweredQuestion, RagasScore, find_python, judge_answers
 

@@ -122,11 +122,7 @@ def is_sampled(run_id: str, share: float) -> bool:
 
 
 def _judge_response(feedback: FeedbackGiven, answer: Answer, bridge: RagasBridge) -> ResponseJudged:
-    """Judge the feedback's response, and count the judgement in the metrics.
-
-    Raises:
-        SluiceError: as the bridge's judge.
-    """
+    """Judge the feedback's response and count the judgement. Raises `SluiceError` as the bridge's judge does."""
     asked = AnsweredQuestion(answer.query, tuple(chunk.text for chunk in answer.chunks), feedback.response or "")
     [score] = bridge.score([asked])
     for figure, value in (("groundedness", score.groundedness), ("faithfulness", score.faithfulness)):

@@ -83,11 +83,7 @@ def on_learning_changed(event: Event, memories: ProjectMemories, indexing: Memor
 
 
 def _require_own_corpus(event: Event, body: IterationRecorded | LearningChanged) -> None:
-    """Refuse an event that would bring one feature's memory into the corpus of another.
-
-    Raises:
-        MalformedEvent: its corpus is not that of its project and feature.
-    """
+    """Raise `MalformedEvent` unless the event's corpus is that of its project and feature."""
     own = collection_name(body.project, body.feature)
     if event.corpus != own:
         raise MalformedEvent("corpus", f"{event.corpus} where feature {body.feature!r} belongs", own)

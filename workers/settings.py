@@ -230,11 +230,7 @@ class Settings(BaseSettings):
 
     @property
     def broker_location(self) -> str:
-        """The broker's URL: the one given, else that of the embedded one.
-
-        Raises:
-            InvalidSetting: none is given and no embedded broker has been started.
-        """
+        """The URL given, or the embedded broker's. Raises `InvalidSetting` if none is given and none was started."""
         if self.broker_url:
             return self.broker_url
         port_file = self.data_dir / "broker.url"

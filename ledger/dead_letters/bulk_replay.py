@@ -129,7 +129,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Letters due by the rate, and the moment up to which the rate is used once some of them are taken."""
+    """Letters due by the rate. `since` (seconds since the epoch) is the moment up to which the rate is used."""
 
     due: int
     since: float
@@ -144,7 +144,7 @@ class Pace:
         return cls(max(0, int((now - since) * replay.per_second + 1e-6)), since, replay.per_second)
 
     def used_up(self, taken: int) -> float:
-        """Return the moment up to which the rate is used once `taken` letters were taken."""
+        """Return the moment up to which the rate is used after `taken` letters."""
         return self.since + taken / self.per_second
 
 
@@ -168,11 +168,7 @@ class Replays(LedgerPart):
         return _plan_of(told)
 
     def begin(self, request: ReplayRequest, operator: str) -> ReplayView:
-        """Begin a bulk replay.
-
-        Raises:
-            InvalidInput: the filter is about letters that are not parked.
-        """
+        """Begin a bulk replay. Raises `InvalidInput` if the filter is about letters that are not parked."""
         _check(request.filter)
         now = self._clock()
         row: dict[str, Any] = {
@@ -193,11 +189,7 @@ class Replays(LedgerPart):
             return _view_of(connection, _find(connection, row["id"]))
 
     def show(self, replay_id: str) -> ReplayView:
-        """Return a replay and its progress.
-
-        Raises:
-            NotFound: there is no such replay.
-        """
+        """Return a replay and its progress. Raises `NotFound` if there is no such replay."""
         with self._database.reading() as connection:
             return _view_of(connection, _find(connection, replay_id))
 
@@ -218,10 +210,9 @@ class Replays(LedgerPart):
     ) -> ReplayView:
         """Pause, resume or abort a replay, and record the operator. Letters under way go on after an abort.
 
-        Its status must be one of `among`. The default is running for pause, paused for resume, either for abort.
         Raises:
             NotFound: there is no such replay.
-            Conflict: it has another status.
+            Conflict: its status is not one of `among`: by default running to pause, paused to resume, either to abort.
         """
         usual, becomes = _ACTIONS[action]
         among = among or usual

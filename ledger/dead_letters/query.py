@@ -65,11 +65,7 @@ class LetterReader(LedgerPart):
     """Queries that operators make on dead letters."""
 
     def groups(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterGroup]:
-        """Return the failures grouped by fingerprint, the latest first.
-
-        Raises:
-            InvalidInput: the page's position is malformed.
-        """
+        """Return failures by fingerprint, latest first. Raises `InvalidInput` if the page's position is malformed."""
         wanted = wanted or DeadLetterPage()
         alike = _alike(wanted)
         example = (
@@ -83,11 +79,7 @@ class LetterReader(LedgerPart):
         return [_group(row, reasons[row.fingerprint], kinds[row.fingerprint]) for row in rows]
 
     def list(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterSummary]:
-        """Return single dead letters, the latest first.
-
-        Raises:
-            InvalidInput: the page's position is malformed.
-        """
+        """Return single dead letters, the latest first. Raises `InvalidInput` if the page's position is malformed."""
         wanted = wanted or DeadLetterPage()
         seen, letter_id = dead_letters.c.last_seen, dead_letters.c.id
         query = select(*_BRIEF).where(*conditions(wanted)).order_by(seen.desc(), letter_id.desc()).limit(wanted.limit)
@@ -97,21 +89,13 @@ class LetterReader(LedgerPart):
             return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
 
     def show(self, letter_id: str) -> DeadLetterView:
-        """Return one dead letter with its payload, stack and history.
-
-        Raises:
-            NotFound: there is no such dead letter.
-        """
+        """Return one dead letter with its payload, stack and history. Raises `NotFound` if there is none."""
         with self._database.reading() as connection:
             return show(connection, letter_id)
 
 
 def show(connection: Transaction, letter_id: str) -> DeadLetterView:
-    """Return one letter with its payload, stack and history.
-
-    Raises:
-        NotFound: there is no such letter.
-    """
+    """Return one letter with its payload, stack and history. Raises `NotFound` if there is no such letter."""
     row = found(connection, letter_id)
     return DeadLetterView(
         **_facts(row),
@@ -123,11 +107,7 @@ def show(connection: Transaction, letter_id: str) -> DeadLetterView:
 
 
 def found(connection: Transaction, letter_id: str) -> AnyRow:
-    """Return the letter's row.
-
-    Raises:
-        NotFound: there is no such letter.
-    """
+    """Return the letter's row. Raises `NotFound` if there is no such letter."""
     return connection.select(dead_letters, {"id": letter_id}).found(f"dead letter {letter_id}")
 
 

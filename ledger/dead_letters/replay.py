@@ -107,11 +107,7 @@ def replay_span(letter: AnyRow, orders: Orders) -> Iterator[None]:
 
 
 def case_of(connection: Transaction, letter_id: str) -> AnyRow:
-    """Return a letter's row joined with its event and its run.
-
-    Raises:
-        NotFound: there is no such letter.
-    """
+    """Return a letter's row joined with its event and its run. Raises `NotFound` if there is no such letter."""
     return connection.execute(_CASE_OF, {"of_letter": letter_id}).found(f"dead letter {letter_id}")
 
 

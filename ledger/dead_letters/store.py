@@ -151,13 +151,10 @@ class DeadLetters(LetterReader):
             return letters.count(connection, _to_purge(wanted))
 
     def purge_all(self, wanted: DeadLetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
-        """Empty every letter that matches; refuse unless `expected` letters match.
+        """Empty every letter that matches; raise `Conflict` unless `expected` letters match.
 
-        It works in bounded transactions. Letters parked meanwhile are left alone; after a crash the remaining
-        letters are unchanged, and another call goes on with them.
-
-        Raises:
-            Conflict: the filter matches another number of letters.
+        It works in bounded transactions. Letters parked meanwhile are left alone; after a crash the remaining letters
+        are unchanged, and another call goes on with them.
         """
         now = self._clock()
         matching = self.count_to_purge(wanted)

@@ -161,11 +161,7 @@ def take_next(
 
 
 def claim_in(taken: Taken) -> Claim:
-    """Decode the event of a taken row into a claim.
-
-    Raises:
-        MalformedEvent: it cannot be decoded; the caller parks it.
-    """
+    """Decode a taken row's event into a claim. Raises `MalformedEvent` if that fails; the caller parks the event."""
     row = taken.row
     same = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent")
     return Claim(decode(row.payload), is_probe=taken.is_probe, **{name: getattr(row, name) for name in same})
@@ -183,11 +179,7 @@ def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent,
 
 
 def heartbeat(connection: Transaction, held: Claim, now: float, lease_seconds: float) -> None:
-    """Extend the lease.
-
-    Raises:
-        Fenced: another worker owns the event now, or it was cancelled.
-    """
+    """Extend the lease. Raises `Fenced` if another worker owns the event now, or it was cancelled."""
     facts = {"of_event": held.event.id, "at_epoch": held.epoch, "until": now + lease_seconds}
     if connection.execute(_HEARTBEAT, facts).rowcount == 0:
         raise Fenced(f"the claim on {held.event.id} at epoch {held.epoch} was lost")

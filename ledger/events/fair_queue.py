@@ -67,7 +67,7 @@ _HERE = (
     events.c.priority == bindparam("at_priority"),
 )
 SERVED = select(events.c.turn).where(*_HERE).order_by(events.c.turn).limit(1)
-"""The turn being served; suspects have no turn."""
+"""The turn being served. Events on which a worker died have none."""
 _OWN_LAST = (
     select(events.c.turn).where(*_HERE, events.c.lane == bindparam("of_lane")).order_by(events.c.turn.desc()).limit(1)
 )

@@ -72,10 +72,8 @@ class Balance:
     def carry_out(self, connection: Transaction, run: AnyRow, now: float) -> None:
         """Update the rows of the run (which the caller holds) and of the days.
 
-        The run's own sums of spend are updated where its row is locked (`runs.take`).
-
-        Raises:
-            BudgetExhausted: a ceiling of the run or of the day would be passed. The caller must undo the transaction.
+        The run's own sums of spend are updated where its row is locked (`runs.take`). Raises `BudgetExhausted` if a
+        ceiling of the run or of the day would be passed; the caller must then undo the transaction.
         """
         asked, spent = amounts_of(self.held), amounts_of(self.spent)
         freed = _sum(amounts for _, amounts in self.freed)
@@ -137,11 +135,7 @@ def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:
 
 
 def left(connection: Transaction, run_id: str, now: float) -> Ceilings:
-    """Return the amounts that the run and its day may still reserve.
-
-    Raises:
-        NotFound: there is no such run.
-    """
+    """Return the amounts that the run and its day may still reserve. Raises `NotFound` if there is no such run."""
     run = connection.select(runs, {"run_id": run_id}).found(f"run {run_id}")
     day = connection.select(days, {"day": today(now)}).first()
     return Ceilings(run=_left(run, "run", run), day=_left(run, "day", day))

@@ -71,10 +71,7 @@ class Graphs(LedgerPart):
             return changes.totals_of(connection, corpus)
 
     def has_work(self, corpus: str, *, beside: str = "", claimed: bool = True) -> bool:
-        """Return whether the graph stage has an open event of the corpus, other than the event `beside`.
-
-        `claimed`: events being handled now count as well.
-        """
+        """Return whether the corpus has open graph events besides `beside`; `claimed` counts those being handled."""
         states = ("ready", "waiting", "claimed") if claimed else ("ready", "waiting")
         with self._database.reading() as connection:
             asked = ({"of_corpus": corpus, "beside": beside, "as_status": state} for state in states)

@@ -1,9 +1,9 @@
-"""The gate's defences (its steps back), a row for each of each profile, and the configurations to fall back to.
+"""The gate's defences (its steps back), a row for each defence and profile; and the configurations to fall back to.
 
-`evaluation.defence` owns the content of a row's `state`. All rows change together with the position up to
-which runs were examined, in one transaction that also records what tripped or healed. That transaction names the
-position that it started from; where another process was faster, nothing is written. So a run counts once, and a
-process that dies at any point leaves either all of an examination or nothing of it.
+`evaluation.defence` owns the content of a row's `state`. All rows change together with the position up to which runs
+were examined, in one transaction that also records what tripped or healed. That transaction names the position that it
+started from; where another process was faster, nothing is written. So a run counts once, and a process that dies at any
+point leaves either all of an examination or nothing of it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Defences(LedgerPart):
             return tuple(record_control(connection, change, now) for change in changes)
 
     def take_trickle(self, profile: str, day: str, most: int) -> bool:
-        """Return whether one more run of the profile may join the trickle on that day, and if so count it."""
+        """Let one more run of the profile ignore its step back on that day; False if `most` have done so."""
         with self._database.writing() as connection:
             found = connection.execute(_ONE.with_for_update(), {"of_name": _TRICKLE, "of_profile": profile}).first()
             taken = json.loads(found.state) if found else {}

@@ -34,7 +34,7 @@ _NOUNS = {"search": ("search", "searches"), "crawl": ("page", "pages")}
 
 @dataclass(frozen=True, slots=True)
 class StoredFlag:
-    """The stored part of a flag. `enabled` None: no value is stored, except perhaps that it is killed."""
+    """The stored part of a flag. `enabled` is None where no value is stored; the flag may be killed all the same."""
 
     name: str
     enabled: bool | None = None

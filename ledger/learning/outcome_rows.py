@@ -48,7 +48,7 @@ _SAID = _OF_KIND.where(events.c.status == "settled")
 
 
 def note_decided(connection: Transaction, run: AnyRow, decided: GateDecided, now: float) -> None:
-    """Insert the row of a gate run at its decision. A second time changes nothing."""
+    """Insert the row of a gate run at its decision. A repeated call changes nothing."""
     connection.insert_once(outcomes, _decided(run, decided, now, now))
 
 
@@ -203,7 +203,7 @@ def _cited_ages(
 
 
 def _unseen(ready: AnswerReady) -> dict[str, float]:
-    """Return the age of each cited web document, as the answer records it; older answers do not."""
+    """Return the age of each cited web document, as the answer records it; empty for older answers, which do not."""
     documents = dict.fromkeys(
         chunk.document_id for chunk in ready.answer.chunks if chunk.provenance.source in ("crawl", "search")
     )

@@ -73,10 +73,8 @@ class Rollouts(LedgerPart):
     def change(self, becomes: Rollout, was: Rollout | None, change: ControlChange) -> CreatedRun:
         """Store `becomes` as its model's rollout and record `change`; the caller announces `CreatedRun.events`.
 
-        `was` is the rollout as the caller read it; None where the model was never tried.
-
-        Raises:
-            Conflict: it was changed since, or another model is active.
+        `was` is the rollout as the caller read it; None where the model was never tried. Raises `Conflict` if it was
+        changed since, or another model is active.
         """
         with self._database.writing() as connection:
             _refuse_second(connection, becomes)

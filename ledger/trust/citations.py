@@ -1,7 +1,7 @@
 """Maps documents to the answers that cite them: a row for each cited chunk, from the answer to its pruning.
 
 A document may change while an answer that cites it is being recorded. So a row stays unchecked until the index, in a
-state later than the answer, was seen to hold the chunk; it is unchecked again whenever its document is indexed.
+state no older than the answer's, was seen to hold the chunk; it is unchecked again whenever its document is indexed.
 `trust.stale_answers` deletes the rows of a citation when it records that its passage is gone.
 """
 
@@ -53,21 +53,21 @@ _STAND = (
 
 
 def note_answer(connection: Transaction, run_id: str, ready: AnswerReady) -> None:
-    """Record the citations of a run's answer. A second time changes nothing."""
+    """Record the citations of a run's answer. A repeated call changes nothing."""
     rows = list(_rows(run_id, ready.answer, ready.profile))
     if rows:
         connection.insert_each(_insert(connection.dialect), rows)
 
 
 def uncheck(connection: Transaction, corpus: str, document_ids: Sequence[str], journal_offset: int) -> None:
-    """Mark as unchecked what cites these documents, which the records up to that offset indexed anew or removed."""
+    """Mark the citations of these documents as unchecked: records up to that offset changed or removed them."""
     for document_id in document_ids:
         unchecked = {"is_checked": 0, "seen_offset": journal_offset - 1}
         connection.update(citations, {"corpus": corpus, "document_id": document_id}, unchecked)
 
 
 def cited_ones(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> list[str]:
-    """Return the documents that an answer cites."""
+    """Return those of the documents that some answer cites."""
     asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
     return [row.document_id for row in connection.execute_each(_IS_CITED, asked)]
 
@@ -79,7 +79,7 @@ def unchecked(connection: Transaction, corpus: str, journal_offset: int, most: i
 
 
 def pass_unchanged(connection: Transaction, corpus: str, journal_offset: int) -> None:
-    """Mark the answers from the index at exactly `journal_offset`, its current state, as checked."""
+    """Mark as checked the chunks that were seen at exactly `journal_offset`, the index's current state."""
     connection.execute(_STAND, {"of_corpus": corpus, "reached": journal_offset})
 
 

@@ -91,11 +91,7 @@ class Forgotten(LedgerPart):
         return [entry for entry in entries if corpora is None or entry.corpus in corpora]
 
     def one(self, entry_id: str) -> ForgottenEntry:
-        """Return one entry.
-
-        Raises:
-            NotFound: there is none with that id.
-        """
+        """Return one entry. Raises `NotFound` if there is none with that id."""
         with self._database.reading() as connection:
             row = connection.select(forgotten, {"id": entry_id}).found(f"entry {entry_id} on the negative list")
         return _entry_of(row)
@@ -125,11 +121,7 @@ class Forgotten(LedgerPart):
             return created
 
     def lift(self, entry_id: str, operator: str, note: str) -> None:
-        """Remove an entry from the list, so that the documents it names may return.
-
-        Raises:
-            NotFound: there is none with that id.
-        """
+        """Remove an entry, so that what it names may return. Raises `NotFound` if there is none with that id."""
         with self._database.writing() as connection:
             if not connection.delete(forgotten, {"id": entry_id}):
                 raise NotFound(f"no entry {entry_id} on the negative list")

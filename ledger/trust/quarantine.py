@@ -105,11 +105,7 @@ class Quarantine(LedgerPart):
     # -- looking
 
     def list(self, wanted: QuarantinePage | None = None) -> Sequence[QuarantinedChunk]:
-        """Return held chunks, the latest first.
-
-        Raises:
-            InvalidInput: the page's position is malformed.
-        """
+        """Return held chunks, the latest first. Raises `InvalidInput` if the page's position is malformed."""
         wanted = wanted or QuarantinePage()
         order = (_HAS.held_at, _HAS.id)
         query = select(quarantine).where(*_conditions(wanted)).order_by(*(one.desc() for one in order))

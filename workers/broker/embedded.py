@@ -24,10 +24,7 @@ URL_FILE = "broker.url"
 
 
 def prepare_broker(settings: Settings) -> str:
-    """Choose port and password, write the server's configuration, and return the broker's URL.
-
-    Keeps the earlier choice, unless its port is taken.
-    """
+    """Write the server's configuration; return its URL. Keeps an earlier port and password unless the port is taken."""
     folder = settings.data_dir / "broker"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     url_file = settings.data_dir / URL_FILE
@@ -41,11 +38,7 @@ def prepare_broker(settings: Settings) -> str:
 
 
 def broker_command(settings: Settings) -> list[str]:
-    """Return the command line that runs the embedded broker.
-
-    Raises:
-        Unavailable: this platform has no embedded Valkey.
-    """
+    """Return the command line that runs the embedded broker. Raises `Unavailable` if this platform has none."""
     try:
         binary = get_binary_path()
     except ValkeyBinaryNotFoundError as error:

@@ -51,8 +51,7 @@ def tied_to_parent() -> Callable[[], None] | None:
 def limit_memory(most_bytes: int) -> None:
     """Limit the writable memory of this process, and of each that it starts (RLIMIT_DATA of setrlimit(2)).
 
-    An allocation beyond it raises MemoryError, or ends the process if a library makes it that cannot
-    go on without.
+    An allocation beyond it raises MemoryError, or ends the process if a library cannot go on without it.
     """
     if sys.platform.startswith("linux"):
         resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))

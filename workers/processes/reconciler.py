@@ -89,12 +89,7 @@ class Reconciler:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def tick(self) -> Reconciled:
-        """Run one tick.
-
-        Raises:
-            Unavailable: the ledger or the broker does not answer. Unpublished events stay ready, and a
-                later tick finds them again.
-        """
+        """Run one tick. Raises `Unavailable` if ledger or broker is away; a later tick publishes what is left."""
         if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS):
             return Reconciled(active=False)
         return Reconciled(

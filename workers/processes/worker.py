@@ -1,8 +1,7 @@
 """One worker process: a Celery worker on the queue of one stage or of several, its context built after any fork.
 
-`sluice worker STAGE` runs `run_worker`, on its own or under `sluice up`. Its state is in
-`worker_process`, its background threads in
-`background`, its end in `shutdown`.
+`sluice worker STAGE` runs `run_worker`, on its own or under `sluice up`. Its state is in `worker_process`, its
+background threads in `background`, its end in `shutdown`.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from sluice.workers.settings import Settings
 log = structlog.get_logger(__name__)
 
 CHUNK_LIMIT_SECONDS = 120.0
-"""Longest time for one event in a child of a pool, unless events may take less; then the child is killed."""
+"""Longest time for one event in a pool's child (or `event_timeout_seconds`, if less); then it is killed."""
 CHILD_MEMORY_BYTES = 1_500_000_000
 """Writable memory of a child of a pool: an ordinary one has 0.3 GB, reading a page of 10 MB takes 0.4, and the largest
 accepted document three times that. The kernel stops a child that needs more, which costs only its document."""
@@ -254,9 +253,8 @@ def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], 
     """Let the worker of `app` consume the queues of all stages in `sizes`, each with so many wake-ups at once.
 
     A channel takes from one queue (`workers.broker.redis_channel`), and no more than its stage has threads, so that no
-    stage takes the threads of another.
-    Celery consumes the first queue by itself. `consumed` collects the stages being consumed: `index` only once
-    it is this process's `turn`.
+    stage takes the threads of another. Celery consumes the first queue by itself. `consumed` collects the stages being
+    consumed: `index` only once it is this process's `turn`.
     """
     first = next(iter(sizes))
 

@@ -65,11 +65,7 @@ class Admission:
                 self._admitted[entry, run.priority, tenant_queue_of(run)] += events
 
     def require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
-        """Only check for room, before the caller prepares the work.
-
-        Raises:
-            Overloaded: as `admit`.
-        """
+        """Check for room before the caller prepares the work; admit nothing. Raises `Overloaded` as `admit` does."""
         with self._guard:
             if self._clock() - self._looked_at > LOOK_SECONDS:
                 self._backlogs, self._looked_at = self._ledger.backlogs(), self._clock()
@@ -138,11 +134,7 @@ class DiskRoom:
         return self.free_bytes < self._least_bytes
 
     def require(self) -> None:
-        """Refuse to accept more work on a disk that is short of room.
-
-        Raises:
-            DiskFull: less is free than is kept for accepted work.
-        """
+        """Raise `DiskFull` if the disk has less room than is kept for accepted work."""
         free = self.free_bytes
         if free < self._least_bytes:
             raise DiskFull(self.told(free))

@@ -57,11 +57,7 @@ class FlagProvider(AbstractProvider):
     def resolve_boolean_details(
         self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[bool]:
-        """Return whether the flag is on, and the source that decided.
-
-        Raises:
-            FlagNotFoundError: there is no such flag.
-        """
+        """Return whether the flag is on, and what decided that. Raises `FlagNotFoundError` if it is unknown."""
         state = self._snapshot().get(cast(FlagName, flag_key))
         if state is None:
             metrics.UNKNOWN_FLAGS.inc()

@@ -37,11 +37,7 @@ _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
 
 def check_cancelled() -> None:
-    """Return while the work of this thread still counts.
-
-    Raises:
-        Fenced: its run was cancelled, or its claim taken over; the work must stop, as nothing of it will be recorded.
-    """
+    """Raise `Fenced` if this thread's run was cancelled or its claim taken over: nothing more of it is recorded."""
     hold = _hold.get()
     if hold is not None and hold.lost.is_set():
         raise Fenced(f"the claim on {hold.claim.event.id} was lost on the way")

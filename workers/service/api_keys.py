@@ -68,11 +68,7 @@ class ApiKeys:
         return self._ledger.keys.list()
 
     def revoke(self, key_id: str) -> bool:
-        """Put a key out of force.
-
-        Raises:
-            NotFound: there is no such key.
-        """
+        """Put a key out of force. Raises `NotFound` if there is no such key."""
         return self._ledger.keys.revoke(key_id)
 
     def is_known(self, key: str | None) -> bool:
@@ -148,11 +144,7 @@ def is_loopback(host: str) -> bool:
 
 
 def require_key_beyond_loopback(settings: Settings) -> None:
-    """Refuse to serve beyond this machine without keys.
-
-    Raises:
-        InvalidSetting: `http_host` is not loopback and no key exists.
-    """
+    """Raise `InvalidSetting` if `http_host` is not loopback and no key exists."""
     with Ledger(settings.ledger_location) as ledger:
         if not is_loopback(settings.http_host) and not ApiKeys(ledger).any_active():
             raise InvalidSetting(

@@ -21,43 +21,27 @@ class Caller:
     """The corpora that the key may touch; None for all."""
 
     def may_touch(self, corpus: str) -> None:
-        """Refuse a corpus that is not this caller's.
-
-        Raises:
-            Forbidden: the key does not list it.
-        """
+        """Raise `Forbidden` unless the key lists the corpus."""
         if not self.may_see(corpus):
             raise Forbidden(f"this key may not touch corpus {corpus!r}")
 
     def may_see(self, corpus: str | None) -> bool:
-        """Return whether the caller may see something of that corpus. What has no corpus needs a key for all."""
+        """Return whether the caller may see what is of that corpus; None (of no corpus) needs a key for all."""
         return self.corpora is None or corpus in self.corpora
 
     def may_operate(self) -> None:
-        """Refuse a caller that is no operator.
-
-        Raises:
-            Forbidden: the key's role is another.
-        """
+        """Raise `Forbidden` unless the key's role is operator."""
         if self.role != "operator":
             raise Forbidden("this needs a key with the role operator")
 
     def may_operate_instance(self) -> None:
-        """Refuse a caller that is no operator of the whole instance.
-
-        Raises:
-            Forbidden: the key's role is another, or the key is limited to some corpora.
-        """
+        """Raise `Forbidden` unless the key's role is operator and the key covers every corpus."""
         self.may_operate()
         if self.corpora is not None:
             raise Forbidden("this concerns every corpus, and the key is limited to some: use an operator's key of all")
 
     def narrowed(self, wanted: Narrowable) -> Narrowable:
-        """Limit the filter to the caller's corpora.
-
-        Raises:
-            Forbidden: the filter names another.
-        """
+        """Limit the filter to the caller's corpora. Raises `Forbidden` if the filter names another."""
         for corpus in wanted.corpora or ():
             self.may_touch(corpus)
         return wanted.within(self.corpora)

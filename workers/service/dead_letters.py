@@ -55,11 +55,7 @@ class DeadLetterDesk:
         return letter
 
     def edit(self, letter_id: str, payload: bytes, caller: Caller, note: str) -> DeadLetterView:
-        """Replace a letter's payload.
-
-        Raises:
-            InvalidInput: it is no event.
-        """
+        """Replace a letter's payload. Raises `InvalidInput` if the new one is no event."""
         self.one(letter_id, caller)
         return self._letters.edit(letter_id, payload, caller.owner, note)
 
@@ -77,11 +73,7 @@ class DeadLetterDesk:
         return Purged(matching=1, purged=1)
 
     def purge_all(self, asked: PurgeRequest, caller: Caller) -> Purged:
-        """Empty many letters, or with `dry_run` count them.
-
-        Raises:
-            InvalidInput: the count to confirm is missing.
-        """
+        """Empty many letters; `dry_run` only counts them. Raises `InvalidInput` if the count to confirm is missing."""
         wanted = caller.narrowed(asked.filter)
         if asked.dry_run:
             return Purged(matching=self._letters.count_to_purge(wanted), purged=0)

@@ -110,11 +110,7 @@ class ForgetDesk:
 
 
 def usable_selection(selection: Selection) -> Selection:
-    """Return the selection with its URL in the form that documents have.
-
-    Raises:
-        InvalidInput: a URL or a prefix that no document can have.
-    """
+    """Return the selection with its URL or prefix as documents have it. Raises `InvalidInput` if none can have it."""
     if selection.named is None:
         return selection
     kind, value = selection.named

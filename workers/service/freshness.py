@@ -60,11 +60,7 @@ class FreshnessFiles(NamedTuple):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second job away.
-
-        Raises:
-            Conflict: one is under way.
-        """
+        """Hold the lock of the job. Raises `Conflict` if another job is under way."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with lock_file(self.folder / "lock", Conflict(f"another freshness job runs in {self.folder}")):
             yield
@@ -177,7 +173,7 @@ def recheck(context: Context, corpus: str, now: datetime | None = None) -> str |
 
 
 def rechecked(ledger: Ledger, run_id: str) -> Rechecked:
-    """Count what a recheck has found so far."""
+    """Count the pages and tokens of a recheck so far."""
     kinds = (CrawlDirected, PageUnchanged, PageCrawled, PageWithdrawn)
     found = Counter({kind.kind: len(ledger.events_of_kind(run_id, kind.kind)) for kind in kinds})
     return Rechecked(

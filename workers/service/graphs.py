@@ -278,11 +278,7 @@ class GraphDesk:
 
 
 def check_graph_server(context: Context) -> GraphServerHealth:
-    """Ping the graph server. The message names host and port and no secret.
-
-    Raises:
-        NotFound: no server is configured.
-    """
+    """Ping the graph server; the message names host and port, no secret. Raises `NotFound` if none is configured."""
     server = _server_of(context)
     try:
         server.ping()

@@ -147,11 +147,7 @@ def judge_runs(context: Context, corpus: str, most: int) -> Iterator[JudgedRetri
 
 
 def judge_questions(context: Context, corpus: str, questions: Iterable[str]) -> Iterator[JudgedRetrieval]:
-    """Query the pool with each question now, and judge what it finds.
-
-    Raises:
-        TimedOut, NotFound, Unavailable: as a direct query does.
-    """
+    """Query the pool with each question and judge what it finds. Raises what a direct query does."""
     seconds = context.settings.query_timeout_seconds
     for question in questions:
         query = Query(query=question, corpus=corpus)

@@ -56,10 +56,9 @@ _GIT_LIMITS = EgressLimits(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Documents that a commit has and the corpus lacks, and ids of those that only the corpus has.
+    """Documents that a commit has and the corpus lacks, and ids of those that only the corpus has (`removed`).
 
-    `removed` holds ids of documents; it is complete once `documents` were all read, as a file may have become one that
-    cannot be read.
+    `removed` is complete once `documents` were all read, as a file may have become one that cannot be read.
     """
 
     repository: str

@@ -51,11 +51,7 @@ class Runs:
         self._ledger = ledger
 
     def one(self, run_id: str, caller: Caller) -> RunView:
-        """Return everything about a run.
-
-        Raises:
-            NotFound: there is no such run, or it is not the caller's to see.
-        """
+        """Return everything about a run. Raises `NotFound` if there is none, or it is not the caller's to see."""
         run = self._ledger.run(run_id)
         if not caller.may_see(run.corpus):
             raise NotFound(f"no run {run_id}")
@@ -64,11 +60,7 @@ class Runs:
     def recent(
         self, caller: Caller, corpus: str | None, status: RunStatus | None, limit: int, kind: RunKind | None = None
     ) -> list[RunSummary]:
-        """Return runs of one corpus, or of all that the caller may touch, the newest first.
-
-        Raises:
-            Forbidden: the corpus is not the caller's.
-        """
+        """Return runs of one corpus, or of all the caller's, newest first. Raises `Forbidden` for another's corpus."""
         if corpus is not None:
             caller.may_touch(corpus)
         wanted = [corpus] if corpus is not None or caller.corpora is None else sorted(caller.corpora)

@@ -134,10 +134,8 @@ class Service:
     def ingest(self, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> RunAccepted:
         """Record documents that were read on this machine (`sluice ingest`), as one run.
 
-        `removed` holds ids of documents that the source no longer has: they go in the same run.
-
-        Raises:
-            Overloaded: its queues are full; says when to come back.
+        `removed` holds ids of documents that the source no longer has: they go in the same run. Raises `Overloaded` if
+        its queues are full; the error says when to come back.
         """
         run = self.new_run("documents", corpus)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
@@ -153,12 +151,9 @@ class Service:
     def crawl(
         self, corpus: str, urls: Sequence[str], limits: Limits = _NO_LIMITS, by_sitemap: frozenset[str] = frozenset()
     ) -> RunAccepted:
-        """Record URLs for crawling.
+        """Record URLs for crawling. Raises what `add_documents` does.
 
         URLs in `by_sitemap` are not requested if their sitemap says that they have not changed since.
-
-        Raises:
-            As `add_documents`.
         """
         usable = [usable_url("url", url) for url in urls]
         run = self.new_run("crawl", corpus, limits=limits, named_pages=len(usable))
@@ -184,10 +179,7 @@ class Service:
     def cancel(self, run_id: str) -> bool:
         """Cancel a run: its events are no longer worked on, and those under way do not count.
 
-        Returns False if it had ended, and nothing of it was open.
-
-        Raises:
-            NotFound: no such run.
+        Returns False if it had ended and nothing of it was open. Raises `NotFound` if there is no such run.
         """
         emitted = self._context.ledger.cancel(run_id)
         if emitted is None:
@@ -267,10 +259,8 @@ class Service:
     def begin(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
         """Record a run that another service has made, and set it going.
 
-        If no broker is known, as `sluice up` does not run, the reconciler publishes its events later.
-
-        Raises:
-            Overloaded: its queues are full; says when to come back.
+        If no broker is known, as `sluice up` does not run, the reconciler publishes its events later. Raises
+        `Overloaded` if its queues are full; the error says when to come back.
         """
         self._context.admission.admit(run, _entering(first))
         return self._accept(run, first)

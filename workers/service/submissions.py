@@ -75,11 +75,7 @@ def encoded(field: str, value: Value) -> str:
 
 
 def usable_url(field: str, url: str) -> str:
-    """Return the URL in the form in which it is kept.
-
-    Raises:
-        InvalidInput: it cannot be used; names `field`.
-    """
+    """Return the URL in the form in which it is kept. Raises `InvalidInput`, naming `field`, if it cannot be used."""
     try:
         return normalise_url(url)
     except InvalidInput as error:
@@ -87,11 +83,7 @@ def usable_url(field: str, url: str) -> str:
 
 
 def require_chunks_of(answer: Answer | None, chunk_ids: Sequence[str]) -> None:
-    """Refuse feedback on chunks that the agent was not given.
-
-    Raises:
-        InvalidInput: an id is not among the chunks of the answer; names it by its position.
-    """
+    """Raise `InvalidInput`, naming its position, if a chunk id of the feedback is not among the answer's chunks."""
     given = {chunk.chunk_id for chunk in answer.chunks} if answer else set()
     for position, chunk_id in enumerate(chunk_ids):
         if chunk_id not in given:

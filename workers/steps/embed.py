@@ -65,10 +65,9 @@ class ChunkEmbedder(Step):
     def embed_next(self, begun: ChunksPartlyEmbedded, batch: ChunkBatch, event: Event) -> Done:
         """Embed the next portion of `batch`, to which `begun` refers, after the chunks that have their vectors.
 
-        Once every chunk has one, passages on another topic than their document's former version are marked.
-
-        Emits `ChunksEmbedded` once every chunk has one, else `ChunksPartlyEmbedded` with what the rest may cost
-        reserved. Raises Unavailable (or its children) where the model is out of reach.
+        Once every chunk has one, marks passages on another topic than their document's former version and emits
+        `ChunksEmbedded`; before that, `ChunksPartlyEmbedded` with what the rest may cost reserved. Raises Unavailable
+        (or its children) where the model is out of reach.
         """
         end = _end_of_portion(batch, begun.chunk_count, self.embedding.portion(event.corpus))
         texts = embedding_texts(batch)
@@ -120,11 +119,7 @@ def vectors_to_bytes(vectors: NDArray[np.float32]) -> bytes:
 
 
 def vectors_from_bytes(raw: bytes, dimension: int) -> NDArray[np.float32]:
-    """Return the (n, d) float32 matrix in `raw`.
-
-    Raises:
-        Corrupted: the bytes are no whole number of rows.
-    """
+    """Return the (n, d) float32 matrix in `raw`. Raises `Corrupted` if the bytes are no whole number of rows."""
     if len(raw) % (4 * dimension):
         raise Corrupted(f"{len(raw)} bytes are no whole number of float32 rows of {dimension}")
     return np.frombuffer(raw, dtype="<f4").reshape(-1, dimension)

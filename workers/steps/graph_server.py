@@ -58,9 +58,8 @@ def feed_server(
 ) -> FedServer:
     """Send the server what it lacks of a corpus, for about as long as `seconds`.
 
-    `before_portion` is called before some hundred documents are sent.
-
-    Raises what `GraphServer` does, and `Unavailable` where the ledger or the index does not answer.
+    `before_portion` is called before each portion of some hundred documents. Raises what `GraphServer` does, and
+    `Unavailable` where the ledger or the index does not answer.
     """
     until = clock() + seconds
     model = reader.model_fingerprint

@@ -126,10 +126,8 @@ def make_prompt(
 ) -> tuple[PromptMessage, ...]:
     """Return the conversation `session`, ending with the answer's question, with the answer's passages put into it.
 
-    The additions have at most `max_tokens`, or what the template itself takes if that is more.
-
-    Raises:
-        InvalidInput: no such template; names `prompt` and those there are.
+    The additions have at most `max_tokens`, or what the template itself takes if that is more. Raises `InvalidInput`,
+    naming `prompt` and those there are, if there is no such template.
     """
     template = template_named(name)
     question = PromptMessage(role="user", content=answer.query)
@@ -140,11 +138,7 @@ def make_prompt(
 
 
 def with_prompt(found: Retrieval, query: Query, count_tokens: Callable[[str], int]) -> Retrieval:
-    """Return the result of `query` with the prompt that it names; unchanged if it names none.
-
-    Raises:
-        InvalidInput: as `make_prompt`.
-    """
+    """Return `query`'s result with the prompt that it names, if any. Raises `InvalidInput` as `make_prompt` does."""
     if query.prompt is None:
         return found
     answer = compose_answer(query.query, query.corpus, Plan.RETRIEVE, found, MOST_TOKENS, count_tokens=count_tokens)

@@ -32,11 +32,7 @@ class InstanceLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Acquire the lock.
-
-        Raises:
-            Conflict: another supervisor has it.
-        """
+        """Acquire the lock. Raises `Conflict` if another supervisor has it."""
         descriptor = os.open(self._data_dir / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,11 +78,7 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a serve
 
 
 def await_health(host: str, port: int) -> None:
-    """Return once `/healthz` answers 200.
-
-    Raises:
-        SystemExit: with code 1 when it did not for `LONGEST_SECONDS`.
-    """
+    """Return once `/healthz` answers 200. Raises `SystemExit(1)` if it did not for `LONGEST_SECONDS`."""
     give_up_at = time.monotonic() + LONGEST_SECONDS
     while not _is_well(_EVERYWHERE.get(host, host), port):
         if time.monotonic() > give_up_at:

@@ -47,11 +47,7 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it ends, and return its exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: it has not ended within `timeout` seconds.
-        """
+        """Wait until it ends; return its exit code. Raises `subprocess.TimeoutExpired` after `timeout` seconds."""
         deadline = time.monotonic() + timeout if timeout is not None else float("inf")
         while (code := self.poll()) is None:
             if time.monotonic() > deadline:

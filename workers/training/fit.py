@@ -97,11 +97,7 @@ def fold_of(article: str) -> int:
 
 
 def load_fitting(module: str) -> Any:
-    """Import a module of scikit-learn.
-
-    Raises:
-        Unavailable: it is not installed; names the extra.
-    """
+    """Import a module of scikit-learn. Raises `Unavailable` if it is not installed; the error names the extra."""
     try:
         return import_module(f"sklearn.{module}")
     except ImportError as error:

@@ -105,11 +105,7 @@ class CorpusReaders:
         return self._open.of(corpus)
 
     def existing(self, corpus: str) -> Reader:
-        """Return the reader of a corpus that was written to.
-
-        Raises:
-            NotFound: it never was.
-        """
+        """Return the reader of a corpus that was written to. Raises `NotFound` if it never was."""
         if not self.exists(corpus):
             raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
         return self.reader(corpus)

@@ -44,10 +44,7 @@ def build_crawler(
     host_stats: HostStats,
     closing: ExitStack,
 ) -> Crawler:
-    """Build the crawler, which fetches pages politely through the egress proxy, with a browser where pages need one.
-
-    `closing` closes what it opens.
-    """
+    """Build the crawler: polite, by way of the egress proxy, with a browser if needed; `closing` closes its parts."""
     crawl, broker_url, instance = settings.crawl, settings.broker_location, settings.instance
     lines = RateLimitStore(broker_url, instance)
     turns = HostRateLimit(crawl.requests_per_second_per_host, lines, check_cancelled=check_cancelled)

@@ -23,10 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 class GuardedInspection:
-    """Looks for attacks and private data in chunks: by the rules alone while the local model is not there.
-
-    Safe for threads.
-    """
+    """Looks for attacks and private data in chunks; by rules alone while the local model is away. Safe for threads."""
 
     def __init__(self, whole: Inspector, rules_alone: Inspector, embed: Callable[[Sequence[str]], Vectors]) -> None:
         self._whole = whole

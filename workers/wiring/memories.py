@@ -71,11 +71,7 @@ class ProjectMemories:
         return self.of(project)
 
     def existing(self, project: str) -> Memory:
-        """Return the memory of a project that was written to.
-
-        Raises:
-            NotFound: it never was.
-        """
+        """Return the memory of a project that was written to. Raises `NotFound` if it never was."""
         if not self._is_named(self._folder(project), project):
             raise NotFound(f"nothing was remembered of a project {project!r} yet")
         return self.of(project)
@@ -103,11 +99,7 @@ class ProjectMemories:
 
 
 def _name_in(path: Path) -> str:
-    """Return the project that a folder is of.
-
-    Raises:
-        Corrupted: the file does not say.
-    """
+    """Return the project's name in the file at `path`. Raises `Corrupted` if it names none."""
     try:
         return str(json.loads(path.read_text())["project"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -174,11 +166,7 @@ class IndexSearch:
         self._ask = ask
 
     def search(self, collection: str, query: str, top_k: int) -> Hits:
-        """Return the best hits of one collection; none if nothing was indexed yet.
-
-        Raises:
-            Unavailable: the engine is away, or does not answer in time.
-        """
+        """Return a collection's best hits; none if it is empty. Raises `Unavailable` if the engine is away or slow."""
         asked = Query(
             query=query[:MAX_QUERY_CHARACTERS],
             corpus=collection,

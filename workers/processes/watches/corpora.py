@@ -176,7 +176,7 @@ SCHEDULE_LOOK_SECONDS = 60.0
 
 
 class FreshnessSchedule:
-    """The schedule of one process."""
+    """Begins rechecks for one process."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

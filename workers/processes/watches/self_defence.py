@@ -66,7 +66,7 @@ class _Look:
 
 
 class SelfDefence:
-    """The looks of one process."""
+    """Looks at the gate's runs for one process."""
 
     def __init__(self, context: Context, grace_seconds: float = GRACE_SECONDS) -> None:
         """`grace_seconds` is the time after its decision at which a run is read."""
@@ -152,7 +152,7 @@ class SelfDefence:
         return rules.heal(state)
 
     def _watch_cost(self, look: _Look) -> None:
-        """Step back to the corpus alone where a ceiling of the day is nearly used up."""
+        """Step back to the corpus alone where a ceiling of the day is nearly used up; heal again where none is."""
         key: Key = ("cost", WHOLE_INSTANCE)
         state = look.states.get(key, DefenceState())
         verdict, why = rules.judge_cost(self._used_of_day())

@@ -50,11 +50,7 @@ class FlagDesk:
         return [FlagState(name=one.name, enabled=one.enabled, decided_by=one.decided_by) for one in states]
 
     def history(self, name: str) -> Sequence[OperatorAction]:
-        """Return what operators did to a flag, in order.
-
-        Raises:
-            NotFound: there is no such flag.
-        """
+        """Return what operators did to a flag, in order. Raises `NotFound` if there is no such flag."""
         return self._context.ledger.flags.history(known_flag(name))
 
     def change(self, name: str, action: FlagAction, caller: Caller, note: str) -> FlagResult:
@@ -78,11 +74,7 @@ class FlagDesk:
 
 
 def known_flag(name: str) -> FlagName:
-    """Check that the name is a flag's, and return it.
-
-    Raises:
-        NotFound: no flag has that name.
-    """
+    """Check that the name is a flag's, and return it. Raises `NotFound` if no flag has that name."""
     if name not in NAMES:
         raise NotFound(f"no flag {name!r}: there are {', '.join(NAMES)}")
     return name
@@ -212,11 +204,7 @@ class RolloutDesk:
         return becomes
 
     def report(self, version: str | None) -> AbReport:
-        """Report on a model: the arms side by side since it began, and where its plans differ.
-
-        Raises:
-            NotFound: as `find`.
-        """
+        """Compare a model's arms since it began, and where its plans differ. Raises `NotFound` as `find` does."""
         rollout, context = self.find(version), self._context
         judged, since = judge_rollout(context, rollout), rollout.began_at.timestamp()
         decisions = context.ledger.rollouts.decisions(rollout.model_version, since, MOST_COMPARED)

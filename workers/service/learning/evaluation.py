@@ -169,11 +169,7 @@ def _replayed(context: Context, run_id: str, new: Profile) -> ReplayedDecision |
 def make_packet(
     context: Context, since: datetime, now: datetime, reports: Sequence[Path], redteam: Sequence[Path]
 ) -> ReviewPacket:
-    """Make the packet of the time from `since` to `now`.
-
-    Raises:
-        InvalidInput: a report or a result cannot be read.
-    """
+    """Make the packet from `since` to `now`. Raises `InvalidInput` if a report or a result cannot be read."""
     return ReviewPacket(
         since=since,
         made_at=now,
