@@ -1,9 +1,8 @@
 """The ledger's connection to its database: SQLite in a file, or PostgreSQL.
 
-Promises: a `writing` block is one transaction, durable when the block has ended and undone when it raises; a
-`holding` block is one for claims, which need no sync of their own on SQLite; a `reading` block sees one snapshot.
-Connections are made lazily, per process: after a fork the child makes its own and never touches its parent's.
-Thread-safe.
+Promises: a `writing` block is one transaction, durable when the block has ended and undone when it raises; a `holding`
+block is one for claims, which need no sync of their own on SQLite; a `reading` block sees one snapshot. Connections are
+made lazily, per process: after a fork the child makes its own and never touches its parent's. Thread-safe.
 
 SQLite runs in WAL mode, and takes the write lock when the transaction begins (`BEGIN IMMEDIATE`), because a lock taken
 half-way can only fail. Writers queue at a `Turn` first: SQLite's own waiting is sleep and retry, which under contention
@@ -90,11 +89,7 @@ class Database:
 
     @contextmanager
     def installing(self) -> Iterator[Connection]:
-        """Open one durable SQLAlchemy transaction for the schema and its migrations.
-
-        Raises:
-            Unavailable: the database does not answer, or stays locked. Nothing was written.
-        """
+        """Open one durable SQLAlchemy transaction for schema and migrations. Raises `Unavailable` as `writing` does."""
         with self._translated(), self.engine.connect() as connection:
             with self._next_turn(), connection.begin():
                 yield connection

@@ -2,9 +2,8 @@
 
 Promises: `recall` returns a page only while the index holds what was read of it. A page is remembered when it is
 fetched, and counts once the same run's document is in the journal. It is forgotten with its document, and when another
-reading replaces that document. Forgetting a page too early costs one more reading; forgetting it too late
-would lose it: in doubt it is forgotten. For a page that was withdrawn from the index, the reason is
-kept.
+reading replaces that document. Forgetting a page too early costs one more reading; forgetting it too late would lose
+it: in doubt it is forgotten. For a page that was withdrawn from the index, the reason is kept.
 
 The run that fetched a page writes its row; the row is *held* from the moment that this run's document
 is in the journal. When another run's document takes that place the row is deleted, because it no longer describes

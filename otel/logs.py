@@ -1,9 +1,9 @@
 """Logs: one JSON object per line on stderr, with its run and its trace.
 
-Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also
-`run_id`, `event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours)
-and structlog's go through the same chain, so a secret is masked in every logger's lines. Warnings and errors that
-repeat are written ten times a minute (`Repeats`).
+Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also `run_id`,
+`event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours) and structlog's go through
+the same chain, so a secret is masked in every logger's lines. Of warnings and errors that repeat, ten a minute are
+written (`Repeats`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ MOST_ALIKE = 10
 """Similar lines written within `WINDOW_SECONDS`; enough to see that it is not a single case."""
 WINDOW_SECONDS = 60.0
 _REMEMBERED = 256
-"""Kinds of lines counted at once: the oldest is forgotten, and written again."""
+"""Kinds of lines counted at once. Beyond it the one unseen for longest is forgotten, and counted anew."""
 _NUMBERS = re.compile(r"[0-9a-f]{8,}|[0-9]+")
 """Ids, counts and durations, by which otherwise equal lines differ."""
 

@@ -22,7 +22,7 @@ from sluice.otel.spans import RUN_ID, StoredSpan
 BAR_CELLS = 40
 
 SHOWN_CHARACTERS = 200
-"""Most characters of an error beside its span: a row stays a row; `--json` has the whole."""
+"""Most characters of an error beside its span, so that a row stays short; `--json` has the whole."""
 
 
 @dataclass(frozen=True, slots=True)

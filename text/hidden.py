@@ -64,6 +64,6 @@ def visible_in_its_lines(text: str) -> str:
 def without_smuggled(code: str) -> str:
     """Return source code without tag characters and bidirectional controls, which show another program than runs.
 
-    Removes only U+E0000-E0FFF and `EMBEDDINGS`; lines stay those of the file (Boucher, Anderson: "Trojan Source", 2021).
+    Drops only U+E0000-E0FFF and `EMBEDDINGS`; lines stay those of the file (Boucher, Anderson: "Trojan Source", 2021).
     """
     return code if code.isascii() else _SMUGGLED.sub("", code)

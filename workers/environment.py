@@ -27,11 +27,7 @@ _WORDS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0":
 
 
 def read_flags(environment: Mapping[str, str]) -> dict[FlagName, bool]:
-    """Return the value of each flag that the environment sets. An empty variable sets nothing.
-
-    Raises:
-        InvalidSetting: a variable is neither true nor false.
-    """
+    """Return each flag that a non-empty variable sets. Raises `InvalidSetting` if one is neither true nor false."""
     flags: dict[FlagName, bool] = {}
     for name, variable in FLAG_VARIABLES.items():
         word = environment.get(variable, "").strip().lower()

@@ -152,11 +152,7 @@ class Replays(LedgerPart):
     """Bulk replays: the operators' actions on them, and the work of one reconciler at a time (`advance`)."""
 
     def plan(self, wanted: DeadLetterFilter, *, force: bool = False) -> ReplayPlan:
-        """Count the letters that a replay would bring back or skip, by fingerprint, the largest group first.
-
-        Raises:
-            InvalidInput: the filter is about letters that are not parked.
-        """
+        """Count by fingerprint the letters to bring back or skip, most first. Raises `InvalidInput` as `begin` does."""
         _check(wanted)
         told: dict[str, Counter[SkipReason | None]] = defaultdict(Counter)
         last = ""

@@ -1,8 +1,7 @@
 """Queries on dead letters: grouped by fingerprint, listed, or one in full.
 
-Lists begin with the latest seen and continue after a position, made of a moment and an id: it stays valid
-while letters are parked and purged. They leave out payloads and stacks, so ten thousand letters are ten thousand
-short rows.
+Lists begin with the latest seen and continue after a position, made of a moment and an id: it stays valid while letters
+are parked and purged. They leave out payloads and stacks, so ten thousand letters are ten thousand short rows.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ class ControlChange:
 def record_control(connection: Transaction, change: ControlChange, now: float) -> CreatedRun:
     """Record a change in a control run of its own, and the action in the operators' audit.
 
-    If its key was used before, records nothing and returns the earlier run. The caller announces
-    `CreatedRun.events`.
+    If its key was used before, records nothing and returns the earlier run. The caller announces `CreatedRun.events`.
     """
     run = NewRun(
         run_id=new_run_id(),

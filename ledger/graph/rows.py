@@ -1,8 +1,7 @@
 """Rows of the graph's tables.
 
-The hash of a document's row covers the document's identity and its edges, as the database returns them. The hash
-of a corpus is the sum of its rows' hashes modulo 2^256, so it depends on the rows, not on the order
-in which they came.
+The hash of a document's row covers the document's identity and its edges, as the database returns them. The hash of a
+corpus is the sum of its rows' hashes modulo 2^256, so it depends on the rows, not on the order in which they came.
 """
 
 from __future__ import annotations

@@ -134,8 +134,7 @@ class Configurations(LedgerPart):
     """Configurations by which the gate has decided, and since when: the gate falls back to earlier ones.
 
     A configuration is named by the hash of a profile, whose canonical bytes are stored as the blob of that name; with a
-    learned model, the model's version follows after a "+". Every method is one transaction and may raise
-    `Unavailable`.
+    learned model, the model's version follows after a "+". Every method is one transaction and may raise `Unavailable`.
     """
 
     def record(self, profile: str, config_hash: str, decided_at: float) -> bool:
@@ -145,10 +144,7 @@ class Configurations(LedgerPart):
             return connection.insert_once(configurations, row)
 
     def before(self, profile: str, config_hash: str, without: Collection[str] = ()) -> str | None:
-        """Return the profile's latest configuration that is older than this one and not in `without`.
-
-        None where there is none, or this one is not known.
-        """
+        """Return the profile's latest earlier configuration not in `without`; None if none is, or this is unknown."""
         with self._database.reading() as connection:
             rows = connection.execute(_OF_PROFILE, {"of_profile": profile}).all()
         since = next((row.first_decided_at for row in rows if row.config_hash == config_hash), None)

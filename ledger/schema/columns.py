@@ -50,11 +50,7 @@ def position(seconds: float, name: str) -> str:
 
 
 def behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) -> ColumnElement[bool]:
-    """Return the condition that a row comes after a position, in a listing of the latest first.
-
-    Raises:
-        InvalidInput: it is no position.
-    """
+    """Return the condition of rows after a position, latest first. Raises `InvalidInput` if it is no position."""
     seconds, _, last = position.partition("-")
     try:
         earliest = float(seconds)

@@ -43,8 +43,7 @@ def use_shared_exemplars() -> None:
 
 
 class ExemplarFile:
-    """The latest exemplar of each sample of this process, and their file. It needs no lock around a change: a child of
-    a fork begins anew."""
+    """The latest exemplar of each sample of this process, and their file. A forked child begins without any."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -60,12 +60,12 @@ def forget_process(process_id: int) -> None:
 
 @cache
 def sentences() -> dict[str, str]:
-    """Return the sentence on each metric, by its declared name. Loaded on exposition only: counting needs none."""
+    """Return the help text of each metric, by its declared name. Loaded on exposition only: counting needs none."""
     return tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 
 
 class _Exposed:
-    """The metrics of all processes and the gauges that follow from them; each is read once."""
+    """The metrics of all processes, and the gauges computed from them, each read once per exposition."""
 
     def collect(self) -> Iterator[Metric]:
         families, said = list(self._counted()), sentences()

@@ -110,20 +110,12 @@ class Channel(stock.Channel):  # type: ignore[misc]
     _client_of_ours: redis.Redis | None = None
 
     def forget(self, message: Any) -> None:
-        """Remove a message's item from the taken ones. A closed channel has put it back already.
-
-        Raises:
-            redis.ConnectionError: the broker is away.
-        """
+        """Remove a message's item from the taken ones, unless closing put it back. Raises `redis.ConnectionError`."""
         if message is not None and not self.closed:
             self._mending(lambda: self._commands.lrem(self._taken, 1, message._raw["item"]), None)
 
     def basic_consume(self, queue: str, *arguments: Any, **named: Any) -> Any:
-        """Begin to take items of this queue.
-
-        Raises:
-            InvalidInput: the channel has no worker's name, or takes from a queue already.
-        """
+        """Begin to take items of this queue. Raises `InvalidInput` without a worker's name, or with a queue already."""
         if not self.worker:
             raise InvalidInput("worker", "a channel that consumes needs a name", "make_app(settings, worker=...)")
         if self._active_queues:

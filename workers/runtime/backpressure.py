@@ -37,10 +37,7 @@ SOONEST_SECONDS, LATEST_SECONDS = 1.0, 60.0
 
 
 class Admission:
-    """Admission control of one process. Thread-safe.
-
-    It counts the waiting events now and then, and adds those it has admitted since.
-    """
+    """Admission control of one process. Counts waiting events now and then, adds those admitted since. Thread-safe."""
 
     def __init__(self, ledger: Ledger, limits: DeliverySettings, clock: Callable[[], float] = time.time) -> None:
         self._ledger = ledger

@@ -1,8 +1,7 @@
 """Turns recorded events into metrics, once the ledger has them: a handler may run twice, so handlers never count.
 
-Series exist from the start of a stage's worker, at 0. A counter that appears with its first event has no value
-before it: `increase` does not see that event, and a ratio over a missing series is empty, so an alert on it
-stays silent.
+Series exist from the start of a stage's worker, at 0. A counter that appears with its first event has no value before
+it: `increase` does not see that event, and a ratio over a missing series is empty, so an alert on it stays silent.
 """
 
 from __future__ import annotations

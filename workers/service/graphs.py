@@ -107,11 +107,7 @@ class GraphDesk:
         types: Collection[EdgeType] = (),
         limit: int = 50,
     ) -> Neighbours:
-        """Return the neighbours of a node, the surest edges first.
-
-        Raises:
-            InvalidInput: the name means several nodes; the remedy lists them.
-        """
+        """Return a node's neighbours, surest first. Raises `InvalidInput`, listing all, if several have its name."""
         from sluice.graph.walk.nodes import neighbours
 
         self._reader(corpus, caller)

@@ -60,11 +60,7 @@ class Collection:
     """A collection in the form of BEIR, chunked and embedded once."""
 
     def __init__(self, folder: Path, embedder: Embedder, settings: Settings, questions: int = QUESTIONS) -> None:
-        """Read `folder`, its first `questions` by a hash of their ids.
-
-        Raises:
-            InvalidInput: the folder is no collection, or a line is malformed.
-        """
+        """Read `folder`: the first `questions` by hash of id. Raises `InvalidInput` if it is no valid collection."""
         if not is_collection(folder):
             raise InvalidInput(str(folder), "is no collection", "a folder with corpus.jsonl, queries.jsonl, qrels.tsv")
         self.name, self._embedder = folder.resolve().name, embedder

@@ -48,10 +48,7 @@ class EmbeddingService:
         return self._embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
-        """Return vectors (n, d) of one model, for a caller that waits.
-
-        Raises Unavailable (or its children) within seconds where the model is out of reach.
-        """
+        """Return one model's vectors (n, d). Raises `Unavailable` or a child within seconds if it is out of reach."""
         return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:

@@ -1,11 +1,10 @@
 """Watches over the graphs of corpora: brings each up to date with its index, without holding up the events.
 
-`GraphWatch` sends the documents that a graph lacks of its index, whatever became of their events.
-An event is missing where the graph or its pool was off, a run was cancelled, an event was parked, an upgrade changed
-the parser, or a corpus was rolled back or restored from a copy. One process of an instance does so:
-the one that holds a lease in the ledger. A corpus with graph work under way is skipped, a complete one is not
-read again until something changes, and the same lag is sent once an hour, so that an unreadable document is not
-retried without end.
+`GraphWatch` sends the documents that a graph lacks of its index, whatever became of their events. An event is missing
+where the graph or its pool was off, a run was cancelled, an event was parked, an upgrade changed the parser, or a
+corpus was rolled back or restored from a copy. One process of an instance does so: the one that holds a lease in the
+ledger. A corpus with graph work under way is skipped, a complete one is not read again until something changes, and the
+same lag is sent once an hour, so that an unreadable document is not retried without end.
 
 `GraphServerFeed` copies the ledger's rows of the graph to a graph server. One worker of the stage does so:
 the one that holds a lease in the ledger.

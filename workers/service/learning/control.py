@@ -163,11 +163,7 @@ class RolloutDesk:
         return sorted(self._rollouts.list(), key=lambda one: not one.is_active)
 
     def find(self, version: str | None) -> Rollout:
-        """Return the rollout of a model; without a version that of the active one.
-
-        Raises:
-            NotFound: the model was never tried, or none is active.
-        """
+        """Return a model's rollout, or the active one. Raises `NotFound` if it was never tried, or none is active."""
         if version is None:
             active = self._rollouts.active()
             if active is None:
