@@ -205,7 +205,7 @@ def list_candidates(layout: CorpusLayout) -> list[str]:
 
 
 def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
-    """Raise `Corrupted`, naming the first file that is missing or not as in the manifest. Raises also as `check` does."""
+    """Raise `Corrupted`, naming the first file that is missing or not as in the manifest. Raises also as `check`."""
     place = os.fspath(folder)
     for name, entry in manifest.files.items():
         verified.check(place, name, entry)

@@ -86,7 +86,7 @@ class NotModified:
 
 
 class Fetcher:
-    """Fetches through the proxy at `proxy_url`; InvalidInput unless it is `http://user:password@host:port`. Thread-safe.
+    """Fetches through the proxy at `proxy_url`. Thread-safe. InvalidInput unless it is `http://user:password@host:port`.
 
     No connection is held between calls: the proxy counts bytes per connection and ends them with the crawl's account,
     and requests to a host are too rare for the handshake to matter. `check_cancelled` is called now and then while a
