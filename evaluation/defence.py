@@ -38,7 +38,7 @@ FULL = 100
 """Runs of a window while the gate does not fall back. At a true satisfaction of 0.72 two windows in a row fall under
 0.7, with the upper end of their interval, once in 25,000 pairs."""
 LEAST = 50
-"""Fewest runs of a window that is not void; also the size of windows during a fallback, as the trickle is thin."""
+"""Fewest runs of a window that is not void; also the size of windows during a fallback, which few runs can fill."""
 LONGEST_SECONDS = 30 * 86_400.0
 """Longest time span of a window: a trickle of two judged runs a day fills one within it."""
 
@@ -234,7 +234,7 @@ class DefenceState(Value):
     failed: tuple[str, ...] = ()
     other: LaterText = None
     others: int = 0
-    """The configuration of the latest runs if it differs from the watched one, and the number of consecutive runs."""
+    """`other` is the configuration of the latest runs if it is not the watched one, `others` their number in a row."""
     lifted_day: LaterText = None
     """The UTC day for which an operator has lifted the cost defence."""
 

@@ -46,11 +46,8 @@ def list_models(data_dir: Path) -> Mapping[str, Path]:
 
 
 def find_model(version: str, data_dir: Path) -> Path:
-    """Return the folder of the model of that version.
-
-    Raises:
-        NotFound: there is no such model; names the existing ones.
-    """
+    """Return the folder of the model of that version. Raises `NotFound`, which names the existing ones, if there is
+    none."""
     known = list_models(data_dir)
     if version not in known:
         raise NotFound(f"no model {version!r}; there are {', '.join(known) or 'none: see sluice gate train'}")
@@ -60,8 +57,7 @@ def find_model(version: str, data_dir: Path) -> Path:
 def write_model(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a model's files into a new `folder`, the model last: without it the folder does not count as a model's.
 
-    Raises:
-        Conflict: the folder already has a model.
+    Raises `Conflict` if the folder already has a model.
     """
     if (folder / MODEL).exists():
         raise Conflict(f"{folder} holds a model: a version is written once; name another with --version")

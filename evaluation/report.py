@@ -1,7 +1,7 @@
 """The common form of reports: a value stored as JSON, and blocks of Markdown and tables for readers.
 
-A report is one value. `write_report` stores it and `read_report` reads it; one function beside the value returns its
-blocks, which `to_markdown` turns into a page and the command line prints.
+`write_report` stores a report and `read_report` reads it. One function beside each kind of report returns its blocks,
+which `to_markdown` turns into a page and the command line prints.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ def write_report(report: BaseModel, path: Path) -> None:
 def read_report(path: Path, kind: type[SomeReport], written_by: str) -> SomeReport:
     """Return a report of this kind that the command `written_by` wrote.
 
-    Raises:
-        InvalidInput: the file cannot be read, or is no such report of this version; names the field.
+    Raises `InvalidInput`, which names the field, if the file cannot be read or is no such report of this version.
     """
     try:
         return kind.model_validate_json(path.read_bytes())

@@ -1,5 +1,4 @@
-"""The quarterly review packet: changes of the gate, their cost and results, and incidents. As a value and as
-Markdown."""
+"""The quarterly review packet, as a value and as Markdown: changes of the gate, their cost and results, incidents."""
 
 from __future__ import annotations
 

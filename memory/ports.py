@@ -72,4 +72,4 @@ JudgePair = Callable[[str, str], Polarity | None]
 """The relation of two texts; None if the model does not know. Raises `Unavailable` or `BudgetExhausted`."""
 
 AskModel = Callable[[str, str, int], str]
-"""(system prompt, question, most tokens) to a language model's answer. Raises as `JudgePair`."""
+"""Maps (system prompt, question, most tokens) to a language model's answer. Raises as `JudgePair`."""

@@ -9,7 +9,7 @@ independent texts seldom hold nearly all of them in neighbouring sentences. So a
 
 and is no copy of a better one, or repeats the question whole. Suspected passages of at least `GROUP` independent
 sources that share a word beyond the question are a group: they are marked, and so are passages with half of the
-question and most of the words that the group shares. Copies of one honest text (mirrors, versions of a manual,
+question and half of the words that the group shares. Copies of one honest text (mirrors, versions of a manual,
 changelogs, pages of one template) cover a question together, but do not repeat it.
 
 `python -m bench.poisoning` measures both; docs/decisions/0020-floods.md has the tables and the limits.

@@ -136,8 +136,7 @@ PASSAGES = 8
 def read_responses(path: Path, cases: Sequence[Case]) -> dict[str, str]:
     """Return the answer of each case by its id, from a file with `{"id" or "query": …, "response": …}` a line.
 
-    Raises:
-        InvalidInput: a line is malformed, or names no case; names the line.
+    Raises `InvalidInput`, which names the line, if one is malformed or names no case.
     """
     by_query, known = {case.query: case.id for case in cases}, {case.id for case in cases}
     found: dict[str, str] = {}
@@ -175,8 +174,7 @@ def given(responses: Mapping[str, str]) -> Callable[[Case, Retrieval], str | Non
 def generated(endpoint: ChatEndpoint, most_usd: float | None) -> Callable[[Case, Retrieval], str | None]:
     """Return a function that generates answers from the retrieval's prompt, until the next may exceed `most_usd`.
 
-    Raises:
-        SluiceError: as `ChatEndpoint.ask`.
+    The function raises as `ChatEndpoint.ask`.
     """
     spent = 0.0
 
@@ -222,11 +220,8 @@ class RagasBridge:
     ) -> RagasMetrics | None:
         """Return the figures; None while the flag `ragas` (`FEATURE_RAGAS_EVAL`) is off.
 
-        `rankings` has the names that each case found, best first, by the case's id.
-
-        Raises:
-            InvalidSetting: ir-measures is not installed.
-            SluiceError: as the judge.
+        `rankings` has the names that each case found, best first, by the case's id. Raises `InvalidSetting` if
+        ir-measures is not installed, and the judge's errors.
         """
         if not self._enabled:
             return None

@@ -95,9 +95,7 @@ def find_python(folder: Path) -> Path | None:
 def install(folder: Path) -> None:
     """Install the environment in `folder`: some 700 MB, a few minutes. An existing one is replaced.
 
-    Raises:
-        Unavailable: the packages could not be installed; quotes the installer's last line.
-        TimedOut: it took longer than an hour.
+    Raises `Unavailable`, with the installer's last line, if it fails, and `TimedOut` if a step takes over an hour.
     """
     done = folder / "installed.json"
     done.unlink(missing_ok=True)
@@ -111,12 +109,8 @@ def judge_answers(
 ) -> RagasReply:
     """Judge each answer with `ragas` and the model of the settings, through the proxy.
 
-    Once `most_tokens` are used, the remaining figures stay unknown.
-
-    Raises:
-        InvalidSetting: the settings name no model.
-        TimedOut: it took longer than the limit of all calls together.
-        Unavailable: the environment is damaged.
+    Once `most_tokens` are used, the remaining figures stay unknown. Raises `InvalidSetting` if the settings name no
+    model, `TimedOut` after the limit of all calls together, and `Unavailable` if the environment is damaged.
     """
     if settings.model is None:
         raise InvalidSetting("judge.model", "not set, so there is no judge", "name a model of the endpoint")

@@ -86,8 +86,7 @@ class Case(Value):
 def read_cases(path: Path) -> tuple[Case, ...]:
     """Return the cases of a file, in its order.
 
-    Raises:
-        InvalidInput: the file has no case, a line is malformed, or two cases have the same id; names line and field.
+    Raises `InvalidInput`, with line and field, if there is no case, a line is malformed, or two cases have the same id.
     """
     cases: dict[str, Case] = {}
     for where, fields in read_objects(path):
@@ -101,11 +100,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 
 def parse_case(where: str, fields: dict[str, Any]) -> Case:
-    """Return the case with these fields.
-
-    Raises:
-        InvalidInput: they are not a valid case; names `where` and the field.
-    """
+    """Return the case with these fields. Raises `InvalidInput`, which names `where` and the field, if they do not fit."""
     try:
         return Case.model_validate(fields)
     except ValidationError as error:
@@ -150,8 +145,7 @@ def make_corpus_name(folder: Path) -> str:
 def read_documents(folder: Path) -> Iterator[SubmittedDocument]:
     """Yield the documents in order, as plain text under their own ids, without those that have no text.
 
-    Raises:
-        InvalidInput: a line is malformed, or a second document has the same id; names the line.
+    Raises `InvalidInput`, which names the line, if one is malformed or a second document has the same id.
     """
     seen: set[str] = set()
     for where, fields in read_objects(folder / CORPUS):
@@ -172,8 +166,7 @@ def read_documents(folder: Path) -> Iterator[SubmittedDocument]:
 def read_questions(folder: Path) -> Questions:
     """Return the questions that have a relevant document.
 
-    Raises:
-        InvalidInput: a file is missing, a line is malformed, or no question has a relevant document.
+    Raises `InvalidInput` if a file is missing, a line is malformed, or no question has a relevant document.
     """
     judgments = _judgments_in(folder)
     if judgments is None:

@@ -190,7 +190,7 @@ def hard_stop(canary: ArmFigures, control: ArmFigures, usd_of_day: float | None 
 
 
 def loss_beyond(canary: Moments, control: Moments, margin: float) -> Interval:
-    """Return the canary's lack of satisfaction to (1 - margin) x the control's, in its own unit; above 0 is worse.
+    """Return by how much the canary's satisfaction falls short of (1 - margin) x the control's; above 0 is worse.
 
     Each end of the interval is read alone, so each is wrong in at most `ALPHA` of the cases.
     """
@@ -257,7 +257,7 @@ def _told(one: MetricComparison) -> str:
 
 
 POWER = 0.97
-"""At the stage's end. The goal is 95 %, and the variance is estimated."""
+"""Power at the stage's end: above the goal of 95 %, as the variance is only estimated."""
 WORSE = 0.10
 """The loss of satisfaction, as a share, that a stage is long enough to detect."""
 ASSUMED_SATISFACTION = 0.8
@@ -271,11 +271,9 @@ def expected_runs(
 ) -> tuple[int, ...]:
     """Return the most gate runs of each stage with a control: all stages but the last, which has none.
 
-    `satisfaction` is the mean of the current gate, `coverage` the share of its runs that get feedback. A later stage
-    also has the runs of earlier ones, but its length ignores them, as they may have been few.
-
-    Raises:
-        InvalidInput: `coverage` or `satisfaction` is not above 0 and at most 1.
+    `satisfaction` is the mean of the current gate, `coverage` the share of its runs that get feedback; `InvalidInput`
+    if one is not above 0 and at most 1. A later stage also has the runs of earlier ones, but its length ignores them,
+    as they may have been few.
     """
     for name, value in (("coverage", coverage), ("satisfaction", satisfaction)):
         if not 0 < value <= 1:

@@ -29,7 +29,7 @@ FILE = "cypher.lbug"
 MANIFEST = "cypher.json"
 TEMPORARY = ".cypher-"
 SCHEMA_VERSION = 1
-"""Raised when tables or properties change: files of another version do not count and are written anew."""
+"""Counts changes of tables and properties: files of another version do not count and are written anew."""
 _GENERATION = re.compile(r"graph-\d{12}")
 
 
@@ -226,7 +226,7 @@ def _load(file: Path, tables: _Tables) -> None:
 
 
 def create_tables(found: Iterable[tuple[EdgeType, NodeLabel, NodeLabel]]) -> Iterator[str]:
-    """Yield the statements that make the tables; `found` are the pairs of labels that edges connect."""
+    """Yield the statements that make the tables; `found` has the type and the two labels of each kind of edge."""
     for label, names in NODE_PROPERTIES.items():
         yield f"CREATE NODE TABLE {label}({', '.join(f'{name} STRING' for name in names)}, PRIMARY KEY(id))"
     ends = {kind: dict.fromkeys(pairs) for kind, pairs in EDGE_ENDS.items()}

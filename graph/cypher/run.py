@@ -170,11 +170,7 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, timeout_seconds: fl
 
 
 def _judged(told: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
-    """Return `told` where it is a result.
-
-    Raises InvalidInput of `query` where the engine rejects the query, TimedOut, Unavailable, Unreadable,
-    NotInstalled, and FileNotFoundError where the file is gone.
-    """
+    """Return `told` if it is a result; else raise its error: `Unreadable`, or one that `run_text` names."""
     kind = told.get("error")
     if kind is None:
         return told

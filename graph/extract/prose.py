@@ -91,12 +91,12 @@ def read_restructured(text: str) -> Iterator[Piece]:
 
 
 def read_inline(line: str, number: int) -> Iterator[Piece]:
-    """Yield the pieces of one line, without known labels."""
+    """Yield the pieces of one line. References to labels are left out, as no label is known."""
     return _Reading([]).inline(line, number)
 
 
 def is_restructured(text: str) -> bool:
-    """Return whether a text without a telling suffix has marks of reStructuredText in it."""
+    """Return whether the first 400 lines of a text have marks of reStructuredText, for files that no suffix tells."""
     head = text[:MOST_CHARACTERS]
     return any(_DIRECTIVE.match(line) or _TARGET.match(line) for line in head.split("\n", 400)[:400] if ".. " in line)
 

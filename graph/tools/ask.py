@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx2
 
 MOST_PAGES = 100
-"""Most pages of one list. A server with more does not end."""
+"""Most pages that are read of one list, as a server's pages may never end. The rest is ignored."""
 MOST_BYTES = 4_000_000
 """Limit of one server's list of tools, and of all its HTTP responses. A list of 100 tools has some 200 kB."""
 _FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -168,7 +168,8 @@ def _too_large(server: ToolServer) -> PolicyRefused:
 
 
 def _told(server: ToolServer, error: BaseException) -> SluiceError:
-    """Return the first error out of its groups. Names the kind alone: a message may repeat a secret of the address."""
+    """Return the error to report, the first in its groups, by its kind alone: a message may repeat a secret of the
+    address."""
     leaves = [error]
     while isinstance(leaves[0], BaseExceptionGroup):
         leaves = [*leaves[0].exceptions, *leaves[1:]]
@@ -241,10 +242,8 @@ def read_configuration(text: str, source: str, environment: Mapping[str, str]) -
     """Return the servers that a client's configuration names, in its order, without those that it switches off.
 
     `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` stand for variables of `environment`, `${workspaceFolder}` for the
-    folder that the file is about, `${userHome}` for the user's. Comments and trailing commas are allowed.
-
-    Raises:
-        InvalidInput: the file is no such configuration, or lacks a variable; the error names `source`.
+    folder that the file is about, `${userHome}` for the user's. Comments and trailing commas are allowed. Raises
+    `InvalidInput`, which names `source`, if the file is no such configuration or lacks a variable.
     """
     environment = {"workspaceFolder": _workspace(source), "userHome": str(Path.home()), **environment}
     try:

@@ -101,14 +101,14 @@ def _to_document(
 
 
 class Passage(NamedTuple):
-    """A line of a document (its place); None: the document as a whole."""
+    """A line of the document at a vertex; None: the document as a whole."""
 
     document: int
     line: int | None
 
 
 class Trails:
-    """The ways of one walk."""
+    """The paths by which one walk reached its vertices."""
 
     def __init__(self, view: GraphView, begun: Begun, walked: Walked) -> None:
         self._view = view

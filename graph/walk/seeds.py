@@ -1,7 +1,4 @@
-"""Chooses the start of a walk: symbols of the found passages, and names in the question.
-
-Also finds the surroundings of such lines in a document, with their weights.
-"""
+"""Chooses the start of a walk: the surroundings of the found passages, and the names in the question, with weights."""
 
 from __future__ import annotations
 
@@ -22,19 +19,19 @@ from sluice.graph.walk.question import Named, Wanted, names_in, wanted_by
 USERS_WEIGHT = 1.0
 """Weight of references to the definitions that begin in a passage; the passage's own references have 1."""
 OUTER_WEIGHT = 0.2
-"""Weight of the rest of the passage's document, relative to these."""
+"""Weight of the rest of the passage's document, where the passage's own references have 1."""
 BASE_WEIGHT = 5.0
 """Factor on the step from a class to its base or back, where the question asks for classes."""
 _WAYS = {None: (1.0, 1.0), False: (1.0, OTHER_WAY), True: (OTHER_WAY, 1.0)}
 _MOST_STEPS = 128
-"""Most steps of one definition, the likeliest."""
+"""Most steps that are taken from one vertex, the likeliest first."""
 
 Entry = tuple[int, float, int]
 """A vertex, its weight, and the step by which it was entered; -1: none."""
 
 
 class Lines(NamedTuple):
-    """Lines of a document (its place). `named`: the definition on these lines, where a question names it."""
+    """Lines of the document at a vertex. `named`: the definition on these lines, where a question names it."""
 
     document: int
     first: int
@@ -53,9 +50,9 @@ def around(view: GraphView, lines: Lines, wanted: Wanted) -> list[Part]:
     """Return the references in the lines, the references to the definitions in them, and, damped, their surroundings.
 
     The surroundings are the rest of these definitions, the uses of those around the lines, and the document itself. For
-    a named definition only its own uses count, for a document without definitions those of the document. A question
-    with a direction leaves the other one little weight, even where its own has nothing; the innermost definition around
-    the first line then counts as one of the lines' own.
+    a named definition only its own uses count, for a document without definitions those of the document. If the
+    question has a direction (`wanted.is_back`), the other one gets little weight, even where the first has no entries;
+    and the innermost definition around the first line counts as if it began in the lines.
     """
     referred: list[Entry] = []
     users: list[Entry] = []
@@ -215,8 +212,8 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
 def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
     """Yield hits with the share of each: by the inverse square of its rank, so that a walk stays near the best ones.
 
-    With 1 / (rank + 10), as fusion counts, 66 % of the answers that are one step away were among the first ten, with
-    this 78 % (the standard library; 60 and 79 % on fsspec).
+    Of the answers one step away 78 % were then among the first ten (the standard library; fsspec 79 %). With 1 / (rank
+    + 10), as fusion counts, 66 % were (fsspec 60 %).
     """
     first = hits[:MOST_HITS]
     weights = [1 / rank**2 for rank in range(1, len(first) + 1)]

@@ -25,8 +25,7 @@ _OWN_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 def require_allowed(field: str, url: str) -> None:
     """Raise `PolicyRefused` unless the address is of this machine or the environment allows it.
 
-    Raises:
-        InvalidSetting: `url` is not an HTTP address.
+    Raises `InvalidSetting` if `url` is not an HTTP address.
     """
     try:
         parts = urlsplit(url)

@@ -28,11 +28,7 @@ class ExtractionResult(IterationRecord):
     unknown: tuple[Any, ...] = ()
 
     def to_record(self, iteration_number: int, stagnating: bool) -> IterationRecord:
-        """Return the record, with the number that the iteration is kept under.
-
-        Raises:
-            pydantic.ValidationError: `iteration_number` is below 1.
-        """
+        """Return the record under its iteration's number. Raises `pydantic.ValidationError` if that is below 1."""
         told: dict[str, Any] = {name: getattr(self, name) for name in IterationRecord.model_fields}
         told["not_kept"] = dict(sorted(self.not_kept.items()))
         return IterationRecord(**told | {"iteration_number": iteration_number, "stagnating": stagnating})

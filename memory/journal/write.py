@@ -1,4 +1,4 @@
-"""Writes to a journal: its path, its lock (one writer at a time, on one machine), and the holder's operations.
+"""Writes to a journal: its path, its lock (one writer at a time, on one machine), and the steps of the lock's holder.
 
 A torn end is set aside; new lines reach the disk completely or not at all.
 """
@@ -29,10 +29,8 @@ def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -
     """Hold the lock of a journal, which is a file beside it that stays.
 
     The lock file is opened for each transaction, so a forked process holds no lock of its parent. The kernel releases
-    the lock when a process dies. It does not work over NFS, and is refused where a file system knows no `flock`.
-
-    Raises:
-        Unavailable: another process held it for all of `timeout_seconds`, or locking is impossible.
+    the lock when a process dies. Raises `Unavailable` if another process holds it for all of `timeout_seconds`, or if
+    the file system knows no `flock`; it does not work over NFS.
     """
     path = journal.with_name(f"{journal.name}.lock")
     refusal = Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later")
@@ -58,11 +56,7 @@ DEFAULT_FOLDER = Path(".ralph/db/memory")
 
 
 def journal_path(folder: Path, feature: str) -> Path:
-    """Return the path of a feature's journal.
-
-    Raises:
-        InvalidInput: `feature` is not a valid name.
-    """
+    """Return the path of a feature's journal. Raises `InvalidInput` if `feature` is not a valid name."""
     if not FEATURE_NAME.fullmatch(feature):
         raise InvalidInput("feature", f"{feature!r} is no name of a feature", FEATURE_REMEDY)
     return folder / f"{feature}.jsonl"
@@ -75,10 +69,8 @@ JOURNAL_MODE, FOLDER_MODE = 0o600, 0o700
 def open_journal(path: Path) -> int:
     """Return a descriptor for reading and appending. Makes a missing journal, and flushes its folder.
 
-    Does not follow symbolic links: in somebody else's repository one could lead to any file.
-
-    Raises:
-        Unavailable: it cannot be made or opened; `DiskFull` if that is the reason.
+    Does not follow symbolic links: in somebody else's repository one could lead to any file. Raises `DiskFull`, or
+    `Unavailable` if the journal cannot be made or opened for another reason.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     with refusals(path, "written"):
@@ -129,13 +121,12 @@ def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
 
 
 def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -> None:
-    """Write the entries in one call, and flush them.
+    """Write the entries in one call, and flush them. After an error no entry stays in the journal.
 
     Raises:
         InvalidInput: an entry is too long for a line.
         DiskFull: there is no room.
-        Unavailable: the disk refuses otherwise. In each case no entry stays in the journal; where removing them fails
-        too, the message says so.
+        Unavailable: the disk refuses otherwise, or the lines cannot be removed again; then the message says so.
     """
     last = len(entries) - 1
     lines = [one.model_copy(update={"continued": at < last}).to_json_line() for at, one in enumerate(entries)]

@@ -2,8 +2,8 @@
 
 An agent restates its prompt: word by word, shortened, reordered, after "as noted in memory". A sentence is an echo of a
 printed line that says the same by the comparison of learnings, or of one that says more: that has all of its words,
-identifiers and numbers and the same negation, and differs by no antonym, modality or order. So a text with any word of
-its own is no echo. No model is needed. `python -m bench.memory.echo` measures how often it errs, see
+identifiers and numbers and the same negation, and differs by no antonym, modality or order. So a text that adds
+anything is no echo. No model is needed. `python -m bench.memory.echo` measures how often it errs, see
 docs/memory/loop.md.
 """
 
@@ -74,7 +74,7 @@ def is_variation(text: str, others: Iterable[str]) -> bool:
 
 
 def only_repeats_words(text: str, lines: Iterable[str]) -> bool:
-    """Return whether each sentence of `text` uses only words of one of the `lines`, in any sense."""
+    """Return whether the words of each sentence of `text` all stand in one part of a line, whatever they say there."""
     parts = [part for line in lines for part in _parts(line)]
     return all(any(one.words <= part.words for part in parts) for one in _sentences(text))
 
@@ -86,7 +86,7 @@ def _sentences(text: str) -> list[_Said]:
 
 
 def _says(line: Iterable[_Said], sentence: _Said) -> bool:
-    """Return whether one part of a line states the sentence, and no part the contrary."""
+    """Return whether a part of the line says the same, or holds all of the sentence while no part contradicts it."""
     holding = [
         part
         for part in line

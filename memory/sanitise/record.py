@@ -25,15 +25,16 @@ _TELLING = re.compile(
     r"ignor|disregard|forget|overrid|bypass|instruct|prompt|system|assistant|reveal|exfil|you.?are|do.?not|delete|rm[ _.-]|sudo|curl|wget|exec|disabl|skip|force|secret|token|key|pass",
     re.IGNORECASE,
 )
-"""Words without which a path is harmless; paths with one of them are checked as sentences."""
+"""Parts of words that a command may hold: a plain path without one is harmless, one with it is checked as a sentence."""
 _JOINTS = re.compile(r"[_.+-]+")
 
 
 def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRecord:
     """Return `record` with its texts sanitised; `cut` counts removals, by rule.
 
-    A message of which nothing may be kept leaves the error; a decision goes; a path that changes goes, as it would name
-    another file. Texts that command their reader only when read one after the other go, too.
+    Where nothing of a text may be kept, an error stays with `WITHHELD` as its message, and a decision is dropped. A
+    path that would change is dropped too, as it would name another file, and so are neighbouring texts that only
+    together are a command.
     """
     if _is_clean(record, sanitise):
         return record
@@ -54,7 +55,7 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
 
 
 def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
-    """Return whether all texts together are clean: most records are, and one look is enough."""
+    """Return whether all texts read together are clean. Most records are, so that one call suffices for them."""
     paths = [file.path for file in record.files_touched] + [one.file_path for one in record.errors if one.file_path]
     if not all(_is_plain(path) for path in paths):
         return False

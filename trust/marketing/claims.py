@@ -3,10 +3,10 @@
 Rules are data files in `trust/marketing/rules`, each with its source. A sentence that denies a claim, questions it or
 reports that an authority objected to it makes none; whether proof exists is not checked here.
 
-A passage that speaks for a brand discloses it by a clear mark (`#ad`, "sponsored by"). Without one, a sign that the
-passage advertises (a promotion code, an affiliate link, a tie to the brand) means that the disclosure is missing, or
-unclear where only an ambiguous mark is there. A passage is a part of a page: a disclosure elsewhere on the page is not
-seen, so `missing` means "look there".
+A passage that speaks for a brand discloses it by a clear mark (`#ad`, "sponsored by"). Without one the disclosure is
+unclear if there is an ambiguous mark, and missing if there is only a sign that the passage advertises (a promotion
+code, an affiliate link, a tie to the brand). A disclosure elsewhere on the page is not seen: `missing` means "look
+there".
 
 The tone is by the VADER lexicon (Hutto and Gilbert, ICWSM 2014): no model, no network. Each sentence has its compound
 score in [-1, 1]; a passage has the mean of those that are not neutral, so that its length does not count.
@@ -129,7 +129,7 @@ MOST_SHOWN_CHARACTERS = 120
 
 
 def check_disclosure(text: str) -> Disclosure | None:
-    """Return the disclosure of a passage; None where there is no sign that it speaks for a brand."""
+    """Return the disclosure of a passage; None if it has neither a mark nor a sign that it speaks for a brand."""
     rules = read_rules(Disclosures, "disclosures")
     clear = _first(text, [mark for mark in rules.marks if mark.clear])
     if clear:

@@ -52,13 +52,11 @@ def build(
     The question is the last message if it is the user's, else `answer.query`. `max_tokens` bounds the added rules,
     examples and passages; passages are taken in their order while they fit, and shorter ones may follow one that does
     not. With a `nonce` (8 to 64 letters and digits) the result is always the same; otherwise one is drawn. Authors of
-    documents must not know it.
+    documents must not know it. Where the gate saw no need to search (plan `skip`) nothing is added: rules on passages
+    would keep a model from answering a greeting.
 
-    Where the gate saw no need to search (plan `skip`) nothing is added: rules on passages would keep a model from
-    answering a greeting.
-
-    Raises:
-        InvalidInput: no such template, an unusable nonce, or `max_tokens` has no room for the rules alone.
+    Raises `InvalidInput` for an unknown template, an unusable nonce, or a `max_tokens` without room for the rules
+    alone.
     """
     chosen = template_named(template, "template")
     if nonce is None:
@@ -148,7 +146,7 @@ def _cost(messages: Sequence[PromptMessage], count_tokens: CountTokens) -> int:
 
 
 MOST_HEADING_CHARACTERS = 200
-"""Most characters of a title or heading; a longer one is text."""
+"""Most characters shown of a title or heading; the rest is cut off."""
 MOST_PATH_CHARACTERS = 300
 """Most characters of the path by which the graph led to a passage."""
 _REMOVED = "�"
@@ -193,7 +191,8 @@ def _notes(insights: PassageInsights) -> list[str]:
 
 
 def as_data(text: str, nonce: str) -> str:
-    """Return the text without `nonce` in any case, control characters and speaker marks of chat formats."""
+    """Return the text with `nonce` (in any case) replaced, control characters removed, and speaker marks broken by a
+    space."""
     shown = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown = re.sub(re.escape(nonce), _REMOVED, shown, flags=re.IGNORECASE)
     return _SPEAKER_MARKS.sub(lambda found: f"{found[0]} ", shown)

@@ -1,7 +1,7 @@
 """The prompt templates: data files in `trust/prompts/templates`, each with its version in its name.
 
-A version never changes once it is published; a better text is the next version. A test compares the prompt of each for
-one answer with a golden file.
+A published version never changes; a better text is the next version. A test compares the prompt of each with a golden
+file.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ class Template(Value):
 def templates() -> Mapping[str, Template]:
     """Return every template by its full name, in order of name and version.
 
-    Raises:
-        InvalidSetting: a file has a field that does not fit, or extends an unknown template.
+    Raises `InvalidSetting` if a file has a field that does not fit, or extends an unknown template.
     """
     files = {path.stem: path for path in TEMPLATES_DIR.glob("*.toml")}
     found = [_load(stem, files) for stem in files]
@@ -61,8 +60,7 @@ def templates() -> Mapping[str, Template]:
 def template_named(name: str, field: str = "prompt") -> Template:
     """Return the template of that name: `rag.v1`, or the latest version of `rag`.
 
-    Raises:
-        InvalidInput: the template is unknown; names `field` and the known templates.
+    Raises `InvalidInput`, which names `field` and the known templates, if there is none.
     """
     known = templates()
     found = [one for one in known.values() if name in (one.name, one.full_name)]

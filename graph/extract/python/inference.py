@@ -80,7 +80,7 @@ _DEEPEST = 16
 _MOST_MEANINGS = 4
 """An expression with more meanings counts as unknown: the types of a union are few."""
 _MOST_CHOICES = 8
-"""Most results of one expression that are examined."""
+"""Most nodes that `choices` examines in one expression."""
 
 
 def builtin(name: str) -> Meanings:
@@ -121,7 +121,7 @@ class Inference:
         self._asked: set[Hashable] = set()
         """Keys in progress: an expression that leads back to one of them adds nothing to it."""
         self._is_cut = False
-        """Whether a cycle or the depth limit was met on the way: then the result is not remembered."""
+        """Whether a cycle or the depth limit was met on the way. Such a result is remembered only at depth 0 or 1."""
         for store in reading.stores:
             holder = self.receiver(store.scope, store.holder)
             if holder is not None:
@@ -393,7 +393,7 @@ class Inference:
 
 
 def choices(node: Node) -> Iterator[Node]:
-    """Yield the expressions that it can result in, itself where it is no choice; the first few."""
+    """Yield the expressions that `node` can evaluate to: itself where it is no choice. Examines `_MOST_CHOICES` nodes."""
     work = [node]
     for _ in range(_MOST_CHOICES):
         if not work:

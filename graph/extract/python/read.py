@@ -37,7 +37,7 @@ class Reader:
         top = Scope(ScopeKind.MODULE, module, None, root)
         self.reading = Reading(top, [top], [], [], [], [], [], [])
         self.stack: list[tuple[Node, Scope]] = []
-        """Nodes that are still to be read, each in its scope; the next is the last."""
+        """Nodes that are still to be read, each with its scope; the last is read next."""
 
     def read(self) -> Reading:
         """Read the whole file. Nodes without a handler are read child by child."""
@@ -52,7 +52,7 @@ class Reader:
         return self.reading
 
     def push(self, nodes: Iterable[Node | None], scope: Scope) -> None:
-        """Read these next, the first first."""
+        """Put nodes on the stack, so that the first of them is read next."""
         self.stack.extend([(node, scope) for node in reversed(list(nodes)) if node is not None])
 
     def use(self, node: Node, scope: Scope, is_called: bool = False) -> None:

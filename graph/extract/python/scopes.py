@@ -1,7 +1,4 @@
-"""The scopes of a Python file, the names that each binds, and the names that it uses.
-
-Names are bound by the rules of the language reference, section 4.2.
-"""
+"""The scopes of a Python file, the names that each binds (language reference, section 4.2), and the names that it uses."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache
 def read_text(text: str) -> AgentRun:
     """Read the run of a stream. Counts lines that are not JSON objects, also a torn last one.
 
-    Raises:
-        InvalidInput: there are lines, and none of them is a JSON object.
+    Raises `InvalidInput` if there are lines, and none of them is a JSON object.
     """
     values, counted = decode_lines(text)
     read = values + [None] * counted.total()

@@ -63,8 +63,7 @@ def read_trajectory(value: object) -> AgentRun:
 def read_trace(values: Sequence[Any]) -> AgentRun:
     """Read the run of one line of traces: {_id, exit, steps: [{thought, action, observation}]}.
 
-    Raises:
-        InvalidInput: there are several lines, so several runs, or none.
+    Raises `InvalidInput` if there are several lines, so several runs, or none.
     """
     runs = [one for value in values for one in ([value] if isinstance(value, dict) else objects(value))]
     if len(runs) != 1:
@@ -85,7 +84,7 @@ class _Reader:
         self.open_file: str | None = None
         self.seen_files: list[str] = []
         self.latest: str | None = None
-        """Latest call with an id made here, since its result will name none."""
+        """Latest call whose id was made up here, as its result names none."""
 
     def steps(self, steps: Iterable[object]) -> None:
         for step in steps:
@@ -170,7 +169,7 @@ class _Reader:
         self.latest = None
 
     def _before_prompt(self, content: object) -> str:
-        """Return an observation without the prompt at a history's end, which gives the agent's folder and open file."""
+        """Return an observation without the shell prompt at its end, and take the folder and the open file from that."""
         text = text_of(content)
         prompt = PHRASES["shell_prompt"].search(text[-_LONGEST_PROMPT:])
         if prompt is None:
@@ -222,9 +221,9 @@ def _failed(call: ToolUseEvent, output: str) -> bool:
 
 
 def _root(directories: Sequence[str], files: Sequence[str]) -> str | None:
-    """Return the repository's folder: the top one of the working folders, else of the files that were shown.
+    """Return the top folder (`/owner__name`, `/testbed`) of the working folders, else of the files that were shown.
 
-    SWE-agent keeps a repository in a folder below `/`, as `/owner__name` or `/testbed`.
+    Folders of the system do not count. If no other is left, return the common path of the working folders.
     """
     for paths in (directories, [file for file in files if file.startswith("/")]):
         names = (path.split("/")[1] for path in paths if len(path) > 1)

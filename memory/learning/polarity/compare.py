@@ -34,7 +34,7 @@ class Comparison:
 
     @property
     def is_vetoed(self) -> bool:
-        """Whether there is a difference that no other wording makes up for."""
+        """Whether a difference rules out that both say the same, however they are worded."""
         return not _VETOES.isdisjoint(self.differences)
 
 
@@ -67,7 +67,7 @@ _MOST_OTHERS = 0.34
 
 
 def _shape(clauses: Iterable[Clause]) -> list[tuple[str, list[str]]]:
-    """Return conjunctions and prepositions: if they are equal and the words in other places, these were swapped."""
+    """Return the conjunctions and prepositions of a text. Texts that share them and differ in order have swapped words."""
     return sorted((clause.relator, sorted(preposition for preposition, _ in clause.phrases)) for clause in clauses)
 
 
@@ -163,7 +163,7 @@ def _turned(one: Atom, other: Atom) -> str | None:
 
 
 def _same_structure(one: Sequence[Clause], other: Sequence[Clause]) -> bool:
-    """Return whether the clauses are equal: the same words in the same order, the phrases in any order."""
+    """Return whether the clauses have the same words in the same order. Phrases and tied clauses may be in any order."""
     if len(one) != len(other):
         return False
     if all(_same_clause(a, b) for a, b in zip(one, other, strict=True)):

@@ -53,7 +53,7 @@ def normal(clauses: list[Clause]) -> tuple[Clause, ...]:
 
 
 def _replacement(clause: Clause) -> list[Clause]:
-    """Rewrite "replace X with Y" as "use Y instead of X"."""
+    """Rewrite "replace X with Y" as "use Y instead of X"; "X contains Y" and "set X to Y" as "X Y"."""
     phrases = dict(clause.phrases)
     by = "with" if "with" in phrases else "by"
     if len(clause.main) > 1 and clause.main[0] == Atom("replace", Kind.WORD) and phrases.get(by):
@@ -101,7 +101,7 @@ def _contrasted(clauses: list[Clause]) -> list[Clause]:
 
 
 def _instead(meant: Clause, other: tuple[Atom, ...], phrases: tuple[Phrase, ...]) -> list[Clause]:
-    """Return the clause meant and the one it rejects. A phrase that only one of them has belongs to the whole."""
+    """Return clause `meant` and the one that it rejects. Phrases that only one has, by preposition, apply to the first."""
     taken = {preposition for preposition, _ in meant.phrases}
     whole = tuple(phrase for phrase in phrases if phrase[0] not in taken)
     own = tuple(phrase for phrase in phrases if phrase[0] in taken and phrase not in meant.phrases)
