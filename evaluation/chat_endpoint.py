@@ -81,9 +81,8 @@ class ChatEndpoint:
     def ask(self, messages: Sequence[ChatMessage], *, max_tokens: int, as_json: bool = False) -> Reply:
         """Return the model's response to the messages.
 
-        Raises:
-            TimedOut, Overloaded, Unavailable: a later try may help.
-            InvalidSetting: the endpoint refuses the key, the model or the request.
+        Raises `TimedOut`, `Overloaded` or `Unavailable` if a later try may help, and `InvalidSetting` if the endpoint
+        refuses the key, the model or the request.
         """
         import openai
 

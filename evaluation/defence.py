@@ -38,7 +38,7 @@ FULL = 100
 """Runs of a window while the gate does not fall back. At a true satisfaction of 0.72 two windows in a row fall under
 0.7, with the upper end of their interval, once in 25,000 pairs."""
 LEAST = 50
-"""Fewest runs of a window that is not void; also the size of windows during a fallback, which few runs can fill."""
+"""Fewest runs of a window that is not void; also its full size during a fallback, when only a few runs count."""
 LONGEST_SECONDS = 30 * 86_400.0
 """Longest time span of a window: a trickle of two judged runs a day fills one within it."""
 

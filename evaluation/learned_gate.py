@@ -46,8 +46,7 @@ def list_models(data_dir: Path) -> Mapping[str, Path]:
 
 
 def find_model(version: str, data_dir: Path) -> Path:
-    """Return the folder of the model of that version. Raises `NotFound`, which names the existing ones, if there is
-    none."""
+    """Return the folder of that version's model. Raises `NotFound`, which lists the models, if there is none."""
     known = list_models(data_dir)
     if version not in known:
         raise NotFound(f"no model {version!r}; there are {', '.join(known) or 'none: see sluice gate train'}")

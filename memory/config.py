@@ -130,8 +130,7 @@ def config_path(memory_folder: Path) -> Path:
 def read_config(path: Path) -> RagConfig:
     """Return the configuration of a file; the documented defaults if there is no file.
 
-    Raises:
-        InvalidSetting: unreadable, not JSON, an unknown field or a wrong value. The error names file and field.
+    Raises `InvalidSetting`, which names file and field, if it is unreadable, no JSON, or has an unknown or wrong field.
     """
     try:
         content = path.read_bytes()

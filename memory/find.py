@@ -118,8 +118,7 @@ def make_status(journals: Sequence[Journal], search: SearchIndex | None) -> RagS
 def make_proof(journal: Journal, search: SearchIndex | None, project_path: str) -> MemoryProof:
     """Compare a feature's journal with the state held of it, and with the index.
 
-    Raises:
-        Unavailable: the journal cannot be read, or the engine is away.
+    Raises `Unavailable` if the journal cannot be read, or the engine is away.
     """
     proof, state = prove(journal), journal.read()
     documents = sum(1 for _ in documents_of(state, project_path))

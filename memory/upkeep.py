@@ -1,10 +1,8 @@
 """Derives the consequences of new iterations: of a few at once, of many in one background thread.
 
-After an import there may be thousands of iterations: no question may wait for those. Models are called before the
-journal is locked.
-
-A usual loop never needs the thread: an iteration brings a few entries, which are distilled and indexed on demand. While
-questions arrive the thread rests most of the time, as it would take their processor time.
+After an import there may be thousands of iterations, and no question may wait for those; a usual loop never needs the
+thread, as an iteration's few entries are distilled and indexed on demand. While questions arrive the thread rests most
+of the time, as it would take their processor time. Models are called before the journal is locked.
 """
 
 from __future__ import annotations

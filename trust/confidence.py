@@ -133,8 +133,8 @@ EVEN, UNLIKELY = 0.4, 0.2
 def describe_limits(confidence: float | None, *, is_by_words: bool) -> str | None:
     """Return a sentence on the limits of an answer with this confidence; None where none is needed.
 
-    A confidence of None was not calculated: question or passages are not in English. `is_by_words`: it is by words
-    alone.
+    A confidence of None was not calculated, as question or passages are not in English. With `is_by_words` it rests on
+    words alone.
     """
     if confidence is None:
         return "Confidence not known: question or passages seem not to be in English, for which alone it is calibrated."
@@ -219,8 +219,7 @@ def judge(found: Retrieval, asked: Asked) -> Retrieval:
 
 
 def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[RetrievedChunk, ...]:
-    """Return the passages with their confidence: each by itself, then with the independent sources; none if not
-    English."""
+    """Return the passages with their confidence, raised by other independent sources; None in another language."""
     meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
     freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
     odds_of = {

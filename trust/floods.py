@@ -183,10 +183,9 @@ class TopPassages:
         self._latest: OrderedDict[frozenset[str], tuple[str, ...]] = OrderedDict()
 
     def add(self, question_words: Collection[str], chunk_ids: Sequence[str]) -> frozenset[str]:
-        """Count a question, by its content words, and the chunks it found in their order.
+        """Count a question, by its content words, and the chunks it found in order. A repeated one counts once.
 
-        Returns those of its first chunks that are at the top for many unrelated questions. A repeated question counts
-        once.
+        Returns those of its first chunks that are at the top for many unrelated questions.
         """
         words, top = frozenset(question_words), tuple(chunk_ids[:FIRST])
         with self._lock:

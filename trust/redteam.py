@@ -52,8 +52,7 @@ class Attack(Value):
 def read_attacks(path: Path = SHIPPED) -> tuple[Attack, ...]:
     """Read the attacks of a file, one a line.
 
-    Raises:
-        InvalidInput: the file cannot be read, or a line is no attack; names the line.
+    Raises `InvalidInput` if the file cannot be read, or a line is no attack; names the line.
     """
     attacks = []
     for where, line in read_objects(path):

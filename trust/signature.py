@@ -35,8 +35,7 @@ def document_digest(content: bytes, source: str | None) -> bytes:
 def make_key(path: Path) -> str:
     """Write a new private key, readable by its owner alone, and return its public key for the settings.
 
-    Raises:
-        Conflict: the file exists already.
+    Raises `Conflict` if the file exists already.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -54,8 +53,7 @@ def make_key(path: Path) -> str:
 def sign(path: Path, key_id: str, content: bytes, source: str | None) -> tuple[Signature, str]:
     """Return the signature of a document by the private key in a file, and the matching public key.
 
-    Raises:
-        InvalidInput: the file cannot be read, or holds no Ed25519 key without a password.
+    Raises `InvalidInput` if the file cannot be read, or holds no Ed25519 key without a password.
     """
     key = _private_key(path)
     value = base64.b64encode(key.sign(document_digest(content, source))).decode()

@@ -95,7 +95,7 @@ def find_python(folder: Path) -> Path | None:
 def install(folder: Path) -> None:
     """Install the environment in `folder`: some 700 MB, a few minutes. An existing one is replaced.
 
-    Raises `Unavailable`, with the installer's last line, if it fails, and `TimedOut` if a step takes over an hour.
+    Raises `Unavailable`, with the installer's last line, if a step fails, and `TimedOut` if one takes over an hour.
     """
     done = folder / "installed.json"
     done.unlink(missing_ok=True)

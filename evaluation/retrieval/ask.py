@@ -34,8 +34,7 @@ FIRST_PAUSE_SECONDS = 1.0
 def retry_when_overloaded(call: Callable[[], Answer], sleep: Callable[[float], object]) -> Answer:
     """Return the result of `call`, retried if the server is full (after the pause it names) or does not answer.
 
-    Raises:
-        Unavailable: the sixth try failed as well. Errors that a retry cannot help are raised at once.
+    Raises `Unavailable` after the sixth failed try, and errors that a retry cannot help at once.
     """
     pause_seconds = FIRST_PAUSE_SECONDS
     for _ in range(TRIES - 1):
@@ -278,11 +277,8 @@ def submit_documents(
 ) -> Submitted:
     """Submit all documents, and wait until they are searchable; `on_progress` gets the number done and the total.
 
-    Earlier documents of the corpus stay; a document of the same id is replaced, and is cheap if unchanged.
-
-    Raises:
-        TimedOut: not all of them are searchable in time; the runs go on.
-        SluiceError: a run failed or was cancelled.
+    Earlier documents of the corpus stay; a document of the same id is replaced, and is cheap if unchanged. Raises
+    `TimedOut` if not all are searchable in time (the runs go on), `SluiceError` if a run failed or was cancelled.
     """
     deadline = clock() + timeout_seconds
     runs: list[tuple[str, int]] = []

@@ -100,7 +100,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 
 def parse_case(where: str, fields: dict[str, Any]) -> Case:
-    """Return the case with these fields. Raises `InvalidInput`, which names `where` and the field, if they do not fit."""
+    """Return the case with these fields. Raises `InvalidInput`, naming `where` and the field, if they do not fit."""
     try:
         return Case.model_validate(fields)
     except ValidationError as error:

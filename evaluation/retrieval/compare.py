@@ -57,8 +57,7 @@ class Comparison(Value):
 def compare(before: Report, after: Report, max_drop: float = MAX_DROP) -> Comparison:
     """Return the changes from one report to another of the same questions and judgments.
 
-    Raises:
-        Conflict: the reports are of different questions or judgments, or have no strategy or measure in common.
+    Raises `Conflict` if the questions or judgments differ, or no strategy or measure is in both.
     """
     if before.cases_sha256 != after.cases_sha256:
         raise Conflict(

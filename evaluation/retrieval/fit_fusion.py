@@ -66,8 +66,7 @@ class FusionFit(Value):
 def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
     """Fit the weight to the answers of all strategies, which must have their scores.
 
-    Raises:
-        InvalidInput: there are fewer than `LEAST_QUESTIONS` questions.
+    Raises `InvalidInput` if there are fewer than `LEAST_QUESTIONS` questions.
     """
     questions = collect_candidates(answers)
     if len(questions) < LEAST_QUESTIONS:

@@ -46,21 +46,15 @@ HEADLINES = ("nDCG@10", "MRR@10", "recall@10")
 
 
 def require_library() -> None:
-    """Check for the library before any work is done.
-
-    Raises:
-        InvalidSetting: ir-measures is not installed.
-    """
+    """Check for the library before any work is done. Raises `InvalidSetting` if ir-measures is not installed."""
     _library()
 
 
 def compute_measures(cases: Sequence[Case], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
     """Return the value of each case by its id, for each measure.
 
-    `rankings` has the names found for each case, best first; a case without an entry found nothing.
-
-    Raises:
-        InvalidSetting: ir-measures is not installed.
+    `rankings` has the names found for each case, best first; a case without an entry found nothing. Raises
+    `InvalidSetting` if ir-measures is not installed.
     """
     library = _library()
     by_library = {library.parse_measure(theirs): ours for ours, theirs in MEASURES.items()}

@@ -1,7 +1,4 @@
-"""The report of an evaluation: its subject, every value, and the misses. One JSON file.
-
-It begins with the figures of the retrieval RFC, under the RFC's own keys.
-"""
+"""The report of an evaluation, one JSON file: the retrieval RFC's own keys and figures; subject, every value, misses."""
 
 from __future__ import annotations
 
@@ -130,10 +127,7 @@ class Subject(Value):
 
 
 class Report(RfcMetrics):
-    """The complete result of one evaluation, the RFC's figures first.
-
-    `generations` has more than one entry if the corpus changed meanwhile.
-    """
+    """The complete result of one evaluation. `generations` has several entries if the corpus changed meanwhile."""
 
     format: Literal[1] = 1
     made_at: Moment

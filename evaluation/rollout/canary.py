@@ -190,9 +190,9 @@ def hard_stop(canary: ArmFigures, control: ArmFigures, usd_of_day: float | None 
 
 
 def loss_beyond(canary: Moments, control: Moments, margin: float) -> Interval:
-    """Return by how much the canary's satisfaction falls short of (1 - margin) x the control's; above 0 is worse.
+    """Return by how much the canary's satisfaction falls short of (1 - margin) x the control's, in its own unit.
 
-    Each end of the interval is read alone, so each is wrong in at most `ALPHA` of the cases.
+    Above 0 is worse. Each end of the interval is read alone, so each is wrong in at most `ALPHA` of the cases.
     """
     mine, theirs = canary + A_SUCCESS_AND_A_FAILURE, control + A_SUCCESS_AND_A_FAILURE
     loss = (1 - margin) * (theirs.mean or 0.0) - (mine.mean or 0.0)
@@ -271,9 +271,9 @@ def expected_runs(
 ) -> tuple[int, ...]:
     """Return the most gate runs of each stage with a control: all stages but the last, which has none.
 
-    `satisfaction` is the mean of the current gate, `coverage` the share of its runs that get feedback; `InvalidInput`
-    if one is not above 0 and at most 1. A later stage also has the runs of earlier ones, but its length ignores them,
-    as they may have been few.
+    `satisfaction` is the mean of the current gate, `coverage` the share of its runs that get feedback. A later stage
+    also has the runs of earlier ones, but its length ignores them, as they may have been few. Raises `InvalidInput` if
+    `coverage` or `satisfaction` is not above 0 and at most 1.
     """
     for name, value in (("coverage", coverage), ("satisfaction", satisfaction)):
         if not 0 < value <= 1:

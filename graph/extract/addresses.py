@@ -123,9 +123,8 @@ _LABEL = "label:"
 def link_edges(document: GraphDocument, pieces: Iterable[Piece]) -> Iterator[Edge]:
     """Yield LINKS_TO edges of the document's links and of those among `pieces`, with their words.
 
-    Also yields RESOLVES_TO edges from the document's own labels.
-
-    A relative address is resolved against the document's path, or else its URL. Fragments are dropped, queries kept.
+    Also yields RESOLVES_TO edges from the document's own labels. A relative address is resolved against the document's
+    path, or else its URL. Fragments are dropped, queries kept.
     """
     source = document_node(document.document_id)
     for line, url, words in document.links:

@@ -153,7 +153,6 @@ class BoltClient:
         """Return at most `limit` rows of a statement, in a read transaction that is rolled back, whatever it did.
 
         `whose` names the field to blame where the server rejects the statement; without it the statement is our own.
-
         Raises as `ping`, and `InvalidInput` where `whose` names a field.
         """
         seconds = min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)

@@ -77,10 +77,9 @@ class GraphServer(BoltClient):
         self._schema: SchemaReport | None = None
 
     def prepare(self, dimension: int | None) -> SchemaReport:
-        """Make the missing constraints and indexes, once for this object.
+        """Make the missing constraints and indexes, once for this object, with a vector index for `dimension`.
 
-        Makes a vector index for `dimension` where none of its name exists. One with another dimension stays: only its
-        owner drops an index.
+        A vector index of that name with another dimension stays: only its owner drops an index.
         """
         with self._guard:
             if self._schema is None or (self._schema.dimension is None and dimension is not None):

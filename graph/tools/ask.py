@@ -168,8 +168,7 @@ def _too_large(server: ToolServer) -> PolicyRefused:
 
 
 def _told(server: ToolServer, error: BaseException) -> SluiceError:
-    """Return the error to report, the first in its groups, by its kind alone: a message may repeat a secret of the
-    address."""
+    """Return the first error of a group, named by its kind alone: a message may repeat a secret of the address."""
     leaves = [error]
     while isinstance(leaves[0], BaseExceptionGroup):
         leaves = [*leaves[0].exceptions, *leaves[1:]]

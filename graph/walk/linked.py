@@ -35,9 +35,7 @@ def vertices_of(view: GraphView, module: str) -> list[int]:
     """Return the vertices of a module and of all its definitions.
 
     `module` is a dotted name (`shop.cart`, also its end: `cart` for `shop.cart`), a package, a class or a function, a
-    path, or the id of a node.
-
-    Raises `NotFound` where the graph has nothing of that name.
+    path, or the id of a node. Raises `NotFound` where the graph has nothing of that name.
     """
     if _LABELLED.match(module):
         found = _by_id(view, module)
@@ -82,12 +80,9 @@ def _inner(view: GraphView, key: str) -> list[int]:
 def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10) -> Linked:
     """Return the tests that touch a module (by name, path or id of a node), and the documents linked to these tests.
 
-    A test touches a module that it refers to or that it defines nothing of but inherits from. With `failing_only` it
-    is one that an indexed test report names. Documents are ranked by a walk from the tests; files of tests
-    that touch the module are left out, and so are the reports that name them.
-
-    Raises:
-        NotFound: the graph has nothing of that name.
+    A test touches a module that it refers to or that it defines nothing of but inherits from. With `failing_only` it is
+    one that an indexed test report names. Documents are ranked by a walk from the tests; files of tests that touch the
+    module are left out, and so are the reports that name them. Raises `NotFound` for an unknown name.
     """
     tests = _touching(view, vertices_of(view, module))
     reports = {vertex: _reports(view, vertex) for vertex in tests}

@@ -84,9 +84,7 @@ _MOST_LOOKED_AT = 512
 def find_node(view: GraphView, text: str, field: str = "id") -> int:
     """Return the node that a text names: label and key; a key; a document's path; the end of a symbol's or tool's name.
 
-    Raises:
-        NotFound: the graph has no such node.
-        InvalidInput: several nodes bear that name; the remedy lists them.
+    Raises `NotFound`, or `InvalidInput` if several nodes bear that name; the remedy lists them.
     """
     found = _by_id(view, text) or _by_key(view, text) or documents_at(view, keys_of_path(text)) or _by_name(view, text)
     if not found:
@@ -165,16 +163,11 @@ def neighbours(
     direction: Direction | None = None,
     types: Collection[EdgeType] = (),
 ) -> Neighbours:
-    """Return the node that `named` finds (`find_node`), and at most `limit` of its neighbours, the surest first.
+    """Return the node that `named` finds, and at most `limit` neighbours, the surest first. Raises as `find_node`.
 
-    `direction` and `types` restrict the neighbours; `total` counts all that fit.
-
-    For a symbol or a document, documents that refer to it under another name (a re-export, a module path without its
-    first folders, an unknown receiver) count, with the number of definitions that the name can mean.
-
-    Raises:
-        InvalidInput: the name means several nodes.
-        NotFound: the graph has no such node.
+    `direction` and `types` restrict the neighbours; `total` counts all that fit. For a symbol or a document, documents
+    that refer to it under another name (a re-export, a module path without its first folders, an unknown receiver)
+    count, with the number of definitions that the name can mean.
     """
     place = find_node(view, named)
     found: dict[tuple[int, int], _Found] = {}

@@ -101,7 +101,7 @@ def _to_document(
 
 
 class Passage(NamedTuple):
-    """A line of the document at a vertex; None: the document as a whole."""
+    """A line of a document, which is given by its vertex; None: the document as a whole."""
 
     document: int
     line: int | None

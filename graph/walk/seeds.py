@@ -31,7 +31,7 @@ Entry = tuple[int, float, int]
 
 
 class Lines(NamedTuple):
-    """Lines of the document at a vertex. `named`: the definition on these lines, where a question names it."""
+    """Lines of a document, which is given by its vertex. `named`: the definition on them, if a question names it."""
 
     document: int
     first: int
@@ -212,8 +212,8 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
 def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
     """Yield hits with the share of each: by the inverse square of its rank, so that a walk stays near the best ones.
 
-    Of the answers one step away 78 % were then among the first ten (the standard library; fsspec 79 %). With 1 / (rank
-    + 10), as fusion counts, 66 % were (fsspec 60 %).
+    Of the answers one step away 78 % were then among the first ten (the standard library; fsspec 79 %), and 66 %
+    (fsspec 60 %) with 1 / (rank + 10), as fusion counts.
     """
     first = hits[:MOST_HITS]
     weights = [1 / rank**2 for rank in range(1, len(first) + 1)]

@@ -1,6 +1,6 @@
 """A language model for an embedded memory: proposes learnings and compares pairs of them. Off unless configured.
 
-Every question has a time-out and counts against the budget of one opened memory. Beyond the budget, and where the model
+Every question has a time-out and counts against the budget of one opened memory. Where the budget is spent or the model
 fails, memory's rules decide alone.
 """
 

@@ -25,10 +25,8 @@ def open_memory(
     """Open the memory whose journals lie in `folder`. Loads no model and makes no file before first use.
 
     `project_path` is the project's folder. It defaults to the folder that holds `.ralph`, or for another `folder` to
-    the working directory. Settings come from `rag_config.json` (see `memory.config`) unless `config` is given.
-
-    Raises:
-        InvalidSetting: `rag_config.json` is wrong; the error names file, field and remedy.
+    the working directory. Settings come from `rag_config.json` (see `memory.config`) unless `config` is given. Raises
+    `InvalidSetting`, which names file, field and remedy, if they are wrong.
     """
     folder = Path(folder).absolute()
     config = config or read_config(config_path(folder))

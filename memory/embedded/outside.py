@@ -39,13 +39,10 @@ def require_allowed(field: str, url: str) -> None:
 
 
 def read_secret(of: str, url: str, variable: str | None) -> SecretStr | None:
-    """Return the secret for an address, from the environment variable that the configuration names.
+    """Return the secret for an address, read from the environment's `variable`; None where none is named.
 
-    `None` where it names none. `of` is the part of the configuration, like `embedder`.
-
-    Raises:
-        PolicyRefused: the address is not allowed.
-        InvalidSetting: the variable's name lacks `SECRET_PREFIX`, or it is not set.
+    The part `of` of the configuration, like `embedder`, names it. Raises `PolicyRefused` if the address is not allowed,
+    and `InvalidSetting` if the variable's name lacks `SECRET_PREFIX` or it is not set.
     """
     require_allowed(f"{of}.url", url)
     if variable is None:

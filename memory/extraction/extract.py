@@ -37,10 +37,8 @@ def extract(
     """Extract the result of an iteration from the agent's output, given as text, bytes or JSON.
 
     Values in `context` go before those in the output. Paths are relative to `project_path` where the agent worked in
-    it, else to the folder that the agent worked in.
-
-    Raises:
-        InvalidInput: the data is empty, too long, no JSON, in no known format, or a record with a wrong field.
+    it, else to the folder that the agent worked in. Raises `InvalidInput` if the data is empty, too long, no JSON, in
+    no known format, or a record with a wrong field.
     """
     source = open_source(data, format)
     if source.format == "record":

@@ -19,10 +19,8 @@ class NotJson(ValueError):
 def decode(text: str, *, finite: bool = False) -> Any:
     """Return the value of a JSON text, without lone surrogates.
 
-    NaN and the infinities, which JSON does not know, become None; they are an error if `finite`.
-
-    Raises:
-        NotJson: not JSON, nested deeper than the decoder goes, or with a number of thousands of digits.
+    NaN and the infinities, which JSON does not know, become None; they are an error if `finite`. Raises `NotJson`, also
+    for a text nested deeper than the decoder goes, or with a number of thousands of digits.
     """
     try:
         value = (_FINITE if finite else _TOLERANT).decode(text)
@@ -55,8 +53,7 @@ def decode_lines(text: str) -> tuple[list[Any], Counter[str]]:
 def scrubbed(value: Any) -> Any:
     """Return a JSON value with each lone surrogate in its texts, which no encoding can carry, as U+FFFD.
 
-    Raises:
-        RecursionError: the value is nested too deeply.
+    Raises `RecursionError` if the value is nested too deeply.
     """
     if isinstance(value, str):
         return without_surrogates(value)

@@ -51,11 +51,7 @@ class RawIterationOutput:
         self.closed = False
 
     def feed(self, chunk: bytes | str) -> None:
-        """Add more of the output, in pieces of any size.
-
-        Raises:
-            ValueError: the output is closed.
-        """
+        """Add more of the output, in pieces of any size. Raises `ValueError` if the output is closed."""
         if self.closed:
             raise ValueError("the output is closed")
         data = chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk

@@ -23,7 +23,7 @@ _REMEDY = "name the format: claude-code, swe-agent, mini-swe-agent, openhands, t
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The data of an iteration: `values` are its JSON values (a document is one, lines are many), read from `text`.
+    """Data of an iteration: its JSON `values` (one for a document, many for lines), read from `text`.
 
     `counted` counts the lines of the text that are not JSON.
     """
@@ -38,8 +38,7 @@ class Source:
 def open_source(data: object, format_name: StreamFormat) -> Source:
     """Decode the data, and detect its format if `format_name` is `auto`.
 
-    Raises:
-        InvalidInput: `data` is neither text nor JSON, too long, empty, or in no known format.
+    Raises `InvalidInput` if `data` is neither text nor JSON, too long, empty, or in no known format.
     """
     if isinstance(data, list) and data and all(isinstance(line, str) for line in data):
         data = "\n".join(data) + "\n"
@@ -64,11 +63,7 @@ def open_source(data: object, format_name: StreamFormat) -> Source:
 
 
 def detect(value: object) -> StreamFormat:
-    """Return the format of a JSON document, or of the first event of a stream.
-
-    Raises:
-        InvalidInput: the format is unknown.
-    """
+    """Return the format of a JSON document or of a stream's first event. Raises `InvalidInput` if it is unknown."""
     found = _detected(value)
     if found is None:
         raise InvalidInput("data", "is in no format that is known", _REMEDY)
@@ -155,8 +150,7 @@ def source_id(sha256: str, context: IterationContext, *, apart: str = "") -> str
 def _hash_of_values(values: Sequence[Any]) -> str:
     """Return the hash of JSON values, the same for a document that came as text or as JSON.
 
-    Raises:
-        InvalidInput: the values hold something that is not JSON.
+    Raises `InvalidInput` if the values hold something that is not JSON.
     """
     try:
         return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -33,8 +33,7 @@ class Proof:
 def prove(journal: Journal) -> Proof:
     """Compare the state that `journal` holds with a new reading of its file from the start.
 
-    Raises:
-        Unavailable: the file cannot be read, or another process writes to it for too long.
+    Raises `Unavailable` if the file cannot be read, or another process writes to it for too long.
     """
     anew = Journal(journal.path.parent, journal.feature)
     with lock_journal(journal.path) if journal.path.exists() else nullcontext():

@@ -186,8 +186,7 @@ class JournalEntry(Value):
     def to_json_line(self) -> str:
         """Return the line, without its line feed.
 
-        Raises:
-            InvalidInput: it would be longer than `MAX_LINE_BYTES`, or a text holds half of a surrogate pair.
+        Raises `InvalidInput` if it would exceed `MAX_LINE_BYTES`, or a text holds half of a surrogate pair.
         """
         try:
             content = self.model_dump_json(ensure_ascii=True)[:-1]
@@ -202,8 +201,7 @@ class JournalEntry(Value):
     def from_json_line(cls, line: bytes | str) -> JournalEntry:
         """Read the entry of a line.
 
-        Raises:
-            Corrupted: no checksum or a wrong one, no JSON, an unknown version, or wrong fields.
+        Raises `Corrupted` for a missing or wrong checksum, no JSON, an unknown version, or wrong fields.
         """
         line = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
         content, checksum = line[:-_CHECKSUM_BYTES], _CHECKSUM.fullmatch(line[-_CHECKSUM_BYTES:])

@@ -22,7 +22,7 @@ class RecordedIteration:
 
 @dataclass(slots=True)
 class FeatureMemory:
-    """Folded from entries in the order of the journal. Only `memory.journal.fold` changes it.
+    """Folded from entries in the order of the journal, by `memory.journal.fold` alone.
 
     A state that a journal returned never changes: new entries are folded into a copy.
     """

@@ -54,8 +54,7 @@ class Journal:
     def read(self) -> FeatureMemory:
         """Return the current state, which never changes afterwards; reads only what was appended since the last call.
 
-        Raises:
-            Unavailable: the file cannot be read.
+        Raises `Unavailable` if the file cannot be read.
         """
         with refusals(self.path, "read"):
             try:
@@ -87,8 +86,8 @@ class Journal:
     def transact(self, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
         """Append what `decide` makes of the state, excluding other writers; return the new state and the new entries.
 
-        Entries with a known id are not written. All others are written together: a crash leaves all or none.
-        `decide` must not write to this journal.
+        Entries with a known id are not written. All others are written together: a crash leaves all or none. `decide`
+        must not write to this journal.
 
         Raises:
             InvalidInput: an entry belongs to another feature, names a missing thing, or is too long.
@@ -124,10 +123,7 @@ class Journal:
         return state, entries
 
     def _read(self, descriptor: int) -> tuple[FeatureMemory, int]:
-        """Fold new entries into a copy of the state; return it and the number of bytes that it is from.
-
-        A file that was replaced or cut is read from its start.
-        """
+        """Fold new entries into a copy of the state; return it and its size in bytes. A replaced file is read anew."""
         with self._reading, refusals(self.path, "read"):
             seen = os.fstat(descriptor)
             if _key(seen)[:2] != self._seen[:2] or not self._position.is_still_in(descriptor):

@@ -115,8 +115,7 @@ class Position:
 def read_journal(path: Path) -> JournalReading:
     """Return all entries of a journal, in order, and its problems. An absent file counts as empty.
 
-    Raises:
-        Unavailable: the file cannot be read.
+    Raises `Unavailable` if the file cannot be read.
     """
     if not path.exists():
         return JournalReading((), ())

@@ -29,8 +29,8 @@ def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -
     """Hold the lock of a journal, which is a file beside it that stays.
 
     The lock file is opened for each transaction, so a forked process holds no lock of its parent. The kernel releases
-    the lock when a process dies. Raises `Unavailable` if another process holds it for all of `timeout_seconds`, or if
-    the file system knows no `flock`; it does not work over NFS.
+    the lock when a process dies. It does not work over NFS. Raises `Unavailable` if another process holds it for all of
+    `timeout_seconds`, or the file cannot be locked (a file system without `flock`).
     """
     path = journal.with_name(f"{journal.name}.lock")
     refusal = Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later")
@@ -121,12 +121,12 @@ def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
 
 
 def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -> None:
-    """Write the entries in one call, and flush them. After an error no entry stays in the journal.
+    """Write the entries in one call, and flush them; on an error, remove them again.
 
     Raises:
         InvalidInput: an entry is too long for a line.
         DiskFull: there is no room.
-        Unavailable: the disk refuses otherwise, or the lines cannot be removed again; then the message says so.
+        Unavailable: the disk refuses otherwise, or refuses the removal; then the message says so.
     """
     last = len(entries) - 1
     lines = [one.model_copy(update={"continued": at < last}).to_json_line() for at, one in enumerate(entries)]

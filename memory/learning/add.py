@@ -31,10 +31,8 @@ def add_learning(
     """Return the verdict on `candidate`, and the entries that record it; `state` is not changed.
 
     Refused: it commands its reader, or nothing of it is left. Echo: an agent repeats its prompt. Duplicate: the earlier
-    one is counted once more and keeps its text. Conflict: both are kept, until somebody decides.
-
-    Raises:
-        InvalidInput: the text or the reason is missing or too long.
+    one is counted once more and keeps its text. Conflict: both are kept, until somebody decides. Raises `InvalidInput`
+    if the text or the reason is missing or too long.
     """
     check(candidate.text, candidate.reason)
     if not candidate.iteration and candidate.source is not LearningSource.HUMAN:

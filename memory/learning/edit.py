@@ -46,8 +46,7 @@ def refuse_replacement() -> NoReturn:
 def read_patch(data: object) -> LearningPatch:
     """Read a patch from JSON.
 
-    Raises:
-        InvalidInput: it is a list or holds one of learnings, which is a replacement; or a field of it is wrong.
+    Raises `InvalidInput` if it is a list or holds one of learnings, which would replace them, or if a field is wrong.
     """
     if isinstance(data, list | tuple) or (isinstance(data, Mapping) and {"learnings", "replace", "items"} & {*data}):
         refuse_replacement()
@@ -101,8 +100,7 @@ def patch_learning(
 def undo_repetition(state: FeatureMemory, entry_id: str, *, at: datetime) -> list[JournalEntry]:
     """Return the entries that make a learning of its own from a text that was counted as a repetition.
 
-    Raises:
-        NotFound: there is no such repetition, or it was undone before.
+    Raises `NotFound` if there is no such repetition, or it was undone before.
     """
     repeated = state.repetitions.get(entry_id)
     if repeated is None:
@@ -120,9 +118,8 @@ def resolve_conflict(
 ) -> list[JournalEntry]:
     """Return the entry that decides a conflict between two learnings. `kept` None: there is none; both stay.
 
-    Raises:
-        NotFound: one of them does not exist, or they are in no open conflict.
-        PolicyRefused: the source is neither a person nor a reviewing model.
+    Raises `NotFound` if one of them does not exist or they are in no open conflict, `PolicyRefused` if the source is
+    neither a person nor a reviewing model, `InvalidInput` if `kept` is another learning.
     """
     for learning_id in (one, other):
         _check_source(find_learning(state, learning_id), source, deciding=True)

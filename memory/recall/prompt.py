@@ -53,10 +53,7 @@ def make_prompt_block(
 ) -> tuple[PromptBlock, JournalEntry]:
     """Return the block, never above `max_tokens`, and the entry by which its echoes are recognised.
 
-    The block's text is empty if memory holds nothing, or not one line fits.
-
-    Raises:
-        InvalidInput: a budget below 0.
+    The block's text is empty if memory holds nothing, or not one line fits. Raises `InvalidInput` for a budget below 0.
     """
     if max_tokens < 0:
         raise InvalidInput("max_tokens", f"{max_tokens} tokens", "give a budget of 0 or more")

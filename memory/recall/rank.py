@@ -1,6 +1,4 @@
-"""Ranks the contents of memory for a question, the best first.
-
-    score = relevance x weight
+"""Ranks the contents of memory for a question, the best first, by `relevance x weight`.
 
 `relevance` comes from the search (hybrid, or BM25 over the journal's own words while the index is away), `weight` from
 `memory.recall.weigh`. Rejected and pruned learnings are never offered, nor those of another task if one is given.

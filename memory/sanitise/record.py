@@ -25,16 +25,15 @@ _TELLING = re.compile(
     r"ignor|disregard|forget|overrid|bypass|instruct|prompt|system|assistant|reveal|exfil|you.?are|do.?not|delete|rm[ _.-]|sudo|curl|wget|exec|disabl|skip|force|secret|token|key|pass",
     re.IGNORECASE,
 )
-"""Parts of words that a command may hold: a plain path without one is harmless, one with it is checked as a sentence."""
+"""Parts of words that a command may hold. A plain path without one is harmless; others are checked as sentences."""
 _JOINTS = re.compile(r"[_.+-]+")
 
 
 def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRecord:
     """Return `record` with its texts sanitised; `cut` counts removals, by rule.
 
-    Where nothing of a text may be kept, an error stays with `WITHHELD` as its message, and a decision is dropped. A
-    path that would change is dropped too, as it would name another file, and so are neighbouring texts that only
-    together are a command.
+    Where nothing of it may be kept, an error's message becomes `WITHHELD`, and a decision is dropped. A path that would
+    change is dropped, as it would name another file; so are neighbouring texts that only together are a command.
     """
     if _is_clean(record, sanitise):
         return record

@@ -4,9 +4,8 @@ Rules are data files in `trust/marketing/rules`, each with its source. A sentenc
 reports that an authority objected to it makes none; whether proof exists is not checked here.
 
 A passage that speaks for a brand discloses it by a clear mark (`#ad`, "sponsored by"). Without one the disclosure is
-unclear if there is an ambiguous mark, and missing if there is only a sign that the passage advertises (a promotion
-code, an affiliate link, a tie to the brand). A disclosure elsewhere on the page is not seen: `missing` means "look
-there".
+unclear if a mark is ambiguous, and missing if there is only a sign of advertising (a promotion code, an affiliate link,
+a tie to the brand). A disclosure elsewhere on the page is not seen: `missing` means "look there".
 
 The tone is by the VADER lexicon (Hutto and Gilbert, ICWSM 2014): no model, no network. Each sentence has its compound
 score in [-1, 1]; a passage has the mean of those that are not neutral, so that its length does not count.

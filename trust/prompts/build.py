@@ -55,8 +55,7 @@ def build(
     documents must not know it. Where the gate saw no need to search (plan `skip`) nothing is added: rules on passages
     would keep a model from answering a greeting.
 
-    Raises `InvalidInput` for an unknown template, an unusable nonce, or a `max_tokens` without room for the rules
-    alone.
+    Raises `InvalidInput` for an unknown template, an unusable nonce, or if `max_tokens` has no room for the rules.
     """
     chosen = template_named(template, "template")
     if nonce is None:
@@ -191,8 +190,7 @@ def _notes(insights: PassageInsights) -> list[str]:
 
 
 def as_data(text: str, nonce: str) -> str:
-    """Return the text with `nonce` (in any case) replaced, control characters removed, and speaker marks broken by a
-    space."""
+    """Return the text with `nonce` replaced, control characters removed and chat formats' speaker marks broken up."""
     shown = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown = re.sub(re.escape(nonce), _REMOVED, shown, flags=re.IGNORECASE)
     return _SPEAKER_MARKS.sub(lambda found: f"{found[0]} ", shown)

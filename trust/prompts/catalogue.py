@@ -1,7 +1,6 @@
 """The prompt templates: data files in `trust/prompts/templates`, each with its version in its name.
 
-A published version never changes; a better text is the next version. A test compares the prompt of each with a golden
-file.
+A published version never changes: a better text is the next one. A test compares each prompt with a golden file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads a source's definitions and references. A definition's name includes its holder, as in `Class.method`.
+"""Reads a source's definitions and references, by its grammar's queries (`queries/tags.scm`) and those of its rules.
 
-The queries of a grammar find both (`queries/tags.scm`, and `queries` of its rules).
+A definition's name includes its holder, as in `Class.method`.
 """
 
 from __future__ import annotations

@@ -393,7 +393,7 @@ class Inference:
 
 
 def choices(node: Node) -> Iterator[Node]:
-    """Yield the expressions that `node` can evaluate to: itself where it is no choice. Examines `_MOST_CHOICES` nodes."""
+    """Yield the expressions that `node` can evaluate to, itself where it is no choice. Examines `_MOST_CHOICES`."""
     work = [node]
     for _ in range(_MOST_CHOICES):
         if not work:

@@ -1,4 +1,4 @@
-"""The scopes of a Python file, the names that each binds (language reference, section 4.2), and the names that it uses."""
+"""The scopes of a Python file, the names that each binds and uses, by the language reference (section 4.2)."""
 
 from __future__ import annotations
 

@@ -36,10 +36,7 @@ def extract_record(source: Source, *, feature: str, context: IterationContext, n
     """Return the record that a source holds, completed from the context.
 
     If neither it nor the context gives a number, an equal record at another time is another iteration; with a number,
-    it is the same iteration again.
-
-    Raises:
-        InvalidInput: it is no record of this feature, or there are several.
+    it is the same iteration again. Raises `InvalidInput` if it is no record of this feature, or there are several.
     """
     if len(source.values) != 1 or not isinstance(source.values[0], dict):
         raise InvalidInput("data", "is not one JSON object", "hand in one record at a time")

@@ -169,7 +169,7 @@ class _Reader:
         self.latest = None
 
     def _before_prompt(self, content: object) -> str:
-        """Return an observation without the shell prompt at its end, and take the folder and the open file from that."""
+        """Return an observation without the shell prompt at its end; take the folder and the open file from that."""
         text = text_of(content)
         prompt = PHRASES["shell_prompt"].search(text[-_LONGEST_PROMPT:])
         if prompt is None:

@@ -67,7 +67,7 @@ _MOST_OTHERS = 0.34
 
 
 def _shape(clauses: Iterable[Clause]) -> list[tuple[str, list[str]]]:
-    """Return the conjunctions and prepositions of a text. Texts that share them and differ in order have swapped words."""
+    """Return a text's conjunctions and prepositions. Texts that share them and differ in order have swapped words."""
     return sorted((clause.relator, sorted(preposition for preposition, _ in clause.phrases)) for clause in clauses)
 
 
@@ -163,7 +163,7 @@ def _turned(one: Atom, other: Atom) -> str | None:
 
 
 def _same_structure(one: Sequence[Clause], other: Sequence[Clause]) -> bool:
-    """Return whether the clauses have the same words in the same order. Phrases and tied clauses may be in any order."""
+    """Return whether the clauses have the same words in the same order; phrases and tied clauses in any order."""
     if len(one) != len(other):
         return False
     if all(_same_clause(a, b) for a, b in zip(one, other, strict=True)):

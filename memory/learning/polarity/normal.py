@@ -101,7 +101,7 @@ def _contrasted(clauses: list[Clause]) -> list[Clause]:
 
 
 def _instead(meant: Clause, other: tuple[Atom, ...], phrases: tuple[Phrase, ...]) -> list[Clause]:
-    """Return clause `meant` and the one that it rejects. Phrases that only one has, by preposition, apply to the first."""
+    """Return clause `meant` and the one that it rejects; the former also gets phrases whose preposition it lacks."""
     taken = {preposition for preposition, _ in meant.phrases}
     whole = tuple(phrase for phrase in phrases if phrase[0] not in taken)
     own = tuple(phrase for phrase in phrases if phrase[0] in taken and phrase not in meant.phrases)
