@@ -57,8 +57,7 @@ class Reply(NamedTuple):
 class ChatEndpoint:
     """The judge of the settings. Connects at the first question; threads may share it.
 
-    `http_client` returns the client for the requests, which enforces the egress rules. `hide` masks text that outside
-    services must not see.
+    `http_client` returns the client for the requests, which enforces the egress rules. `hide` masks private text.
     """
 
     def __init__(

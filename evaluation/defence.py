@@ -8,13 +8,13 @@ bad, good, neither, or void with too few runs. `watch` is the state machine of o
              <------------------------------
                  two good windows in a row, another configuration, or an operator
 
-Void windows are ignored. A window that is neither breaks a row. Values between the two thresholds change nothing
+Void windows are ignored. A window that is neither breaks a row. Values between the thresholds change nothing
 (hysteresis).
 
 Intervals are of 95 %: Wilson's for satisfaction and for the share of slow runs, the normal one for the gain in
 freshness. The day's cost is exact, so one check suffices: when its ceiling is nearly used up the gate answers from the
-local corpus alone. The two shares lie apart, so that reservations and their release do not make the defence alternate;
-the next UTC day, or a higher ceiling, ends it.
+local corpus alone. `NEAR` and `FAR` lie apart, so that reservations and their release do not make the defence
+alternate; the next UTC day, or a higher ceiling, ends it.
 
 All functions are pure; `docs/decisions/0022-self-defence.md` gives the reasons.
 """

@@ -2,11 +2,8 @@
 
 Runs are folded in the order of their decisions, each once, some time after the decision (`Windowing.grace_seconds`), so
 that late feedback is included. A profile's window closes with its N-th judged run, or at the next multiple of its
-length on the clock, whichever comes first. So the windows follow from the ledger alone: an evaluator that starts at
-such a time computes the same ones.
-
-A window keeps totals for each plan; a profile keeps its latest windows. So memory is bounded, however many runs there
-are.
+length on the clock, whichever comes first. So windows follow from the ledger alone: an evaluator that starts at such a
+time computes the same ones. A window keeps totals for each plan, a profile its latest windows: memory is bounded.
 """
 
 from __future__ import annotations

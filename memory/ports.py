@@ -17,8 +17,7 @@ Vectors: TypeAlias = "NDArray[np.float32]"
 class Sanitised:
     """A text that may be kept and printed: `cut` counts removals, by rule. `blocked`: none of the text may be kept.
 
-    Rules named `mark.…` and `private.…` only tidy: a role marker, a fence, a password. All others removed a command to
-    the reader.
+    Rules named `mark.…` and `private.…` only tidy: a role marker, a fence, a password. All others cut out commands.
     """
 
     text: str

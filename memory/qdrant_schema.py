@@ -57,8 +57,7 @@ class CollectionConfig(Value):
 class MemoryPayload(Value):
     """Payload of a point beside its vector: the fields for searching and filtering.
 
-    Counters (how often a learning was shown, used, of help) are not here: they change with every iteration, and the
-    journal has them.
+    Counters (how often a learning was shown, used, of help) stand in the journal: they change with every iteration.
     """
 
     record_type: RecordType

@@ -10,10 +10,9 @@ The formula is fitted by `python -m bench.confidence` on questions whose passage
 was removed; docs/decisions/0019-confidence.md has the measurements, and the features that were tried and left out (gaps
 to the following hits, standing against the candidates, BM25, agreement of the retrievers, number of words).
 
-Features without a labelled collection (trust, age, independent sources) move the log-odds by bounded shifts, which are
-chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where nothing is known. Each is
-monotone. `judge` applies all of this to a retrieval; `describe_limits` makes the sentence for an answer of low
-confidence.
+Features without a labelled collection (trust, age, independent sources) move the log-odds by bounded, monotone shifts,
+which are chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where nothing is known.
+`judge` applies all of this to a retrieval; `describe_limits` makes the sentence for an answer of low confidence.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ Analyse = Callable[[str, str | None], Collection[str]]
 class CoverageMeter:
     """Measures the share of one question that passages hold.
 
-    `words` are the question's content words with their inverse document frequency in the corpus, `rarest` that of a
-    word that only one chunk has.
+    `words` are its content words with their inverse document frequency, `rarest` that of a word that one chunk has.
     """
 
     def __init__(self, words: Mapping[str, float], rarest: float, analyse: Analyse) -> None:
@@ -133,8 +131,7 @@ EVEN, UNLIKELY = 0.4, 0.2
 def describe_limits(confidence: float | None, *, is_by_words: bool) -> str | None:
     """Return a sentence on the limits of an answer with this confidence; None where none is needed.
 
-    A confidence of None was not calculated, as question or passages are not in English. With `is_by_words` it rests on
-    words alone.
+    Confidence is None if question or passages are not in English. With `is_by_words` it rests on words alone.
     """
     if confidence is None:
         return "Confidence not known: question or passages seem not to be in English, for which alone it is calibrated."

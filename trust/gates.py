@@ -103,8 +103,7 @@ def summarise(corpus: str, judged: Sequence[JudgedRetrieval]) -> GuardReport:
 def write_evidence(judged: Iterable[JudgedRetrieval], path: Path) -> int:
     """Write the served evidence, one line per chunk, in the retrieval RFC's format; return the number of lines.
 
-    `domain` is null where the source is not known: a submission only claims its URL. `timestamp` is the day of
-    publication, else of the fetch.
+    `domain` is null for a submission, whose URL is only claimed; `timestamp` is the day of publication or of the fetch.
     """
     lines: dict[str, str] = {}
     for one in judged:

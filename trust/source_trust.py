@@ -7,12 +7,11 @@
     age              falls linearly from 1.0 for a text of today to 0.7 for one a year old or older
 
 The weights are those of the retrieval RFC: 0.4 for a listed domain, 0.3 for a valid signature, 0.3 for a known author.
-A factor that cannot apply is left out and the others are rescaled; docs/decisions/0016-source-trust.md has the reasons
-and a table of cases.
+If a factor cannot apply, the others are rescaled; docs/decisions/0016-source-trust.md has the reasons and a table.
 
 A document's origin is what the instance knows of its source, not what the document claims. The id of a crawled page
-follows from its address; that of a submission follows from its sender and the address that it claims, so it never names
-somebody else's document.
+follows from its address, that of a submission from its sender and the claimed address: it never names another's
+document.
 """
 
 from __future__ import annotations

@@ -20,11 +20,10 @@ TIE = 1e-6
 
 
 class Change(Value):
-    """One measure of one strategy in both reports.
+    """One measure of one strategy in both reports. Wins are questions that are better after.
 
     `difference` is after - before, `relative` the same as a share of before (None where that is 0). `p` is of a
-    two-sided paired randomisation test: the probability of a difference as large by chance alone. Wins are questions
-    that are better after.
+    two-sided paired randomisation test: the probability of a difference as large by chance alone.
     """
 
     strategy: Strategy

@@ -1,4 +1,4 @@
-"""The report of an evaluation, one JSON file: the retrieval RFC's own keys and figures; subject, every value, misses."""
+"""The report of an evaluation, one JSON file: the retrieval RFC's keys and figures; subject, every value, misses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The verdict on a stage of a canary: promote, stop, continue, or inconclusive. Pure functions.
 
 Two lines of defence. Hard stops need no statistics: a gate of severity P0 that an answer failed, its share of the day's
-budget exceeded, many more failed runs than in the control, many runs of two windows running over twice the control's
+budget exceeded, many more failed runs than in the control, two windows running with many runs over twice the control's
 p95 latency. Then satisfaction decides by a test that holds at every look (`evaluation.rollout.arm_figures`):
 
     stop          the canary is shown to be worse by more than 5 %: 0.95 x control - canary > 0
@@ -18,8 +18,7 @@ inconclusive stage holds its share and is evaluated further, which the test allo
 
 A stage is long enough to separate, with the required power, a model that is no different from one that is worse by the
 margin, and one that is 10 % worse from one that is 5 % worse: whichever takes longer. Runs without feedback have no
-information, so both are divided by the share of judged runs. The length is for a single look at the end; looks on the
-way find most differences earlier.
+information, so both are divided by the share of judged runs. Looks before the end find most differences earlier.
 """
 
 from __future__ import annotations

@@ -74,8 +74,7 @@ def path_beside(own_path: str, path: str) -> Node | None:
     """Return the node of a path that is written relative to the folder of `own_path`.
 
     A path with a leading slash counts from an unknown root: with two parts or more it is the end of a path; a single
-    name is looked up in the first folder of `own_path`. None where it leads out of the read files, or to the document
-    itself.
+    name is looked up in the first folder of `own_path`. None outside the read files, or for the document itself.
     """
     own = _normal(own_path)
     if path.startswith("/"):

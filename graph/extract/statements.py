@@ -24,8 +24,7 @@ _Key = tuple[EdgeType, Node, Node, Origin]
 def put_together(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     """Merge edges of equal type, ends and origin, with the lines of all and the first detail that is not empty.
 
-    Returns at most `MOST_EDGES`, in ascending order, without those whose key is too long or holds half of a surrogate
-    pair.
+    Returns the first `MOST_EDGES` of them, ascending, without those whose key is too long or not printable.
     """
     lines: dict[_Key, set[int]] = {}
     details: dict[_Key, str] = {}

@@ -3,10 +3,9 @@
 The same rows in any order give the same bytes. Names are resolved here and not before: a row holds the statements of
 its document, whatever else is indexed.
 
-Steps lead from the place of a reference to its meaning, and back. A vertex is a node, or a definition (numbered
-after the nodes). A reference inside a definition begins there, so a walk goes from function to function; any other
-reference begins at its document. A name without a definition in the corpus is reached as a node: two places that use
-it are two steps apart.
+Steps lead from the place of a reference to its meaning, and back. A vertex is a node, or a definition (numbered after
+the nodes). A reference inside a definition begins there, so a walk goes from function to function; any other begins at
+its document. A name without a definition in the corpus is a node, so two places that use it are two steps apart.
 """
 
 from __future__ import annotations

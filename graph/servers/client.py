@@ -128,10 +128,9 @@ class BoltClient:
 
     @_in_its_thread
     async def write(self, work: Callable[[AsyncManagedTransaction], Awaitable[Given]]) -> Given:
-        """Do the work in one transaction: all of it or nothing.
+        """Do the work in one transaction: all of it or nothing. Raises as `ping`.
 
-        Transient failures are retried within the time limit; so `work` may run more than once, each time from the state
-        before. Raises as `ping`.
+        Transient failures are retried within the time limit, so `work` may run again, each time from the state before.
         """
         from neo4j import unit_of_work
 

@@ -95,8 +95,7 @@ def _expand(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the steps to take, each vertex's likeliest, and the place of each one's vertex in `active`.
 
-    A vertex takes as many as carry `LEAST_RESIDUE` each, were they equal. Of too many in all, the weightiest vertices
-    take theirs.
+    A vertex takes as many as carry `LEAST_RESIDUE` each, were they equal. Beyond `most`, only the weightiest do.
     """
     starts = view.step_offsets[active]
     counts = np.minimum(view.step_offsets[active + 1] - starts, np.ceil(held / LEAST_RESIDUE).astype(np.int64))

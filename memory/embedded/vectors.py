@@ -29,11 +29,10 @@ _QUESTIONS = 256
 
 
 class TextVectors:
-    """Turns texts into vectors of length 1, all of one model; keeps those of documents in the file `cache_path`.
+    """Turns texts into vectors of length 1, all of one model; keeps those of documents in `cache_path`. Thread-safe.
 
     `document_prefix` and `query_prefix` stand before each text, for models that distinguish the two by a prefix.
-    Without an embedder words alone are searched: the index needs a vector per text, so all get the same one, of one
-    number. Thread-safe.
+    Without an embedder words alone are searched: as the index needs vectors, all texts get the same, of one number.
     """
 
     def __init__(

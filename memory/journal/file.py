@@ -86,8 +86,8 @@ class Journal:
     def transact(self, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
         """Append what `decide` makes of the state, excluding other writers; return the new state and the new entries.
 
-        Entries with a known id are not written. All others are written together: a crash leaves all or none. `decide`
-        must not write to this journal.
+        Entries with a known id are not written, all others together: a crash leaves all or none of them. `decide` must
+        not write to this journal.
 
         Raises:
             InvalidInput: an entry belongs to another feature, names a missing thing, or is too long.

@@ -151,8 +151,7 @@ def _is_journal(path: Path) -> bool:
 def _lines(descriptor: int, offset: int) -> Iterator[bytes]:
     """Yield the lines from `offset` on, without their line feed. Leaves out bytes after the last line feed.
 
-    Reads nothing behind the file's current size: a torn end would be joined to the lines that another process writes in
-    its place.
+    Stops at the file's present size: a torn end would be joined to lines that another process writes in its place.
     """
     rest, end = b"", os.fstat(descriptor).st_size
     while offset < end and (block := os.pread(descriptor, min(_BLOCK_BYTES, end - offset), offset)):

@@ -117,8 +117,8 @@ class _Answer(Value):
 def propose(records: Sequence[IterationRecord], ask: AskModel, model: str = "") -> list[Candidate]:
     """Return the model's learnings from `records`, as candidates of source `Auto`; none if its answer is unusable.
 
-    Each must quote its iteration's record word by word, and name no file and no number that the record lacks.
-    `model` is named in the reason.
+    Each must quote its iteration's record word by word, and name no file or number that it lacks. Its reason names
+    `model`.
     """
     shown = list(_shown(records))
     if not shown:

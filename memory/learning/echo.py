@@ -3,8 +3,7 @@
 An agent restates its prompt: word by word, shortened, reordered, after "as noted in memory". A sentence is an echo of a
 printed line that says the same by the comparison of learnings, or of one that says more: that has all of its words,
 identifiers and numbers and the same negation, and differs by no antonym, modality or order. So a text that adds
-anything is no echo. No model is needed. `python -m bench.memory.echo` measures how often it errs, see
-docs/memory/loop.md.
+anything is no echo. It needs no model; `python -m bench.memory.echo` measures its errors (docs/memory/loop.md).
 """
 
 from __future__ import annotations

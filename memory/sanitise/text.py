@@ -56,8 +56,7 @@ def _without_blocks(text: str, cut: Counter[str]) -> str:
 def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:
     """Build a `Sanitise` from memory's own rules, `guard` (the sentences that it finds are cut) and `mask`.
 
-    The guard sees the original text, as hidden characters are findings of its own; and once more the rest, if own rules
-    changed it.
+    The guard sees the original text, whose hidden characters are findings too, and again the rest if own rules cut it.
     """
 
     def sanitise(text: str) -> Sanitised:

@@ -174,8 +174,8 @@ _STRICTNESS: tuple[Literal["allowed", "needs_approval", "denied"], ...] = ("allo
 def find_code(text: str, language: str | None, *, is_code: bool) -> CodeSample | None:
     """Return the policy for running the code in a passage; None where there is no code.
 
-    `language` is the language of a code file (`is_code`). Of several fenced blocks the strictest policy counts, with
-    the reasons of all.
+    `language` is that of a code file (`is_code`). Of several fenced blocks the strictest counts, with the reasons of
+    all.
     """
     if is_code:
         return judge_code(text, language)

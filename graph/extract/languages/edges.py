@@ -1,8 +1,7 @@
 """Reads source code in languages other than Python into edges.
 
-The queries that come with the grammars (`queries/tags.scm`) and the rules of each language find the nodes that define
-and refer. The scoping is ours: a reference is bound to a definition of the same file or to an import of it. An unbound
-reference is a name.
+The queries that come with the grammars (`queries/tags.scm`) and each language's rules find what defines and refers. The
+scoping is ours: a reference is bound to a definition or import of the same file; an unbound one is a name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Reads a Python file into edges: definitions, bases, re-exports, imports and references, by Python's scopes.
 
 Calls of a decorated function reach the wrapper before the function itself. A decorator's own file states which of its
-functions it returns, the decorated function's file states its decorators. Both are names, so neither file needs
-the other: `cached.<result>` is the result of a call of `cached`, and `Cart.total.<decorated>` is the replacement of
-`Cart.total`.
+functions it returns, the decorated function's file its decorators. Both are names, so neither file needs the other:
+`cached.<result>` is the result of a call of `cached`, `Cart.total.<decorated>` the replacement of `Cart.total`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds tools that a Python file registers with MCP: `@mcp.tool()`, `mcp.add_tool(f)`, `Tool(name=…, inputSchema=…)`."""
+"""Finds tools that a file registers with MCP: `@mcp.tool()`, `mcp.add_tool(f)`, `Tool(name=…, inputSchema=…)`."""
 
 from __future__ import annotations
 
