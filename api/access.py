@@ -1,17 +1,16 @@
 """Checks API keys: each has a role and a list of corpora.
 
-On loopback and without keys no key is needed, as it is the user's own machine. Once a key was made every request
-needs one, also after all were revoked, unless `require_api_key` says otherwise. The command line sends the key that
-stands in the data directory (`LocalKey`): it operates everything, and counts from this machine alone. A `Host` header
-that is not this machine's is refused on loopback, so that a web page cannot reach the interface by a name of its own.
+On loopback no key is needed until one was made: it is the user's own machine. From then on every request needs one,
+even after all were revoked, unless `require_api_key` says otherwise. The command line sends the key in the data
+directory (`LocalKey`), which may do everything, from this machine alone. On loopback a `Host` header that is not this
+machine's is refused, against DNS rebinding.
 
 An operator whose key lists corpora operates on what belongs to them (dead letters, replays). What the whole instance
 shares (stages, hosts, metrics) needs an operator of all corpora.
 
-`SameOriginOnly` refuses what a web page of another origin makes a browser send (cross-site request forgery). A browser
-lets any page post to any address, this machine's own included, and names the page in `Origin` (RFC 6454, section 7) and
-`Sec-Fetch-Site` (W3C Fetch Metadata). Programs send neither header, so they are not affected. Reading needs no such
-check: without CORS headers, of which there are none, a page cannot see a response.
+`SameOriginOnly` refuses changes that a web page of another origin makes a browser send (cross-site request forgery).
+The browser names that page in `Origin` (RFC 6454, section 7) and `Sec-Fetch-Site` (W3C Fetch Metadata); programs send
+neither. Reading needs no check: without CORS headers, of which there are none, a page cannot see a response.
 """
 
 from __future__ import annotations
@@ -61,12 +60,9 @@ def request_span(request: Request, name: str) -> AbstractContextManager[Span]:
 
 
 async def caller_of(request: Request, credentials: Credentials = None) -> Caller:
-    """Identify the caller of a request. A thread reads the ledger: a slow one must not stop the other requests.
-
-    Raises:
-        HTTPException: 401 when a key is needed and none, or an unknown one, is given.
-        Forbidden: the `Host` header names another machine.
-    """
+    """Identify the caller of a request. The ledger is read in a thread, so that a slow read does not stop other
+    requests. Raises `HTTPException` (401) if a key is needed and none, or an unknown one, is given; `Forbidden` if the
+    `Host` header names another machine."""
     if instance_of(request).keys.is_known(credentials.credentials if credentials else None):
         return _identified(request, credentials)
     return await run_in_threadpool(_identified, request, credentials)

@@ -1,4 +1,4 @@
-"""The application: routes, middleware, and what they share."""
+"""The HTTP application: its routes and middleware, and its start."""
 
 from __future__ import annotations
 
@@ -60,11 +60,7 @@ def make_api(settings: Settings) -> FastAPI:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until a signal ends the process.
-
-    Raises:
-        InvalidSetting: the interface could be reached from outside without a key, or its port is taken.
-    """
+    """Serve until a signal. Raises `InvalidSetting` without a key beyond loopback, or if the port is taken."""
     die_with_parent()
     give_signs_of_life()
     require_free_port(settings.http_host, settings.http_port)
@@ -81,7 +77,7 @@ def serve(settings: Settings) -> None:
 
 
 class Measured:
-    """Counts and times every request by its route. Plain ASGI, so that streams stay streams."""
+    """Counts and times every request by its route. Plain ASGI, so that streams are not buffered."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

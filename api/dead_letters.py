@@ -77,7 +77,7 @@ def edit(
     "/{letter_id}/replay", status_code=202, responses=problem_responses(404, 409, 429, 503, 507), summary="Try it again"
 )
 def replay(request: Request, letter_id: str, operator: Operator, force: bool = False, note: Note = "") -> Replayed:
-    """Make the event ready again under its own id; recorded with who and when. Refused after three times."""
+    """Replay the event, under a new id only if it was edited. Recorded with who and when; the fourth needs `force`."""
     with request_span(request, "POST /v1/dead-letters/replay"):
         return instance_of(request).dead_letters.replay(letter_id, operator, note, force=force)
 
@@ -98,10 +98,8 @@ def purge(request: Request, letter_id: str, operator: Operator, note: Note = "")
     summary="Put many letters back to work",
 )
 def begin(request: Request, response: Response, operator: Operator, body: ReplayRequest) -> ReplayView | ReplayPlan:
-    """Have the reconciler bring back what the filter matches now, at the rate given; recorded with who and when.
-
-    The replay aborts itself when more than a fifth of what came to an end is parked again.
-    """
+    """Have the reconciler replay the letters that match now, at the given rate; recorded with who and when. The replay
+    aborts itself when more than a fifth of those that came to an end are parked again."""
     if body.dry_run:
         response.status_code = 200
     return instance_of(request).dead_letters.begin_replay(body, operator)

@@ -1,7 +1,7 @@
-"""Documents in, documents out; for operators, un-ingest and the quarantine.
+"""Routes for documents; for operators also to forget documents, and for the quarantine.
 
-Un-ingest takes documents out with every trace of them; the negative list keeps them out. The quarantine holds chunks
-that the guard blocks: a key of some corpora sees the chunks of those alone.
+Forgetting removes documents with every trace of them; the negative list keeps them out. The quarantine holds chunks
+that the guard blocks: a key that lists corpora sees only theirs.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ def text(
     start_line: Annotated[int, Query(ge=1)] = 1,
     end_line: Annotated[int | None, Query(ge=1)] = None,
 ) -> DocumentText:
-    """Return the extracted text as it is indexed. Lines keep their numbers where text is masked or blocked.
-
-    A page whose site requests that no text of it be shown is refused (403), with the address where it can be read.
-    """
+    """Return the extracted text as indexed. Lines keep their numbers where text is masked or blocked. A page whose site
+    requests that no text of it be shown is refused (403), with the address where it can be read."""
     caller.may_touch(corpus)
     context = instance_of(request).context
     with request_span(request, "GET /v1/documents/text"):
@@ -102,10 +100,8 @@ def forget(
     note: Note = "",
 ) -> RunAccepted:
     """Forget documents by exactly one of URL, prefix, id, run, key and filters, in the body or (no filters) the query.
-
-    The run is finished when nothing of them is left, in older generations and in the journal either. Unless `keep_out`
-    is false they are neither crawled nor ingested again.
-    """
+    The run is finished when nothing is left of them, in older generations and the journal either. Unless `keep_out` is
+    false, they are neither crawled nor ingested again."""
     if body is None:
         told = {"url": url, "url_prefix": url_prefix, "document_id": document_id, "run_id": run_id}
         body = _request(corpus=corpus, **told, submitted_by=submitted_by, keep_out=keep_out, note=note)
@@ -144,11 +140,7 @@ def allow(request: Request, entry_id: str, operator: Operator, note: Note = "") 
 
 
 def _request(**facts: Any) -> ForgetRequest:
-    """Return the request that the query states.
-
-    Raises:
-        InvalidInput: it names none or several things.
-    """
+    """Return the request that the query states. Raises `InvalidInput` if it names none or several things."""
     try:
         return ForgetRequest(**facts)
     except ValidationError as error:
@@ -174,7 +166,7 @@ def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
     summary="Let a chunk through",
 )
 def release(request: Request, held_id: str, operator: Operator, note: Note = "") -> Released:
-    """Block it no more, and begin a run that brings it into the index; recorded with who, when and why."""
+    """Let the chunk through; recorded with who, when and why. A run indexes it unless `waits_for` names an obstacle."""
     with request_span(request, "POST /v1/quarantine/release"):
         return instance_of(request).quarantine.release(held_id, operator, note)
 

@@ -1,7 +1,7 @@
-"""The graph of indexed documents: questions in Cypher, neighbours of a node, documents linked to a failing test.
+"""Routes for the graph of indexed documents: Cypher queries, a node's neighbours, documents linked to a failing test.
 
-Each corpus has its own graph, and a key reads those of its corpora. See docs/graph.md. The health of the graph server
-stands at the address that the decision record names.
+Each corpus has its own graph, and a key reads those of its corpora. See docs/graph.md. The decision record names the
+path `/health/neo4j` for the graph server's health.
 """
 
 from __future__ import annotations
@@ -41,10 +41,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @graph.post("/query", responses=problem_responses(400, 404, 413, 429, 503, 504), summary="Ask in Cypher")
 def query(request: Request, body: CypherRequest, caller: AnyCaller) -> CypherResult:
-    """Answer MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes.
-
-    A question that cannot be read is refused (400), and the message names line and column.
-    """
+    """Answer MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes. A query
+    that cannot be read is refused (400), and the message names line and column."""
     with request_span(request, "POST /v1/graph/query"):
         return instance_of(request).graph.query(body, caller)
 
@@ -57,7 +55,7 @@ def nearest(
     corpus: Corpus = "default",
     top_k: Annotated[int, Query(ge=1, le=100)] = 8,
 ) -> NearestDocuments:
-    """Search the vector index of the instance's Neo4j or Memgraph; add what the documents refer and link to."""
+    """Search the vector index of the instance's Neo4j or Memgraph; add the documents that the found ones link to."""
     with request_span(request, "GET /v1/graph/nearest"):
         return instance_of(request).graph.nearest(corpus, question, caller, top_k=top_k)
 
@@ -134,8 +132,8 @@ def prove(request: Request, body: RebuildRequest, caller: Operator) -> GraphProo
     summary="Read every document of a corpus into its graph anew",
 )
 def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAccepted:
-    """Begin a rebuild, while the graph answers. When the run is finished, an unchanged `graph_sha256` of the status
-    says that the graph that grew was the same."""
+    """Begin a rebuild; the graph answers meanwhile. If `graph_sha256` of the status is the same when the run is
+    finished, the graph that was kept up document by document equalled the rebuilt one."""
     with request_span(request, "POST /v1/graph/rebuild"):
         return instance_of(request).graph.rebuild(body.corpus, caller)
 

@@ -53,7 +53,7 @@ def put(request: Request, name: str, body: FlagRequest, operator: Operator) -> F
 
 @flags.delete("/{name}", responses=problem_responses(404, 503), summary="Take back what is stored of a flag")
 def reset(request: Request, name: str, operator: Operator, note: Note = "") -> FlagResult:
-    """Remove its kill switch and its stored value: environment or default decide then."""
+    """Remove the flag's kill switch and stored value: policy, environment or default decide then."""
     with request_span(request, "DELETE /v1/flags"):
         return instance_of(request).flags.change(name, "reset", operator, note)
 
@@ -103,13 +103,13 @@ def lift(
     profile: Annotated[str | None, Query(max_length=32)] = None,
     note: Annotated[str, Query(max_length=1_000)] = "",
 ) -> list[DefenceView]:
-    """End it for one profile, or for all. Its windows begin anew. Recorded with who, when and why."""
+    """End the step back of one profile, or of all. Its windows begin anew. Recorded with who, when and why."""
     return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note))
 
 
 @rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")
 def some(request: Request, operator: InstanceOperator) -> list[Rollout]:
-    """Return how each model stands, and each step that it took."""
+    """Return the rollout of each model, with every step."""
     return list(instance_of(request).rollouts.all())
 
 

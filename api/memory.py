@@ -1,6 +1,6 @@
 """Routes for agents' memory: record iterations, add and review learnings, recall, print prompt blocks.
 
-A key touches a feature when it lists the feature's corpus, the name of its collection: see docs/memory-service.md.
+A key may touch a feature if it lists the name of the feature's collection as a corpus: see docs/memory-service.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def _operated_memory(request: Request, caller: Operator, project: Project)
 
 Memory = Annotated[InstanceMemory, Depends(_memory)]
 OperatedMemory = Annotated[InstanceMemory, Depends(_operated_memory)]
-"""For a key with the role operator alone."""
+"""Memory for operators' keys alone."""
 
 LINES = "application/x-ndjson"
 
@@ -64,11 +64,9 @@ class JsonLines(StreamingResponse):
     "/iterations", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Remember an iteration"
 )
 def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> IterationAccepted:
-    """Record an iteration. It is in the next prompt at once; when the run is finished, recall finds it by the index.
-
-    Its content identifies it, so the same submission again gives the same entry, and no second run. If there is no run,
-    the queues have no room now: the index follows by itself.
-    """
+    """Record an iteration. The next prompt has it at once; recall finds it in the index when the run is finished. Its
+    content identifies it: the same submission again gives the same entry, and no second run. Without a run the queues
+    have no room now, and the index catches up later."""
     with request_span(request, "POST /v1/memory/iterations"):
         memory = instance_of(request).memory.of(body.project, caller)
         return memory.record(body.feature, body.data, format=body.format, context=body.context)
@@ -116,7 +114,7 @@ def learnings(
     task_id: TaskId = None,
     state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
 ) -> Learnings:
-    """Return the newest last, with the pairs that contradict each other and that nobody has decided between."""
+    """Return the learnings, newest last, and the undecided pairs that contradict each other."""
     with request_span(request, "GET /v1/memory/learnings"):
         return memory.learnings(feature, state=state, task_id=task_id)
 
@@ -130,8 +128,8 @@ def recall(
     top_k: Annotated[int, Query(ge=1, le=100)] = DEFAULT_TOP_K,
     task_id: TaskId = None,
 ) -> Recall:
-    """Return iterations and learnings of this feature alone, the best first. While the index is away the journal's own
-    words are compared: `searched` says so."""
+    """Return iterations and learnings of this feature alone, best first. While the index is unavailable, words are
+    compared with the journal itself: `searched` says so."""
     with request_span(request, "GET /v1/memory/recall"):
         return memory.recall(feature, query, top_k, task_id)
 
@@ -148,10 +146,8 @@ def prompt(
     max_tokens: Annotated[int | None, Query(ge=50, le=20_000)] = None,
 ) -> PromptBlock:
     """Return the errors of the last iterations first, then learnings as observations, from the journal as it is now.
-
-    This GET writes: the lines that it prints are recorded, so that an agent that only repeats them has learned nothing
-    new. The same block for the same iteration and session is recorded once.
-    """
+    This GET writes: it records the printed lines, so that an agent that only repeats them has learned nothing new. The
+    same block for the same iteration and session is recorded once."""
     with request_span(request, "GET /v1/memory/prompt"):
         return memory.prompt(
             feature, iteration_number=iteration, session_id=session, task_id=task_id, query=query, max_tokens=max_tokens
@@ -166,7 +162,7 @@ def status(memory: Memory) -> RagStatus:
 
 @router.get("/features", responses=problem_responses(503), summary="The features that have a journal")
 def features(memory: Memory) -> list[str]:
-    """Return those of the project that the key may touch, sorted."""
+    """Return the features of the project that the key may touch, sorted."""
     return list(memory.features())
 
 
@@ -184,7 +180,7 @@ def undo(
 
 @router.post("/prune", responses=problem_responses(404, 503, 507), summary="Put aside what nothing came of")
 def prune(request: Request, memory: OperatedMemory, feature: Feature) -> list[FeatureLearning]:
-    """Put aside learnings that were found by rule, once, and that nobody reviewed. A review takes them back."""
+    """Put aside old learnings that a rule found once and that nobody used or reviewed. A review brings them back."""
     with request_span(request, "POST /v1/memory/prune"):
         return memory.prune(feature)
 

@@ -1,8 +1,4 @@
-"""Health and metrics; for operators of all corpora, the stages and the hosts.
-
-A stage shows what waits in it and whether it is paused, and is paused and resumed by hand. A host shows how often the
-crawl visits it, and with what success.
-"""
+"""Routes for health and metrics; for operators of all corpora also for the pipeline's stages and the crawled hosts."""
 
 from __future__ import annotations
 
@@ -58,7 +54,7 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
 
 @stages.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
 def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
-    """Return them in the order of the pipeline."""
+    """Return the stages in the order of the pipeline."""
     return instance_of(request).context.ledger.stages()
 
 

@@ -52,11 +52,11 @@ MEANINGS = {
 
 ALWAYS = (401, 403, 422, 500)
 UNREADABLE_BODY = 400
-"""FastAPI's own status for bytes that are no UTF-8, or nested too deep; ours for every body that is no JSON is 422."""
+"""FastAPI's status for a body that is not UTF-8 or is nested too deep; ours for every body that is no JSON is 422."""
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the error responses of a route, for its OpenAPI description. Any route may meet `ALWAYS`."""
+    """Return the error responses of a route for its OpenAPI description, those of `ALWAYS` included."""
     return {status: {"model": Problem, "description": MEANINGS[status]} for status in sorted({*ALWAYS, *statuses})}
 
 

@@ -36,12 +36,12 @@ retrieval = APIRouter(prefix="/v1", tags=["retrieval"])
 ROUTERS = (runs, retrieval)
 
 GRACE_SECONDS = 5.0
-"""Time that a waiting request is held past its deadline: an answer takes as long."""
+"""Seconds that a waiting request is held past the deadline: the answer is made only then."""
 EVENTS_AT_ONCE = 200
 SIGN_OF_LIFE_SECONDS = 15.0
 """A silent stream sends a comment this often: proxies and clients give up on silence, at 30 seconds or more."""
 AFTER_END_SECONDS = 2.0
-"""Pause between two looks of a stream that goes on after its run's end."""
+"""Longest pause between two looks of a followed stream into the ledger, after its run's end."""
 UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _POSITION = re.compile(r"[0-9]{1,18}")
 """A position in the ledger, which fits 64 bits."""
@@ -73,7 +73,7 @@ class EventStream(StreamingResponse):
 async def ask(
     request: Request, body: GateRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Record a gate request. 202 with the run's id, or with `wait` 200 with its answer once it is there."""
+    """Record a gate request. 202 with the run's id; with `wait` 200 with the finished run, or 202 if that is late."""
     caller.may_touch(body.corpus)
     instance = instance_of(request)
     if body.memory is not None:
@@ -99,7 +99,7 @@ def recent(
     kind: RunKind | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> list[RunSummary]:
-    """Return runs of the corpora that the caller may touch, in short."""
+    """Return short views of the runs whose corpora the caller may touch."""
     return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
 
 
@@ -143,12 +143,8 @@ def position_behind(
     caller: AnyCaller,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> int:
-    """Return where a stream of the run's events begins. Checks before the stream starts, so a refusal has a status.
-
-    Raises:
-        NotFound: there is no such run, or it is not the caller's to see.
-        InvalidInput: `Last-Event-ID` is no id that a stream has given.
-    """
+    """Return the position after which a stream begins. Runs before the stream starts, so that an error has a status:
+    `NotFound` for a run that the caller may not see, `InvalidInput` for a `Last-Event-ID` that no stream has given."""
     instance_of(request).runs.one(run_id, caller)
     return _sequence(last_event_id)
 
@@ -165,10 +161,8 @@ def position_behind(
 async def events(
     request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)], follow: Follow = False
 ) -> Response:
-    """Stream the run's events in order, from the beginning or after `Last-Event-ID`; ends with `RunFinished`.
-
-    With `follow` it goes on after that: `AnswerStale` says that what the answer cites has changed or gone since.
-    """
+    """Stream the run's events in order, from the beginning or after `Last-Event-ID`, up to `RunFinished`. With `follow`
+    the stream goes on: `AnswerStale` reports that a cited source has changed or gone."""
     return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
 
 
@@ -179,10 +173,8 @@ async def events(
     summary="What became of an answer",
 )
 def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
-    """Record which chunks of the answer were used and with what outcome: once for each run and API key.
-
-    The same feedback again changes nothing, with any Idempotency-Key; other feedback on the same run is refused (409).
-    """
+    """Record which chunks of the answer were used and with what outcome: once for each run, API key and signal. The
+    same again changes nothing, with any Idempotency-Key; other feedback by the same signal is refused (409)."""
     instance = instance_of(request)
     instance.runs.one(body.run_id, caller)
     is_new = instance.service.give_feedback(body, owner=caller.owner)
@@ -240,11 +232,8 @@ def _sequence(last_event_id: str | None) -> int:
     summary="Search the corpus as it is",
 )
 async def query(request: Request, body: DirectQuery, caller: AnyCaller) -> Response:
-    """Return ranked chunks with every score, rank and source, and the generation that they came from.
-
-    With `minimum_journal_offset` the reply waits until what is served covers that offset. An offset that the corpus's
-    journal does not have is refused at once (422).
-    """
+    """Return ranked chunks with every score, rank and source, and their generation. With `minimum_journal_offset` the
+    reply waits for a generation that covers the offset; one that the journal does not have is refused at once (422)."""
     caller.may_touch(body.corpus)
     with request_span(request, "POST /v1/query"):
         raw = await instance_of(request).query_pool.ask(body, current_traceparent())

@@ -1,7 +1,5 @@
-"""Values that options accept. They are listed here so that commands need not import the server's types.
-
-`tests/unit/cli/test_choices.py` compares them with those types.
-"""
+"""Values that options accept, listed here so that commands need not import the server's types.
+`tests/unit/cli/test_choices.py` compares them with those types."""
 
 from __future__ import annotations
 

@@ -33,10 +33,7 @@ ACTIONS = "at operator action note"
 
 
 class Shown(NamedTuple):
-    """A command's answer: the value that `--json` prints, and for people a sentence or a function that draws it.
-
-    The command exits with `exit_code`.
-    """
+    """A command's answer and exit code: a value for `--json`, and for people a sentence or a function that draws it."""
 
     value: Any
     drawn: str | Callable[[], object]
@@ -74,11 +71,9 @@ def opening(
     *,
     has_subject: bool = True,
 ) -> Callable[..., None]:
-    """Add `--json` to a command and run it inside `opened`, which yields its first parameter if `has_subject`.
-
-    The positional parameters of `opened` become options of the command; its keyword-only ones only if the command names
-    them. A parameter whose type is a dataclass stands for the dataclass's fields as options.
-    """
+    """Add `--json` to a command and run it inside `opened`, which yields its first parameter if `has_subject`. The
+    positional parameters of `opened` become options of the command; its keyword-only ones only if the command names
+    them. A parameter whose type is a dataclass stands for the dataclass's fields as options."""
     local = dict.fromkeys(("SluiceClient", "Context", "MemoryPort"), object)
     hints = get_type_hints(command, localns=local, include_extras=True)
     own = [*inspect.signature(command).parameters.values()][1 if has_subject else 0 :]
@@ -160,11 +155,7 @@ def print_fields(record: Any, left_out: frozenset[str]) -> None:
 
 
 def chosen(**verbs: bool) -> str | None:
-    """Return the name of the option that is set; None where none is.
-
-    Raises:
-        InvalidInput: two are set.
-    """
+    """Return the name of the option that is set; None where none is. Raises `InvalidInput` if two are set."""
     names = [name for name, is_said in verbs.items() if is_said]
     if len(names) > 1:
         raise wrong(names[1], f"contradicts --{names[0]}", "give one of them")
@@ -172,11 +163,7 @@ def chosen(**verbs: bool) -> str | None:
 
 
 def needed(name: str, value: str | None, verb: str) -> str:
-    """Return the argument that a verb needs.
-
-    Raises:
-        InvalidInput: it is missing.
-    """
+    """Return the argument that a verb needs. Raises `InvalidInput` if it is missing."""
     if value is None:
         raise wrong(name, "is missing", f"name the one to {verb}")
     return value
@@ -194,12 +181,8 @@ def moment(told: str) -> datetime:
 
 
 def ask_first(question: str, *, yes: bool) -> None:
-    """Ask the operator for confirmation, unless `yes` gives it.
-
-    Raises:
-        InvalidInput: there is nobody to ask.
-        Conflict: the operator does not agree.
-    """
+    """Ask the operator for confirmation, unless `yes` gives it. Raises `InvalidInput` if there is nobody to ask,
+    `Conflict` if the operator does not agree."""
     if yes:
         return
     try:

@@ -7,11 +7,8 @@ from sluice.workers.settings import Settings, load_settings, stray_variables
 
 
 def configured() -> Settings:
-    """Return the settings of this command. `SLUICE_*` variables without effect are named on stderr.
-
-    Raises:
-        InvalidSetting: some settings cannot be used; the message names each.
-    """
+    """Return the settings of this command, and name `SLUICE_*` variables without effect on stderr. Raises
+    `InvalidSetting`, naming each, if some settings cannot be used."""
     settings = load_settings()
     for told in stray_variables():
         error_console.print(f"[yellow]warning[/] {marked(told)}", soft_wrap=True)

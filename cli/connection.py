@@ -61,10 +61,8 @@ class Connection(SluiceClient):
 
 
 class OwnMachine(httpx2.BaseTransport):
-    """HTTP transport to this machine by the standard library, without TLS.
-
-    httpx2's own transport imports HTTP/2 and asyncio, which take a fifth of the time of most commands.
-    """
+    """HTTP transport to this machine by the standard library, without TLS. httpx2's own imports HTTP/2 and asyncio,
+    which take a fifth of the time of most commands."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. The connection is closed with the response."""
@@ -108,10 +106,8 @@ def _transport_errors() -> Iterator[None]:
 
 @contextmanager
 def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator[SluiceClient]:
-    """Yield a client of the instance; errors become a message and an exit code.
-
-    `operator` is recorded with every change, on the instance's own machine; by default it is this user.
-    """
+    """Yield a client of the instance; errors become a message and an exit code. `operator` is recorded with every
+    change, on the instance's own machine; by default it is this user."""
     with errors_told(as_json=as_json):
         url, key = whereabouts()
         headers = {"X-Sluice-Operator": operator or getpass.getuser()}
@@ -130,11 +126,8 @@ def connected(*, as_json: bool = False, operator: str | None = None) -> Iterator
 
 
 def whereabouts() -> tuple[str, str | None]:
-    """Return the instance's URL, and the key to send.
-
-    `SLUICE_URL` (or `--url`) and `SLUICE_API_KEY` come first. Otherwise the instance's URL and key come from its data
-    directory, where its HTTP interface writes them. That key is sent nowhere else.
-    """
+    """Return the instance's URL, and the key to send: `SLUICE_URL` (or `--url`) and `SLUICE_API_KEY`, else those that
+    the instance's HTTP interface wrote to its data directory. That key is sent nowhere else."""
     key = os.environ.get("SLUICE_API_KEY")
     if url := os.environ.get("SLUICE_URL"):
         return url, key
@@ -193,11 +186,8 @@ def goes_on(run_id: str) -> Iterator[None]:
 
 
 def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterator[Event]:
-    """Yield the run's events as they happen, until it ends.
-
-    Raises:
-        TimedOut: the run did not end in time; it goes on all the same.
-    """
+    """Yield the run's events as they happen, until it ends. Raises `TimedOut` after `timeout_seconds`; the run goes
+    on."""
     with goes_on(run_id):
         try:
             yield from client.events(run_id, timeout_seconds=timeout_seconds)
@@ -206,11 +196,7 @@ def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterato
 
 
 def wait_for(client: SluiceClient, run_id: str, timeout_seconds: float) -> RunView:
-    """Return the run once it has ended.
-
-    Raises:
-        TimedOut: the run did not end in time; it goes on all the same.
-    """
+    """Return the run once it has ended. Raises `TimedOut` if that is not in time; the run goes on."""
     for _event in follow(client, run_id, timeout_seconds):
         pass
     return client.run(run_id)

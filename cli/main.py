@@ -48,11 +48,9 @@ LEFT_OUT = {"eval": "retrieval"}
 
 
 class Ready(NamedTuple):
-    """An option's type for typer that passes on text, choices and defaults as they are.
-
-    typer has pydantic convert every value, and importing that takes a third of the time of most commands. Other values
-    are still converted so. Should typer move its converters, commands become slower and nothing else.
-    """
+    """An option's type for typer that passes on text, choices and defaults as they are. typer has pydantic convert
+    every value, and importing that takes a third of the time of most commands; other values are still converted so.
+    Should typer move its converters, commands become slower and nothing else."""
 
     parameter: Any
 
@@ -155,11 +153,9 @@ def examples_of(*command: str) -> str:
 
 
 def _declare(command: Callable[..., Any], *name: str) -> None:
-    """Make each parameter of a command the option or argument that the table describes.
-
-    A table of `options` has the name of a command, of its group, or `*`; the nearest one counts. A parameter in none of
-    them is an argument without help, or declares itself.
-    """
+    """Make each parameter of a command the option or argument that the table describes. A table of `options` has the
+    name of a command, of its group, or `*`; the nearest one counts. A parameter in none of them is an argument without
+    help, or declares itself."""
     options = _TABLE["options"]
     told = {**options["*"], **options.get(name[0], {}), **options.get(" ".join(name), {})}
     parameters = [

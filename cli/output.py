@@ -86,11 +86,7 @@ def marked(text: object) -> str:
 
 
 def checked_corpus(name: str) -> str:
-    """Return the name, if a corpus can have it.
-
-    Raises:
-        InvalidInput: no corpus can have this name.
-    """
+    """Return the name. Raises `InvalidInput` if no corpus can have it."""
     from sluice.contracts.base import CORPUS_NAME
     from sluice.contracts.errors import InvalidInput
 
@@ -113,10 +109,8 @@ def errors_told(*, as_json: bool = False) -> Iterator[None]:
 
 
 def fail(error: Exception, *, as_json: bool = False) -> NoReturn:
-    """Print an error and leave with its exit code. Takes errors of `contracts.errors`, of the client, or `OSError`.
-
-    The first two trees have the same codes, and neither is imported here: many commands need the client alone.
-    """
+    """Print an error and leave with its exit code. Takes errors of `contracts.errors`, of the client, or `OSError`. The
+    first two trees have the same codes, and neither is imported here: many commands need the client alone."""
     codes = [str(vars(kind).get("code")) for kind in type(error).__mro__]
     code = next((EXIT_CODES[one] for one in codes if one in EXIT_CODES), EXIT_CODES["unavailable"])
     if as_json:

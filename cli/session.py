@@ -44,11 +44,8 @@ def session(*, as_json: bool = False) -> Iterator[Context]:
 
 
 def begin_work(context: Context) -> None:
-    """Trace the command from here on, as it begins work for the instance's workers.
-
-    Raises:
-        Unavailable: the broker does not answer, so the work would not be done.
-    """
+    """Trace the command from here on, as it begins work for the instance's workers. Raises `Unavailable` if the broker
+    does not answer, so that the work would not be done."""
     from sluice.workers.broker.transport import BROKER_ERRORS
 
     settings = context.settings
@@ -65,13 +62,9 @@ def quiet(telemetry: TelemetrySettings, level: str = "warning") -> TelemetrySett
 
 
 def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:
-    """Yield the run's events as they are recorded, until it ends.
-
-    Announcements wake it. It reads the ledger first and at least every `PATIENCE_SECONDS`, so it misses no event.
-
-    Raises:
-        TimedOut: the run did not end in time; it goes on all the same.
-    """
+    """Yield the run's events as they are recorded, until it ends. Announcements wake it. It reads the ledger first and
+    at least every `PATIENCE_SECONDS`, so it misses no event. Raises `TimedOut` after `timeout_seconds`; the run goes
+    on."""
     seen, deadline = 0, time.monotonic() + timeout_seconds
     with closing(context.transport.listen()) as news:
         while True:

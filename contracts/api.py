@@ -28,10 +28,8 @@ class GateRequest(GateOptions):
 
 
 class SubmittedDocument(Value):
-    """One document of `POST /v1/documents`: a URL to crawl, or content under a URL or a path.
-
-    `data` (base64) is for binary media such as PDF and needs `media_type`.
-    """
+    """One document of `POST /v1/documents`: a URL to crawl, or content under an id, a URL or a path. `data` (base64) is
+    for binary media such as PDF and needs `media_type`."""
 
     id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     url: Annotated[str, Field(max_length=4_096)] | None = None

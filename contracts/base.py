@@ -21,10 +21,7 @@ FIXED = Fixed()
 
 
 class Value(BaseModel):
-    """A frozen value. Unknown fields are refused, so a misspelt name is always an error.
-
-    Numbers are finite: JSON can carry no other.
-    """
+    """A frozen value. Unknown fields are refused, so a misspelt name is an error; numbers are finite, as in JSON."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
@@ -85,10 +82,8 @@ SomeValue = TypeVar("SomeValue", bound=BaseModel)
 
 
 def construct_unvalidated(kind: type[SomeValue], fields: Mapping[str, Any], names: set[str]) -> SomeValue:
-    """Construct a value from all its fields without validation. `names` are their names, and must not change.
-
-    Like pydantic's `model_construct`, in a tenth of its time.
-    """
+    """Construct a value from all its fields without validation, in a tenth of the time of pydantic's `model_construct`.
+    `names` are the fields' names; the set is kept, and must not be changed."""
     value = kind.__new__(kind)
     _set(value, "__dict__", fields)
     _set(value, "__pydantic_fields_set__", names)

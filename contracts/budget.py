@@ -74,11 +74,8 @@ LEAST_PAGE_MILLISECONDS = 2_000
 
 
 class Allowance(Value):
-    """The most that a directive and all its follow-up work may use. None: that unit is not limited.
-
-    Allowances are only ever divided on the way down, so however the work is spread over workers, it cannot use more
-    than the first directive had.
-    """
+    """The most that a directive and all its follow-up work may use. None: that unit is not limited. Allowances are only
+    divided on the way down, so the work cannot use more than the first, however it is spread over workers."""
 
     pages: Annotated[int, Field(ge=0)]
     bytes: Annotated[int, Field(ge=0)] | None = None
@@ -98,10 +95,8 @@ class Allowance(Value):
         )
 
     def pages_that_fit(self) -> int:
-        """Return the number of pages that it can be divided among: fewer than `pages` where a share would be too small.
-
-        While anything is left, it is enough for one page.
-        """
+        """Return the number of pages to divide it among: fewer than `pages` where a share would be too small, and one
+        as long as anything is left."""
         return min(self._room().values())
 
     def short_of(self, pages: int) -> tuple[str, ...]:

@@ -91,11 +91,7 @@ class Event(Value):
         )
 
     def body_as(self, kind: type[SomeBody]) -> SomeBody:
-        """Return the body, checked to be of class `kind`.
-
-        Raises:
-            MalformedEvent: it is of another class.
-        """
+        """Return the body. Raises `MalformedEvent` if it is not of class `kind`."""
         if not isinstance(self.body, kind):
             raise MalformedEvent("kind", f"{self.kind} where {kind.kind} belongs")
         return self.body
@@ -128,12 +124,8 @@ def encode(event: Event) -> bytes:
 
 
 def decode(raw: bytes | str | dict[str, Any]) -> Event:
-    """Return the event in `raw`.
-
-    Raises:
-        MalformedEvent: not JSON, not an object, of an unknown kind or version, or with a field that
-            does not fit. The error's `field` is the dotted path of the first offence.
-    """
+    """Return the event in `raw`. Raises `MalformedEvent` if that is not JSON, not an object, of an unknown kind or
+    version, or has a field that does not fit; its `field` is the dotted path of the first offence."""
     text = json.dumps(raw) if isinstance(raw, dict) else raw
     body_class = _body_class(raw if isinstance(raw, dict) else _parse(raw))
     try:

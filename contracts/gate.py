@@ -31,10 +31,8 @@ class Message(PromptMessage):
 
 
 class Limits(Value):
-    """Ceilings of one run. None takes the configured default; a request may lower it, never raise it.
-
-    `max_tokens` limits embedded tokens, `max_milliseconds` the time of searching and fetching pages.
-    """
+    """Ceilings of one run. None takes the configured default; a request may lower it, never raise it. `max_tokens`
+    limits embedded tokens, `max_milliseconds` the time of searching and fetching pages."""
 
     max_pages: Annotated[int, Field(ge=0)] | None = None
     max_depth: Annotated[int, Field(ge=0, le=5)] | None = None
@@ -158,10 +156,7 @@ class PolicyState(Value):
 
 
 class BudgetState(Value):
-    """The remaining budget of the run and its UTC day at the time of the decision, and the most that a search uses.
-
-    None: no ceiling.
-    """
+    """The budget left to the run and its UTC day at the decision, and the most that a search uses. None: no ceiling."""
 
     run_usd_left: Annotated[float, Field(ge=0)] | None = None
     day_usd_left: Annotated[float, Field(ge=0)] | None = None
@@ -264,10 +259,8 @@ class Decision(Directives, DecisionFields):
 
 
 class RagDirectivesEvaluated(Directives, Body):
-    """The gate's orders for one question. The run's id in the envelope is the task's; no queue handles it.
-
-    `gate_model_version` is the version of the learned model that chose the plan, or `heuristic`.
-    """
+    """The gate's orders for one question, recorded and handled by no queue. The envelope's `run_id` serves as the
+    task's id. `gate_model_version` is the version of the learned model that chose the plan, or `heuristic`."""
 
     kind: ClassVar[str] = "rag_directives_evaluated"
 

@@ -18,11 +18,7 @@ def new_event_id() -> str:
 
 
 def made_at(identifier: str) -> datetime:
-    """Return the creation time of an id, to the millisecond.
-
-    Raises:
-        ValueError: the id has another form.
-    """
+    """Return the creation time of an id, to the millisecond. Raises `ValueError` if the id has another form."""
     milliseconds = int(identifier.split("_", 1)[1][:12], 16)
     return datetime.fromtimestamp(milliseconds / 1_000, UTC)
 

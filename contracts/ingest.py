@@ -135,7 +135,7 @@ class PageCrawled(Body, queue="chunk"):
     noarchive: Switch = False
     """The site requests that no copy be shown: the raw page is deleted as soon as it has been read."""
     unarchived_by: LaterText = None
-    """For such a page, the id of the event that crawled it: the raw page is kept under it until then. See
+    """For such a page, the id of the event that crawled it. The raw page is kept under it until it has been read: see
     `workers.runtime.blob_store.TransientPages`."""
     nosnippet: Switch = False
     """The site requests that no text of the page be shown: the page is ranked and cited, without text in answers."""
@@ -159,10 +159,8 @@ class PageUnchanged(Body):
 
 
 class PageWithdrawn(Body, queue="index"):
-    """An indexed page forbids indexing now, or is gone: its documents are to be removed.
-
-    Removes only documents fetched up to `seen_at`, and only from `crawl` and `search`; submitted documents stay.
-    """
+    """An indexed page forbids indexing now, or is gone. Its documents are removed if they were crawled or searched, and
+    fetched up to `seen_at`; submitted documents stay."""
 
     url: str
     document_ids: tuple[str, ...]
@@ -220,11 +218,9 @@ class DocumentChunked(Body, queue="embed"):
 
 
 class ChunksPartlyEmbedded(Body, queue="embed"):
-    """The first `chunk_count` chunks of the batch have their vectors by one model; the embed stage embeds the rest.
-
-    So a document of any length is embedded in steps of about a second, between which other work has its turn. With
-    `chunk_count` 0 the batch is embedded again, because its corpus has a new model.
-    """
+    """The first `chunk_count` chunks of the batch have their vectors by one model; the embed stage embeds the rest. So
+    a document of any length is embedded in steps of about a second, between which other work has its turn. With
+    `chunk_count` 0 the batch is embedded again, because its corpus has a new model."""
 
     chunks_blob: BlobRef
     vectors_blobs: tuple[BlobRef, ...] = ()
@@ -248,10 +244,8 @@ class ChunksEmbedded(Body, queue="index"):
 
 
 class DocumentsRemoved(Body, queue="index"):
-    """An agent or operator requested that documents be forgotten.
-
-    With `erase` every trace is removed, also from older versions and generations; `selection` is the request's.
-    """
+    """An agent or operator requested that documents be forgotten. With `erase` every trace is removed, also from older
+    versions and generations; `selection` is the request's."""
 
     document_ids: tuple[str, ...]
     erase: Switch = False

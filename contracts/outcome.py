@@ -1,7 +1,4 @@
-"""The possible outcomes of handling one event.
-
-A handler returns one of these; `workers/task.py` is the only place that acts on them.
-"""
+"""The possible outcomes of handling one event. A handler returns one; only `workers/task.py` acts on them."""
 
 from __future__ import annotations
 
@@ -14,12 +11,9 @@ from sluice.contracts.event import Body, Gap
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """An event to emit: its body, and a key that drops a second one in the same run.
-
-    `dedupe_key` is unique within a run: two pages that link to the same third page direct one crawl. `reserve` is the
-    most the work may cost: it is taken from the budget in the transaction that emits the event, before any worker can
-    act on it, and replaced by the real spend when the event settles.
-    """
+    """An event to emit: its body, and a key by which a run drops a second one: two pages that link to the same third
+    page direct one crawl. `reserve` is the most the work may cost: it is taken from the budget in the transaction that
+    emits the event, before any worker can act on it, and replaced by the real spend when the event settles."""
 
     body: Body
     dedupe_key: str | None = None
@@ -37,10 +31,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try again later: the cause is expected to pass. `spend` is the attempt's cost.
-
-    With `counts` False nothing was tried, and the event may be retried without limit.
-    """
+    """Try again later: the cause is expected to pass. `spend` is the attempt's cost. With `counts` False nothing was
+    tried, and the event may be retried without limit."""
 
     after_seconds: float
     why: str
@@ -69,11 +61,9 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Postponable:
-    """No request was sent: its target kept failing (an open circuit), or the quota is used up.
-
-    A run continues without it, with `instead`. An event that an operator replayed is not done by that: it is retried
-    after `after_seconds`, and parked again if that fails too.
-    """
+    """No request was sent: its target kept failing (an open circuit), or the quota is used up. A run continues with
+    `instead`. An event that an operator replayed is retried after `after_seconds`, and parked again if that fails
+    too."""
 
     instead: Done
     after_seconds: float

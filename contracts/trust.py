@@ -39,9 +39,7 @@ class Finding(Value):
 
 class PrivateSpan(Value):
     """Characters of a chunk's text that hold private data or a secret (`text[start:end]`); never the value itself.
-
-    `kind` is `card`, `iban`, `email`, `ip`, `ssn`, `phone`, a name of an installed recogniser, or `secret.RULE`.
-    """
+    `kind` is `card`, `iban`, `email`, `ip`, `ssn`, `phone`, a name of an installed recogniser, or `secret.RULE`."""
 
     kind: str
     start: Annotated[int, Field(ge=0)]

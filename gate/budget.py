@@ -37,11 +37,9 @@ class Fitting(Generic[Item]):
 def lowest_ceilings(
     budget: BudgetSettings, limits: Limits, *, max_pages: int, max_bytes: int, named_pages: int = 0
 ) -> Ceilings:
-    """Return the ceilings of a run and its day: the settings, lowered by the request's limits.
-
-    `max_pages` and `max_bytes` are a run's defaults. A request that names `named_pages` pages one by one gets all of
-    them, and bytes in proportion.
-    """
+    """Return the ceilings of a run and its day: the settings, lowered by the request's limits. `max_pages` and
+    `max_bytes` are a run's defaults; a request that names `named_pages` pages gets all of them, and bytes in
+    proportion."""
     pages = max(max_pages, named_pages)
     run = Ceiling(
         pages=lowest(budget.run_pages, limits.max_pages, pages),
@@ -55,10 +53,8 @@ def lowest_ceilings(
 
 
 def budget_denials(budget: BudgetState, limits: Limits) -> tuple[Denial, ...]:
-    """Return the budget's denials: of a search without room for one, of a crawl without room for one more page.
-
-    Both need room for embedding the results.
-    """
+    """Return the budget's denials: of a search without room for one, of a crawl without room for one more page. Both
+    need room for embedding the results."""
     search = _searches(budget, 1)
     crawl = A_PAGE + search if affordable_searches(budget) else A_PAGE
     return (*_denials("crawl", crawl, budget, limits), *_denials("search", search, budget, limits))

@@ -148,10 +148,8 @@ def coverage_score(signals: Signals, profile: Profile) -> float:
 
 
 def coverage_probability(signals: Signals, profile: Profile) -> float | None:
-    """Return the probability that the corpus answers the question, by a logistic of the coverage score.
-
-    None if the profile has no calibration.
-    """
+    """Return the probability that the corpus answers the question, by a logistic of the coverage score. None if the
+    profile has no calibration."""
     if profile.calibration is None:
         return None
     log_odds = profile.calibration.bias - profile.calibration.steepness * coverage_score(signals, profile)
@@ -168,14 +166,9 @@ def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
 
 
 def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile: Profile) -> bool:
-    """Return whether the scored plan depends on the cosines of `probed`'s sentences, which are not measured yet.
-
-    A nearer sentence can only lower the score. So if the nearest possible sentence and no sentence give the same plan,
-    every other one gives it too, and the sentences need not be embedded.
-
-    Raises:
-        InvalidInput: as `read_signals`.
-    """
+    """Return whether the scored plan depends on the cosines of `probed`'s sentences, which are not measured yet. A
+    nearer sentence can only lower the score: if the nearest possible sentence and none give the same plan, every other
+    one does, and no sentence need be embedded. Raises `InvalidInput` as `read_signals` does."""
     if not probed.sentences:
         return False
     farthest = read_signals(request, probed, profile)
@@ -192,13 +185,8 @@ def explain(
     profile: Profile,
     model: GateModel | None = None,
 ) -> GateDecided:
-    """Recompute a recorded decision from its inputs; the JSON equals the record's byte for byte.
-
-    `model` is required if the decision used one (`needs_model`).
-
-    Raises:
-        Conflict: `profile` or `model` is not the one that the decision was made with.
-    """
+    """Recompute a recorded decision from its inputs; the JSON equals the record's byte for byte. `model` is required if
+    the decision used one (`needs_model`). Raises `Conflict` if `profile` or `model` is not the one that decided."""
     if profile.config_hash != decided.config_hash:
         raise Conflict(f"the decision was made with profile {decided.config_hash}, not {profile.config_hash}")
     control, wanted = decided.control or NO_CONTROL, needs_model(decided)

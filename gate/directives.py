@@ -20,11 +20,8 @@ from sluice.gate.budget import NOTHING, lowest
 
 
 class CrawlLimits(Value):
-    """The configured reach of a run: its most pages, link depth and bytes; and how to render.
-
-    For one page: the most bytes and milliseconds. For one search: the number of results, and the most cost and time
-    with every fail-over.
-    """
+    """The configured reach of a run: its most pages, link depth and bytes; and how to render. For one page: the most
+    bytes and milliseconds. For one search: the number of results, and the most cost and time with every fail-over."""
 
     max_pages: int
     max_depth: int
@@ -54,10 +51,8 @@ def set_rendering(crawl_limits: CrawlLimits, render: Render | None, *, screensho
 
 
 def make_directives(request: GateRequested, decided: GateDecided, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
-    """Return the searches and crawls that `decided` orders: none for `skip` and `retrieve`.
-
-    Together they reserve no more than the budget had left at the time of the decision.
-    """
+    """Return the searches and crawls that `decided` orders: none for `skip` and `retrieve`. Together they reserve no
+    more than the budget had left at the time of the decision."""
     crawl_limits, left = lower_limits(crawl_limits, request.limits), decided.budget.left
     crawl_limits = set_rendering(crawl_limits, request.render, screenshot=request.screenshot)
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
@@ -101,9 +96,7 @@ def make_crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limi
 
 def make_result_crawls(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
     """Return crawl directives for the best results: breadth first, links only with the pages that are left over.
-
-    `render` is the configured rendering, used if the directive sets none.
-    """
+    `render` is the configured rendering, used if the directive sets none."""
     pages = [
         CrawlDirected(
             url=result.url,

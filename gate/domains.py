@@ -79,10 +79,8 @@ Version = tuple[int, ...]
 
 
 def parse_version(text: str) -> Version | None:
-    """Return the leading numbers of a version: `2.31.0rc1` is (2, 31, 0); None if it begins with none.
-
-    Package systems order their releases by them (PEP 440, Semantic Versioning 2.0.0); the rest is ignored.
-    """
+    """Return the leading numbers of a version, by which package systems order releases (PEP 440, Semantic Versioning
+    2.0.0): `2.31.0rc1` is (2, 31, 0). None if it begins with none."""
     parts = text.strip().lstrip("vV=^~<>! ").split(".")
     numbers = [
         int(match[0]) for part in takewhile(lambda part: part[:1].isdigit(), parts) if (match := _NUMBER.match(part))
@@ -157,11 +155,9 @@ MOST_PLAUSIBLE_MAJOR = 2_100
 
 
 def newest_release(name: str, passages: Iterable[tuple[str, str]]) -> str | None:
-    """Return the highest released version of `name` that passages (headings, text) mention; None without any.
-
-    A passage counts if its headings, path or address name the package, or if its own words name it beside a version:
-    `requests 2.32.0`. Pre-releases do not count.
-    """
+    """Return the highest released version of `name` that passages (headings, text) mention; None without any. A passage
+    counts if its headings, path or address name the package, or if its own words name it beside a version: `requests
+    2.32.0`. Pre-releases do not count."""
     found: dict[Version, str] = {}
     beside = re.compile(rf"(?<![\w-]){_spelled(name)}(?:\s+(?:version|release))?[\s@=]+{_VERSION}", re.I)
     named = re.compile(rf"(?<![\w-]){_spelled(name)}(?!\w|-[a-z])", re.I)

@@ -70,10 +70,8 @@ def extract_entities(query: str, session: Sequence[Message], regions: Sequence[s
 def extract_brands(
     query: str, session: Sequence[Message], regions: Sequence[str], known: Sequence[str]
 ) -> tuple[str, ...]:
-    """Extract the brands that the question names, in its order: those of `known`, and names found by position.
-
-    If the question names none, return the brand of the session.
-    """
+    """Extract the brands that the question names, in its order: those of `known`, and names found by position. If the
+    question names none, return the brand of the session."""
     campaign = _campaign(query)
     elsewhere = query.replace(campaign, " ") if campaign else query
     none = frozenset(name.casefold() for name in regions)

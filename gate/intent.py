@@ -48,9 +48,7 @@ class QuestionKind:
 
 def classify(query: str, intent_similarity: Mapping[str, float], present_year: int, profile: Profile) -> QuestionKind:
     """Return the kind of `query`: the nearest time-bound intent if it is time-sensitive, else the nearest other one.
-
-    Intents that the profile does not know are ignored; an unmeasured one counts as similarity 0.
-    """
+    Intents that the profile does not know are ignored; an unmeasured one counts as similarity 0."""
     groups = find_time_words(query, profile.time)
     past_year, numbered_part = find_time_anchors(query, present_year)
     bound, unbound = _nearest(intent_similarity, profile, True), _nearest(intent_similarity, profile, False)
@@ -72,10 +70,8 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
 
 
 def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
-    """Return the groups of time words that the query has a phrase of, by name.
-
-    A phrase matches whole words; one in Chinese or Japanese, which write no spaces, matches anywhere in the text.
-    """
+    """Return the groups of time words that the query has a phrase of, by name. A phrase matches whole words; one in
+    Chinese or Japanese, which write no spaces, matches anywhere in the text."""
     text = _words(query)
     words = [*dict.fromkeys(text.split()), ""]
     return {
@@ -104,10 +100,8 @@ def _words(query: str) -> str:
 
 @lru_cache(maxsize=256)
 def _by_first_word(phrases: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-    """Index the phrases, as `_words` writes them, by their first word.
-
-    A phrase in Chinese or Japanese may occur within a word: its key is the empty string.
-    """
+    """Index the phrases, as `_words` writes them, by their first word; by the empty string those in Chinese or
+    Japanese, which may occur within a word."""
     sought: dict[str, list[str]] = defaultdict(list)
     for words in map(_words, phrases):
         if _WITHOUT_SPACES.search(words):

@@ -143,20 +143,15 @@ DocumentFrequency = Callable[[str], int] | Mapping[str, int]
 
 
 def content_terms(query: str) -> list[str]:
-    """Return the query's content words, lower case, in order, each once; at most `MAX_TERMS`.
-
-    English stop words and single letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`) stay
-    whole, because they are looked up whole.
-    """
+    """Return the query's content words, lower case, in order, each once; at most `MAX_TERMS`. English stop words and
+    single letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`) stay whole, for the look-up."""
     return list(islice(dict.fromkeys(_each_term(query)), MAX_TERMS))
 
 
 def question_terms(query: str, function_words: Collection[str] = ()) -> list[str]:
-    """Return the search terms of a question: `content_terms` without function words, unless none remains.
-
-    `function_words` are those of the question's language. In a script without spaces, every two neighbouring characters
-    are a term, as in the index.
-    """
+    """Return the search terms of a question: `content_terms` without `function_words`, those of the question's
+    language, unless none remains. In a script without spaces, every two neighbouring characters are a term, as in the
+    index."""
     terms = content_terms(query)
     kept = [term for term in terms if term not in function_words] or terms
     pairs = (_pairs(term) if UNSPACED.search(term) else [term] for term in kept)
@@ -216,11 +211,9 @@ def sentence_similarities(query_vector: Vector, sentence_vectors: Vector) -> tup
 def session_measures(
     query_vector: Vector, session_vectors: Vector, terms: Sequence[QueryTerm], session: Sequence[Message]
 ) -> tuple[tuple[float, ...], float]:
-    """Return the coverage by the session: `session_similarity` and `session_term_coverage`.
-
-    The similarity is one cosine per message, in order (`session_vectors` is (messages, d)). The coverage is the share
-    of the query's idf mass found in the messages that can hold an answer: see `is_informative`.
-    """
+    """Return the coverage by the session: `session_similarity`, one cosine per message, in order (`session_vectors` is
+    (messages, d)), and `session_term_coverage`, the share of the query's idf mass found in the messages that can hold
+    an answer: see `is_informative`."""
     similarity = tuple(_cosines(query_vector, session_vectors, "session")) if len(session) else ()
     question = [entry.term for entry in terms]
     text = "\n".join(one.content for one in session if is_informative(one, question)).casefold()

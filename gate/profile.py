@@ -153,10 +153,8 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class VerticalQuery(Value):
-    """A query for one part of the web, sent if each placeholder has an entity and the conditions hold.
-
-    Placeholders are `{query}`, `{year}` and those of `gate.entities`.
-    """
+    """A query for one part of the web, sent if each placeholder has an entity and the conditions hold. Placeholders are
+    `{query}`, `{year}` and those of `gate.entities`."""
 
     template: Annotated[str, Field(min_length=1)]
     vertical: Vertical = "web"
@@ -223,11 +221,8 @@ class Profile(Value):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Profile:
-        """Return the profile whose `canonical_bytes` are `raw`.
-
-        Raises:
-            InvalidSetting: the bytes are not a profile; names the field.
-        """
+        """Return the profile with these `canonical_bytes`. Raises `InvalidSetting`, naming the field, if they are
+        none."""
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:
@@ -260,22 +255,16 @@ class Profile(Value):
 
 
 def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
-    """Return every profile by its name, in its highest version; those in `extra_dir` replace the package's.
-
-    Raises:
-        InvalidSetting: a file cannot be read, is not TOML, extends a missing profile, or has a field
-            that does not fit. Names the file and the field.
-    """
+    """Return every profile by its name, in its highest version; those in `extra_dir` replace the package's. Raises
+    `InvalidSetting`, naming the file and the field, if a file cannot be read, is not TOML, extends a missing profile,
+    or has a field that does not fit."""
     own, extra = _load_all(extra_dir)
     return _highest_versions(own) | _highest_versions(extra)
 
 
 def load_former_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
     """Return the highest version below that of `load_profiles`, for each profile that has one, from either folder.
-
-    Raises:
-        InvalidSetting: as `load_profiles`.
-    """
+    Raises `InvalidSetting` as `load_profiles` does."""
     own, extra = _load_all(extra_dir)
     deciding = _highest_versions(own) | _highest_versions(extra)
     return _highest_versions([one for one in (*own, *extra) if one.version < deciding[one.name].version])
@@ -294,11 +283,7 @@ def _load_all(extra_dir: Path | None) -> tuple[list[Profile], list[Profile]]:
 
 
 def choose_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
-    """Return the profile of that name.
-
-    Raises:
-        InvalidInput: there is no such profile.
-    """
+    """Return the profile of that name. Raises `InvalidInput` if there is none."""
     if name not in profiles:
         raise InvalidInput("profile", f"no profile {name!r}", f"one of {', '.join(sorted(profiles))}")
     return profiles[name]
@@ -321,10 +306,8 @@ def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
 
 
 def _extended(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Return the fields of each file that `path` builds on, by stem, lowest first; those of `path` itself come last.
-
-    A file that two of them extend comes once, where it is first named.
-    """
+    """Return the fields of each file that `path` builds on, by stem, lowest first; those of `path` itself come last. A
+    file that two of them extend comes once, where it is first named."""
     fields = _read(path)
     bases = fields.pop("extends", [])
     layers: dict[str, dict[str, Any]] = {}

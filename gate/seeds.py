@@ -36,11 +36,9 @@ class SearchSeed:
 def search_seeds(
     query: str, queries: SearchQueries, *, time_sensitive: bool, year: int, session: Sequence[Message] = ()
 ) -> tuple[SearchSeed, ...]:
-    """Return the profile's queries for parts of the web, the question itself, then the profile's reformulations of it.
-
-    Each once, at most `max_queries`, and the question always among them. A template whose words are all in the question
-    already is left out, as is one with a placeholder that has no entity.
-    """
+    """Return the profile's queries for parts of the web, the question itself, then the profile's reformulations of it:
+    each once, at most `max_queries`, and the question always among them. A template is left out if the question has all
+    its words already, or if a placeholder has no entity."""
     question = _shortened(query)
     specific = _specific(query, question, queries, session, time_sensitive=time_sensitive, year=year)
     templates = (*(queries.fresh_templates if time_sensitive else ()), *queries.templates)

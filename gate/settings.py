@@ -35,11 +35,9 @@ class GateSettings(Value):
 
 
 class BudgetSettings(Value):
-    """Ceilings of a run and of a UTC day, in each unit. "none" is no ceiling.
-
-    The most that work may use is reserved before it begins, so a ceiling holds however many work at once. Tokens are
-    embedded tokens; milliseconds are those of searching and fetching pages.
-    """
+    """Ceilings of a run and of a UTC day, in each unit; "none" is no ceiling. The most that work may use is reserved
+    before it begins, so a ceiling holds however many work at once. Tokens are embedded tokens; milliseconds are those
+    of searching and fetching pages."""
 
     run_pages: Annotated[int | None, FIXED] = None
     """Pages one run may crawl; by default as many as crawl.max_pages plans, or as a request names one by one."""

@@ -96,12 +96,8 @@ class Signals:
 
 def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profile) -> Signals:
     """Return the features of `request`, measured by `probed`, on the scales of `profile`, always in the same order.
-
-    Ages are taken at `probed.probed_at`; nothing reads a clock.
-
-    Raises:
-        InvalidInput: a measurement is not a finite number; names the field.
-    """
+    Ages are taken at `probed.probed_at`; nothing reads a clock. Raises `InvalidInput`, naming the field, if a
+    measurement is not a finite number or does not fit the request."""
     _refuse_non_finite(probed)
     kind = classify(request.query, probed.intent_similarity, probed.probed_at.year, profile)
     talk = _find_talk(request, profile)
@@ -130,10 +126,8 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
 
 
 def plan_without_search(signals: Signals, profile: Profile) -> Plan | None:
-    """Return the plan of a question that needs no search whatever the corpus holds; None for every other question.
-
-    Talk needs no source; a question about the assistant may have one, if the corpus is the assistant's own.
-    """
+    """Return the plan of a question that needs no search whatever the corpus holds; None for every other question. Talk
+    needs no source; a question about the assistant may have one, if the corpus is the assistant's own."""
     if signals.talk is not None:
         return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
     holds_it = signals["session_sufficiency"] >= profile.thresholds.skip and not signals.kind.time_sensitive
@@ -141,7 +135,7 @@ def plan_without_search(signals: Signals, profile: Profile) -> Plan | None:
 
 
 def effective_date(hit: ProbeHit) -> datetime:
-    """Return the moment whose state of the world the hit shows: its publication if known, else its fetch."""
+    """Return the moment whose state of the world the hit shows: its fetch, or a known publication before that."""
     return min(hit.published_at, hit.fetched_at) if hit.published_at is not None else hit.fetched_at
 
 
@@ -195,7 +189,7 @@ def _domain_features(probed: CoverageProbed, kind: QuestionKind, profile: Profil
 
 
 def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], scales: Scales) -> Feature:
-    """Use the nearest of the passage and its sentences: in code and tables no single sentence has the meaning."""
+    """Rate the nearest of the passages and their sentences: in code and tables no single sentence has the meaning."""
     name, of_sentences = "sentence_dissimilarity", [one.similarity for one in probed.sentences if one.similarity]
     if not similarities and not of_sentences:
         return Feature(name, 1.0, "no hit")
@@ -206,7 +200,7 @@ def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], s
 
 
 def _sentence_missing_terms(probed: CoverageProbed) -> Feature:
-    """Use the best passage for a probe of an earlier release, which has no sentences."""
+    """Rate the best sentence; in a probe of an earlier release, which has no sentences, the best passage."""
     name = "sentence_missing_terms"
     if not probed.terms:
         return Feature(name, 0.0, "no content words in the question")
@@ -280,9 +274,7 @@ def _self_contained(kind: QuestionKind, talk: TalkKind | None, profile: Profile)
 
 def _session_sufficiency(request: GateRequested, probed: CoverageProbed, scales: Scales) -> Feature:
     """Return the similarity of the nearest message that can hold an answer, times the share of the question's terms.
-
-    Texts of the agent's memory count as messages do.
-    """
+    Texts of the agent's memory count as messages do."""
     said = _informing_similarities(request, probed)
     nearest = max((*said, *probed.memory_similarity), default=None)
     if nearest is None:

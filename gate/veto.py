@@ -34,11 +34,9 @@ class Denial:
 
 
 def lower_plan(plan: Plan, denials: Sequence[Denial], *, has_seeds: bool) -> tuple[Plan, tuple[Veto, ...]]:
-    """Return the plan that the denials leave, and a veto for each of them that applied.
-
-    Crawl denials are applied before search denials, so that a plan falls one step at a time. A denial that lowers
-    nothing further because another came first is recorded too: both must be lifted.
-    """
+    """Return the plan that the denials leave, and a veto for each of them that applied. Crawl denials are applied
+    before search denials, so that a plan falls one step at a time. A denial that lowers nothing further because another
+    came first is recorded too: both must be lifted."""
     vetoes: list[Veto] = []
     asked = plan
     for denial in sorted(denials, key=lambda denial: denial.capability):

@@ -47,11 +47,8 @@ def ask(
 
 
 def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
-    """Return the plan for the request: `skip` without retrieval, else the named plan; None lets the gate decide.
-
-    Raises:
-        InvalidInput: the two contradict each other.
-    """
+    """Return the plan for the request: `skip` without retrieval, else the named plan; None lets the gate decide. Raises
+    `InvalidInput` if the two contradict each other."""
     if rag is None or plan is None:
         return "skip" if rag is False else plan
     if rag is (plan == "skip"):
@@ -180,10 +177,8 @@ def feedback(
 
 
 def _take(client: SluiceClient, lines: list[str]) -> Shown:
-    """Submit each line by itself, skipping empty ones. A line counts whole or not at all; a refused line stops none.
-
-    An error of the instance ends it. The file can then be submitted again: lines counted before come out as repeated.
-    """
+    """Submit each line by itself, skipping empty ones. A line counts whole or not at all; a refused line stops none. An
+    error of the instance ends it. The file can then be submitted again: lines counted before come out as repeated."""
     taken, refused = {"accepted": 0, "repeated": 0}, []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -1,7 +1,7 @@
 """Fills a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until all can be found.
 
-`crawl` speaks to the instance over HTTP. `ingest` opens it, as files read on this machine count as the instance's
-own: a file keeps its id, its commit and its place in one run, however many there are.
+`crawl` speaks to the instance over HTTP. `ingest` opens its data directory, as files read on this machine count as the
+instance's own: a file keeps its id, its commit and its place in one run, however many there are.
 """
 
 from __future__ import annotations

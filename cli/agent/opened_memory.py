@@ -27,10 +27,8 @@ EMBEDDED = ".ralph"
 def opened(
     project: str = HERE, folder: Path | None = None, local: bool | None = None, *, as_json: bool = False
 ) -> Iterator[MemoryPort]:
-    """Yield the memory of a project; errors become a message and an exit code.
-
-    Where no instance runs, its memory is opened here: its journals take new records, and the index follows later.
-    """
+    """Yield the memory of a project; errors become a message and an exit code. Where no instance runs, its memory is
+    opened here: its journals take new records, and the index follows later."""
     project = _repository() if project == HERE else project
     name = str(Path(project).resolve()) if Path(project).is_dir() else project  # its name in an instance
     if folder is not None or (local if local is not None else _is_local(Path(project))):
@@ -86,10 +84,8 @@ RENAMED = {"iteration_number": "iteration", "session_id": "session"}
 
 
 class InstanceMemory:
-    """A `MemoryPort` of one project, kept by the instance that the client speaks to.
-
-    Each verb of the port is an operation of the client, which takes the same parameters.
-    """
+    """A `MemoryPort` of one project, kept by the instance that the client speaks to. Each verb of the port is an
+    operation of the client, which takes the same parameters."""
 
     def __init__(self, client: SluiceClient, project: str) -> None:
         """`client` must answer with JSON objects, as one from `cli.connection.connected` does."""

@@ -1,7 +1,5 @@
-"""`sluice doctor`: checks the needs of an instance. One function a check: it measures and names a remedy.
-
-A check changes nothing that `sluice up` would not do anyway (folders, the ledger's tables, the model's graph).
-"""
+"""`sluice doctor`: checks what an instance needs. Each function is one check, which measures and names a remedy. It
+changes nothing that `sluice up` would not do anyway (folders, the ledger's tables, the model's graph)."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ State = Literal["ok", "warn", "fail"]
 
 LEAST_PYTHON = (3, 11)
 FAIL_BELOW_BYTES = 200_000_000
-"""Free disk below which a run may not end: a model's graph alone takes 90 MB."""
+"""Free disk below which a run may not finish: the embedding model's files alone take 90 MB."""
 WARN_BELOW_BYTES = 2_000_000_000
 """Free disk that is enough for some hundred thousand chunks with their vectors and three generations."""
 CONNECT_SECONDS = 2.0

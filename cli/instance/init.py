@@ -41,11 +41,8 @@ def settings_for(folder: Path) -> str:
 
 
 def _write(target: Path, text: str, *, replace: bool) -> None:
-    """Write the file whole or not at all, readable by its owner alone: users may put keys into it.
-
-    Raises:
-        Conflict: the file exists, and `replace` is not set.
-    """
+    """Write the file whole or not at all, readable by its owner alone: users may put keys into it. Raises `Conflict` if
+    it exists and `replace` is not set."""
     descriptor, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -93,11 +93,8 @@ def _run(settings: Settings, command: str, stage: str = "") -> None:
 
 
 def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
-    """Make the data directory private and this process's metrics part of its instance's, before any metric is made.
-
-    A process without a supervisor keeps a folder of its own, named for its machine, as process ids mean nothing
-    beyond it.
-    """
+    """Make the data directory private and this process's metrics part of its instance's, before any metric is made. A
+    process without a supervisor keeps a folder named for its machine, as process ids mean nothing beyond it."""
     make_private(settings.data_dir)
     if of_instance or "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         folder = settings.data_dir / "metrics" / ("up" if of_instance else socket.gethostname())
@@ -105,11 +102,7 @@ def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
 
 
 def _prepare_instance(settings: Settings) -> None:
-    """Empty the folder of metrics, unless a running instance still adds to it.
-
-    Raises:
-        Conflict: an instance runs.
-    """
+    """Empty the folder of metrics. Raises `Conflict` if a running instance still adds to it."""
     make_private(settings.data_dir)
     with lock_file(settings.data_dir / "up.lock", Conflict(f"another `sluice up` runs on {settings.data_dir}")):
         prepare_metrics(settings, of_instance=True)

@@ -175,11 +175,7 @@ def replays(
 
 
 def _means_one(letter_id: str | None, filters: dict[str, Any], *, everything: bool) -> bool:
-    """Return whether the options name one letter; otherwise they select many.
-
-    Raises:
-        InvalidInput: they do both, or neither.
-    """
+    """Return whether the options name one letter or select many. Raises `InvalidInput` if they do both, or neither."""
     if letter_id is not None and (everything or filters):
         raise wrong("letter_id", "names one letter while the options name many", "give one of the two")
     if letter_id is None and not filters and not everything:

@@ -111,11 +111,7 @@ def _wanted(context: Context, corpus: str | None, generation: str | None) -> lis
 
 
 def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
-    """Return the given corpus, or every one where it is None.
-
-    Raises:
-        NotFound: there is no such corpus.
-    """
+    """Return the given corpus, or every one where it is None. Raises `NotFound` if there is no such corpus."""
     if wanted is None:
         return context.readers.names()
     if checked_corpus(wanted) not in context.readers.names():
@@ -201,11 +197,7 @@ def reindex(
 
 
 def choose_model(model: str | None, model_version: str | None) -> str:
-    """Return the model that either option names.
-
-    Raises:
-        InvalidInput: neither names one, or they name two.
-    """
+    """Return the model that either option names. Raises `InvalidInput` if neither names one, or they name two."""
     named = {name for name in (model, model_version) if name is not None}
     if len(named) > 1:
         raise InvalidInput("model-version", f"{model_version!r} is not {model!r}", "give --model alone")
@@ -239,10 +231,7 @@ class _Choice(NamedTuple):
 
 def _model(context: Context, corpus: str, model: str) -> tuple[str, int]:
     """Return fingerprint and dimension of a model that the settings have: they embed the questions after the swap.
-
-    Raises:
-        InvalidInput: there is no such model, or no settings have that fingerprint.
-    """
+    Raises `InvalidInput` if there is no such model, or no settings have that fingerprint."""
     choices = _choices(context.settings.embed, corpus)
     wanted = next((one.fingerprint for one in choices if model in one), model)
     try:

@@ -103,11 +103,7 @@ def migrate(dry_run: bool = False) -> Shown:
 
 @contextmanager
 def _at_rest(settings: Settings) -> Iterator[None]:
-    """Keep this machine's `sluice up` from running meanwhile.
-
-    Raises:
-        Conflict: it runs.
-    """
+    """Keep this machine's `sluice up` from running meanwhile. Raises `Conflict` if it runs."""
     make_private(settings.data_dir)
     refusal = Conflict(f"`sluice up` runs on {settings.data_dir}: stop it first")
     with lock_file(settings.data_dir / "up.lock", refusal):
@@ -142,11 +138,7 @@ def prune(before: str, dry_run: bool = False) -> Shown:
 
 
 def age(given: str) -> timedelta:
-    """Parse an age such as `30d`.
-
-    Raises:
-        InvalidInput: the argument is no age.
-    """
+    """Parse an age such as `30d`. Raises `InvalidInput` if it is none."""
     match = _AGE.fullmatch(given)
     if match is None:
         raise InvalidInput("before", f"{given!r} is no age", "a number of days, hours or minutes: 30d, 12h, 90m")

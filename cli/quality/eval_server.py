@@ -35,11 +35,7 @@ def connect(url: str | None, api_key: str | None) -> SluiceClient:
 
 
 def server_version(client: SluiceClient) -> str:
-    """Return the server's version.
-
-    Raises:
-        Unavailable: the server does not answer.
-    """
+    """Return the server's version. Raises `Unavailable` if the server does not answer."""
     try:
         return client.health().version
     except client_errors.Unavailable as error:
@@ -78,14 +74,9 @@ def _answered(kind: type[SomeModel], ask: Callable[[], BaseModel]) -> SomeModel:
 def judge_responses(
     client: SluiceClient, corpus: str, answers: Sequence[Answered], responses: Path | None, *, generate: bool
 ) -> dict[str, Any]:
-    """Return the measures of the answers to the questions, by their field names in the report.
-
-    The answers come from a file, or the judge's model generates them. Returns nothing while the flag `ragas` is off.
-
-    Raises:
-        InvalidInput: the file does not fit, or `generate` is set as well.
-        InvalidSetting: `generate` is set, and there is no judge.
-    """
+    """Return the measures of the answers to the questions, by their field names in the report; nothing while the flag
+    `ragas` is off. The answers come from a file, or the judge's model generates them. Raises `InvalidInput` if the file
+    does not fit, or `generate` is set as well; `InvalidSetting` if `generate` is set, and there is no judge."""
     if generate and responses:
         raise InvalidInput("responses", "given together with --generate", "take one of them")
     if not generate and not responses:

@@ -85,11 +85,8 @@ def train(
 
 
 def stated_costs(outside: float, full_loop: float | None, miss: float) -> Costs:
-    """Return the costs of errors. Without `full_loop`, a needless full loop costs as much as four searches.
-
-    Raises:
-        InvalidInput: a cost is not above 0.
-    """
+    """Return the costs of errors. Without `full_loop`, a needless full loop costs as much as four searches. Raises
+    `InvalidInput` if a cost is not above 0."""
     for name, cost in (("--cost-outside", outside), ("--cost-full-loop", full_loop), ("--cost-miss", miss)):
         if cost is not None and not cost > 0:
             raise InvalidInput(name, f"{cost:g} is no cost", "give one above 0")

@@ -55,11 +55,8 @@ def guard(
 
 
 def read_questions(path: Path) -> list[str]:
-    """Return the questions of a file, in its order; blank lines are skipped.
-
-    Raises:
-        InvalidInput: the file cannot be read, a line of JSON has no question, or there is no question.
-    """
+    """Return the questions of a file, in its order; blank lines are skipped. Raises `InvalidInput` if the file cannot
+    be read, a line of JSON has no question, or there is no question."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -15,7 +15,7 @@ Cell = JsonValue
 
 
 class CypherRequest(Value):
-    """A Cypher question about one corpus. Read only: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
+    """A Cypher question about one corpus. Read only: MATCH, WHERE, WITH, UNWIND, RETURN, ORDER BY, SKIP, LIMIT."""
 
     query: Annotated[str, Field(min_length=1, max_length=10_000)]
     corpus: CorpusName = "default"
@@ -39,10 +39,8 @@ class CypherRequest(Value):
 
 
 class CypherResult(Value):
-    """Rows of a Cypher question, and the generation of the graph that they come from.
-
-    `server@7` is a graph server that has the changes up to the seventh.
-    """
+    """Rows of a Cypher question, and the generation of the graph that they come from: `server@7` is a graph server that
+    has the changes up to the seventh."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]

@@ -90,11 +90,9 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One statement of one document.
-
-    `lines` are its lines, from 1, ascending, each once; for a definition the first and the last line. `detail` is the
-    kind of a definition (`function`, `class`, `method`, `module`, `variable`, …), the text of a link, or empty.
-    """
+    """One statement of one document. `lines` are its lines, from 1, ascending, each once; for a definition the first
+    and the last line. `detail` is the kind of a definition (`function`, `class`, `method`, `module`, `variable`, …),
+    the text of a link, or empty."""
 
     type: EdgeType
     source: Node
@@ -105,10 +103,8 @@ class Edge(NamedTuple):
 
 
 class GraphDocument(NamedTuple):
-    """The graph's view of a document: its identifiers, and its text as indexed.
-
-    Line `n` of `text` is line `n` of a citation. `metadata` are facts that ingest recorded.
-    """
+    """The graph's view of a document: its identifiers, and its text as indexed. Line `n` of `text` is line `n` of a
+    citation. `metadata` are facts that ingest recorded."""
 
     document_id: str
     path: str | None

@@ -12,11 +12,8 @@ from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
 
 
 class PathStep(Value):
-    """One edge of a path, in reading direction: from the previous node to `name`.
-
-    `is_reverse`: the edge points the other way. `candidates` is the number of definitions that the name may refer to; 1
-    if unambiguous.
-    """
+    """One edge of a path, in reading direction: from the previous node to `name`. `is_reverse`: the edge points the
+    other way. `candidates` is the number of definitions that the name may refer to; 1 if unambiguous."""
 
     edge: EdgeType
     is_reverse: Switch = False
@@ -53,11 +50,9 @@ class GraphHit(NamedTuple):
 
 
 class GraphCandidate(NamedTuple):
-    """A passage that the walk reached: the one that holds `line` of the document; None: the document as a whole.
-
-    `score` is in (0, 1], higher for nearer and surer passages. `tell_path` computes the path on demand: most candidates
-    do not become results.
-    """
+    """A passage that the walk reached: the one with `line` of the document; without a line, the document as a whole.
+    `score` is in (0, 1], higher for nearer and surer passages. `tell_path` computes the path on demand, as most
+    candidates do not become results."""
 
     document_id: str
     line: int | None
@@ -71,10 +66,8 @@ class GraphCandidate(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The passages that a walk reached, best first, each once; or the reason why there are none.
-
-    `is_asked_for`: the question requests things related to its subject, so the subject itself is not the answer.
-    """
+    """The passages that a walk reached, best first, each once; or the reason why there are none. `is_asked_for`: the
+    question requests things related to its subject, so the subject itself is not the answer."""
 
     candidates: Sequence[GraphCandidate] = ()
     abstained: str = ""
@@ -83,11 +76,8 @@ class Expansion(NamedTuple):
 
 
 class GraphUse(Value):
-    """The graph's contribution to one search.
-
-    `candidates` counts the passages that it reached. `abstained` is the reason why there are none; if `generation` is
-    also None, there was no graph to walk.
-    """
+    """The graph's contribution to one search. `candidates` counts the passages that it reached. `abstained` is the
+    reason why there are none; if `generation` is also None, there was no graph to walk."""
 
     candidates: Annotated[int, Field(ge=0)] = 0
     abstained: str = ""
@@ -99,8 +89,6 @@ class GraphArm(Protocol):
     """Walks the graph of one corpus. Safe for threads."""
 
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
-        """Walk from the hits and from the nodes that the question names.
-
-        Raises nothing: without a graph, or with a damaged one, it abstains and gives the reason.
-        """
+        """Walk from the hits and from the nodes that the question names. Raises nothing: without a graph, or with a
+        damaged one, it abstains and gives the reason."""
         ...

@@ -83,12 +83,10 @@ class Judgement(Value):
 
 
 class Control(Value):
-    """The controls of one decision beside its profile.
-
-    `observe`: the gate decides and records, and never goes outside. `flags_off` are the features that a flag switched
-    off. `is_trickle`: the run is one of the few that ignore the fallbacks, so that an improvement can be seen.
-    `fallback_from` is the hash of the configuration that would have decided without the fallback.
-    """
+    """The controls of one decision beside its profile. `observe`: the gate decides and records, and never goes outside.
+    `flags_off` are the features that a flag switched off. `is_trickle`: the run is one of the few that ignore the
+    fallbacks, so that an improvement can be seen. `fallback_from` is the hash of the configuration that would have
+    decided without the fallback."""
 
     observe: Switch = False
     flags_off: Annotated[tuple[FlagName, ...], Field(exclude_if=is_empty)] = ()
@@ -122,10 +120,8 @@ class FlagRequest(Value):
 
 
 class FlagResult(Value):
-    """The resulting flag. `run_id` is the control run that records the change; None where nothing changed.
-
-    `purged` is the number of cancelled directives that were waiting for the feature now off.
-    """
+    """The resulting flag. `run_id` is the control run that records the change; None where nothing changed. `purged` is
+    the number of cancelled directives that were waiting for the feature now off."""
 
     state: FlagState
     run_id: str | None = None

@@ -20,10 +20,8 @@ CONTROL_CORPUS = "sluice.control"
 
 
 class FlagChanged(Body):
-    """An operator changed a flag. `enabled` is the new state, `decided_by` the source that decides it.
-
-    Both are as seen by the process that recorded the change: each process has its own environment.
-    """
+    """An operator changed a flag. `enabled` is the new state, `decided_by` the source that decides it, both as seen by
+    the process that recorded the change: each process has its own environment."""
 
     name: FlagName
     action: FlagAction
@@ -35,11 +33,8 @@ class FlagChanged(Body):
 
 
 class PendingPurged(Body):
-    """Directives that waited when a flag was switched off were cancelled, and do not come back with it.
-
-    `directive` is their kind, `event_ids` are their ids and `run_ids` the affected runs: each of these has a gap that
-    names the flag.
-    """
+    """Directives that waited when a flag was switched off were cancelled, and do not come back with it. `directive` is
+    their kind, `event_ids` are their ids; each of the affected `run_ids` has a gap that names the flag."""
 
     flag: FlagName
     stage: Queue
@@ -50,10 +45,8 @@ class PendingPurged(Body):
 
 
 class DefenceTripped(Body):
-    """The gate fell back by itself. `configuration` is the watched one, `falls_back_to` the previous one.
-
-    A configuration is the hash of a profile, with "+" and the version of a learned model where a model decided.
-    """
+    """The gate fell back by itself, from `configuration` to the previous one, `falls_back_to`: each the hash of a
+    profile, with "+" and the version of a learned model where a model decided."""
 
     defence: Defence
     configuration: LaterText = None
@@ -96,10 +89,8 @@ class ResponseJudgementDirected(Body, queue="query"):
 
 
 class ResponseJudged(Body):
-    """The support of a response by its passages; None where that could not be determined.
-
-    `method` names the method of each figure: `ragas`, or support by sentences. `failures` explain missing figures.
-    """
+    """The support of a response by its passages; None where that could not be determined. `method` names the method of
+    each figure: `ragas`, or support by sentences. `failures` explain missing figures."""
 
     groundedness: Supported = None
     faithfulness: Supported = None

@@ -17,7 +17,7 @@ StreamFormat = Literal["auto", "claude-code", "swe-agent", "mini-swe-agent", "op
 
 
 class IterationContext(Value):
-    """Facts about an iteration that the agent's output lacks. None: read from the output, or counted on."""
+    """Facts about an iteration that the agent's output lacks. None: read from the output, or counted on by one."""
 
     iteration_number: Annotated[int, Field(ge=1)] | None = None
     task_id: Annotated[int, Field(ge=0)] | None = None
@@ -45,10 +45,8 @@ class IterationSubmission(Value):
 
 
 class IterationAccepted(Value):
-    """An iteration was written to the journal. `run` indexes it; the same iteration always gets the same run.
-
-    None without an instance, or when the queues are full: the index then catches up later.
-    """
+    """An iteration was written to the journal. `run` indexes it; the same iteration always gets the same run. `run` is
+    None without an instance, or when the queues are full: the index then catches up later."""
 
     entry_id: str
     is_new: bool
@@ -151,7 +149,7 @@ class PromptBlock(Value):
 
 
 class RagStatus(Value):
-    """The state of a project's memory: whether index and embedder are available, and how far they are behind."""
+    """The state of a project's memory: whether index and embedder are available, and how far the index is behind."""
 
     engine: str
     index_available: bool

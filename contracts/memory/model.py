@@ -91,10 +91,8 @@ class FileTouched(Value):
 
 
 class IterationRecord(Value):
-    """One iteration of the agent's loop on one feature: the unit of memory.
-
-    `source_id` is the hash of the input of the record, so that recording the same input again adds nothing.
-    """
+    """One iteration of the agent's loop on one feature: the unit of memory. `source_id` is the hash of the record's
+    input, so that recording the same input again adds nothing."""
 
     iteration_number: Annotated[int, Field(ge=1)]
     task_id: Annotated[int, Field(ge=0)] = 0

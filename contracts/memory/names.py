@@ -33,11 +33,8 @@ _SHORTEST = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
 
 
 def relative_path(path: str) -> str:
-    """Return `path` in its shortest form, with `/` between its parts.
-
-    Raises:
-        ValueError: it is empty, absolute, names a drive, leads out of its project by `..`, or holds control characters.
-    """
+    """Return `path` in its shortest form, with `/` between its parts. Raises `ValueError` if it is empty, absolute,
+    names a drive, leads out of its project by `..`, or holds control characters."""
     if _SHORTEST.fullmatch(path):
         return path
     slashed = path.replace("\\", "/")

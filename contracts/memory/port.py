@@ -24,7 +24,7 @@ from sluice.contracts.memory.learning import FeatureLearning, LearningSource, Le
 class MemoryPort(Protocol):
     """The memory of one project. `sluice.memory.Memory` keeps it in a folder, `cli.agent` reaches one in an instance.
 
-    Every method names a feature, and concerns that feature alone. Besides the errors that a method names, it raises
+    A method with a `feature` concerns that feature alone. Besides the errors that a method names, it raises
     `InvalidInput` for an invalid feature name, `Unavailable` if the journal cannot be read or written; for an instance
     also `Forbidden` if the feature is not the caller's, and `DiskFull`.
     """
@@ -41,11 +41,8 @@ class MemoryPort(Protocol):
         format: StreamFormat = "auto",
         context: IterationContext | None = None,
     ) -> IterationAccepted:
-        """Record an iteration: the agent's output in one of the formats. The same output again adds nothing.
-
-        Raises:
-            InvalidInput: the output is in none of the formats; names the remedy.
-        """
+        """Record an iteration: the agent's output in one of the formats. The same output again adds nothing. Raises
+        `InvalidInput`, with the remedy, if the output is in none of the formats."""
         ...
 
     def learn(
@@ -57,30 +54,18 @@ class MemoryPort(Protocol):
         iteration: int = 0,
         task_id: int | None = None,
     ) -> LearningResult:
-        """Add a learning. A repetition is counted at the earlier one; a contradiction is kept beside it.
-
-        Raises:
-            InvalidInput: the text or the reason is empty or too long.
-        """
+        """Add a learning. A repetition is counted at the earlier one; a contradiction is kept beside it. Raises
+        `InvalidInput` if the text or the reason is empty or too long."""
         ...
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
-        """Change or review one learning. It is not possible to replace them all at once.
-
-        Raises:
-            NotFound: the feature has no such learning.
-            InvalidInput: the change is empty, or does not fit.
-        """
+        """Change or review one learning. Raises `NotFound` if the feature has no such learning, `InvalidInput` if the
+        change is empty or does not fit."""
         ...
 
     def undo(self, feature: str, entry_id: str) -> Sequence[FeatureLearning]:
-        """Undo counting a text as the repetition of a learning: it becomes a learning of its own.
-
-        Returns the added learning; nothing if an equal one exists already.
-
-        Raises:
-            NotFound: there is no such repetition.
-        """
+        """Undo counting a text as the repetition of a learning. Return the learning that it becomes; nothing if an
+        equal one exists already. Raises `NotFound` if there is no such repetition."""
         ...
 
     def prune(self, feature: str) -> Sequence[FeatureLearning]:
@@ -90,10 +75,8 @@ class MemoryPort(Protocol):
     def learnings(
         self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
     ) -> Learnings:
-        """Return the learnings of a feature, newest last: those in `state`, or with None all.
-
-        `task_id` leaves out learnings about other tasks.
-        """
+        """Return a feature's learnings in `state`, or with None all, newest last. `task_id` leaves out those of other
+        tasks."""
         ...
 
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
@@ -111,9 +94,7 @@ class MemoryPort(Protocol):
         max_tokens: int | None = None,
     ) -> PromptBlock:
         """Return the block for the next iteration's prompt, from the journal alone, so it includes the last iteration.
-
-        Its content is recorded: an agent that only repeats it has learned nothing new.
-        """
+        Its content is recorded: an agent that only repeats it has learned nothing new."""
         ...
 
     def export(self, feature: str) -> Iterator[str]:
@@ -129,13 +110,8 @@ class MemoryPort(Protocol):
         ...
 
     def rebuild(self, feature: str | None = None) -> Sequence[RunAccepted]:
-        """Bring the index of one feature or of all up to date.
-
-        A folder's index is up to date on return. For an instance it returns the runs that do the work.
-
-        Raises:
-            NotFound: an instance has no memory of that feature.
-        """
+        """Bring the index of one feature or of all up to date: a folder's on return, an instance's by the runs that it
+        returns. Raises `NotFound` if an instance has no memory of the feature."""
         ...
 
     def prove(self, feature: str) -> MemoryProof:

@@ -38,11 +38,9 @@ class QuarantinePage(QuarantineFilter):
 
 
 class QuarantinedChunk(Value):
-    """A chunk in a list. `position` continues the list after it.
-
-    `checksum` is of the chunk's text, `document_sha256` of the document's version. `held_at` is when it was first
-    blocked. `operator`, `decided_at` and `note` record who released or purged it, when and why.
-    """
+    """A chunk in a list. `position` continues the list after it. `checksum` is of the chunk's text, `document_sha256`
+    of the document's version. `held_at` is when it was first blocked. `operator`, `decided_at` and `note` record who
+    released or purged it, when and why."""
 
     id: str
     position: str

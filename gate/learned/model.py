@@ -112,10 +112,7 @@ class Knot(Value):
 
 
 class Costs(Value):
-    """Costs of errors, in one unit of the operator's choice: going outside in vain, and missing an answer.
-
-    `full_loop` is the cost of a full loop in vain.
-    """
+    """Costs of errors, in a unit of the operator's choice: a search in vain, a full loop in vain, a missed answer."""
 
     outside: Positive = 1.0
     full_loop: Positive = 4.0
@@ -183,11 +180,8 @@ class GateModel(Value):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> GateModel:
-        """Return the model whose file holds `raw`.
-
-        Raises:
-            InvalidInput: the bytes are not a model, or a model of other features than this release measures.
-        """
+        """Return the model whose file holds `raw`. Raises `InvalidInput` if the bytes are not a model, or a model of
+        other features than this release measures."""
         try:
             return cls.model_validate_json(raw, context=hashlib.sha256(raw).hexdigest())
         except ValidationError as error:
@@ -207,11 +201,8 @@ class GateModel(Value):
         return self._sha256 or hashlib.sha256(self.to_bytes()).hexdigest()
 
     def score(self, features: Mapping[str, float]) -> float:
-        """Return the raw score in (0, 1), before calibration.
-
-        Raises:
-            InvalidInput: a feature that the model weighs is missing or not finite.
-        """
+        """Return the raw score in (0, 1), before calibration. Raises `InvalidInput` if a feature that the model weighs
+        is missing or not finite."""
         products = [self.bias]
         for term in self.terms:
             value = features.get(term.feature, math.nan)
@@ -221,11 +212,8 @@ class GateModel(Value):
         return sigmoid(math.fsum(products))
 
     def probability(self, features: Mapping[str, float]) -> float:
-        """Return the calibrated probability that the corpus answers, to six places.
-
-        Raises:
-            InvalidInput: as `score`.
-        """
+        """Return the calibrated probability that the corpus answers, to six places. Raises `InvalidInput` like
+        `score`."""
         score = self.score(features)
         match self.calibration_method:
             case "isotonic":

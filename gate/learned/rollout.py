@@ -97,11 +97,8 @@ _ARM_OF: dict[RolloutStatus, Arm] = {"shadow": "shadow", "promoted": "promoted"}
 
 
 def check_stages(stages: Sequence[float]) -> tuple[float, ...]:
-    """Return the shares of a canary, growing to 1, each but the last with room for a control of equal size.
-
-    Raises:
-        InvalidInput: the shares break these rules.
-    """
+    """Return the shares of a canary. Raises `InvalidInput` unless they grow to 1, each but the last with room for a
+    control of equal size."""
     growing = all(before < after for before, after in pairwise(stages))
     if len(stages) < 2 or not growing or stages[0] <= 0 or stages[-1] != 1:
         raise InvalidInput("stages", f"{_told(stages)} do not grow to 100 %", "for instance 10,50,100")
@@ -129,11 +126,8 @@ def begin(
     expected_runs: tuple[int, ...] = (),
     unit: Unit = "session",
 ) -> Rollout:
-    """Begin a model's shadow, or with `stages` the first stage of its canary.
-
-    Raises:
-        Conflict: the model is in the same state already, or decides more runs than it would then.
-    """
+    """Begin a model's shadow, or with `stages` the first stage of its canary. Raises `Conflict` if the model is in the
+    same state already, or decides more runs than it would then."""
     status: RolloutStatus = "canary" if stages else "shadow"
     if was is not None and was.status in ("canary", "promoted"):
         raise Conflict(
@@ -160,10 +154,7 @@ def begin(
 
 def advance(was: Rollout, cause: Cause, *, share: float | None = None) -> Rollout:
     """Move a canary to `share`, else to its next stage; a share of 1 promotes it. A shadow is promoted by default.
-
-    Raises:
-        Conflict: the model has no part in decisions, or is promoted already.
-    """
+    Raises `Conflict` if the model has no part in decisions, or is promoted already."""
     if was.status not in ("shadow", "canary"):
         raise Conflict(f"model {was.model_version} is {was.status}: only a shadow or a canary can be promoted")
     reached = was.next_share if share is None else share
@@ -172,11 +163,7 @@ def advance(was: Rollout, cause: Cause, *, share: float | None = None) -> Rollou
 
 
 def stop(was: Rollout, cause: Cause) -> Rollout:
-    """Stop the model: the profile's weights decide again.
-
-    Raises:
-        Conflict: it is stopped already.
-    """
+    """Stop the model: the profile's weights decide again. Raises `Conflict` if it is stopped already."""
     if not was.is_active:
         raise Conflict(f"model {was.model_version} is stopped already")
     return _with_step(was, cause, status="stopped", share=0.0)

@@ -164,11 +164,7 @@ class Lexicon:
 
 @lru_cache(maxsize=4)
 def read_lexicon(name: str) -> Lexicon:
-    """Return the lexicon `name`, such as `talk.v1`, read once.
-
-    Raises:
-        InvalidSetting: there is no lexicon of that name.
-    """
+    """Return the lexicon `name`, such as `talk.v1`, read once. Raises `InvalidSetting` if there is none."""
     tables = {
         path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted((LEXICONS_DIR / name).glob("*.toml"))
     }

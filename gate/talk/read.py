@@ -41,10 +41,8 @@ MOST_CHARACTERS = 60
 
 
 def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
-    """Yield the possible sets of roles of `sentence` for each language whose phrases make up the whole of it.
-
-    A number counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away.
-    """
+    """Yield the possible sets of roles of `sentence` for each language whose phrases make up the whole of it. A number
+    counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away."""
     words = split_words(normalize(sentence))
     if not words:
         return
@@ -82,10 +80,8 @@ def _forms(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _corrections(word: str, lexicon: Lexicon) -> tuple[str, ...]:
-    """Return the words of small talk that `word` misspells by one letter, in any language, sorted.
-
-    Two letters swapped: words of five or more. One letter missing, doubled or wrong: of six or more.
-    """
+    """Return the words of small talk that `word` misspells by one letter, in any language, sorted: with two letters
+    swapped those of five letters or more, with one missing, doubled or wrong those of six or more."""
     if len(word) < 5 or word in lexicon.not_typos:
         return ()
     swapped = (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
@@ -177,9 +173,7 @@ def _is_order(mask: int, text_given: bool, in_quotes: bool) -> bool:
 
 def _is_bare_translation(utterance: str, lexicon: Lexicon) -> bool:
     """Recognise `translate good night into Italian`: an order at one end, a language's name, and a few other words.
-
-    None of them may name a product ("translate API of google pricing").
-    """
+    None of them may name a product ("translate API of google pricing")."""
     words = split_words(normalize(utterance))
     if not words or len(words) > MOST_BARE_WORDS + 4 or any(word in lexicon.blockers for word in words):
         return False
@@ -249,10 +243,8 @@ class _Piece(NamedTuple):
 
 
 def is_arithmetic(utterance: str, lexicon: Lexicon) -> bool:
-    """Return whether `utterance` is a calculation in the words of one language of `lexicon`, or in figures alone.
-
-    It may have no unit, no name, no other word. Names and dates (`9/11`, `24/7`, `2019-2020`) are no calculations.
-    """
+    """Return whether `utterance` is a calculation in the words of one language of `lexicon`, or in figures alone:
+    without a unit, a name or another word. Names and dates (`9/11`, `24/7`, `2019-2020`) are no calculations."""
     if len(utterance) > MOST_OF_A_SUM:
         return False
     text = _HYPHEN.sub(" ", _TIMES_SIGN.sub("*", normalize(utterance.translate(_DASHES))))

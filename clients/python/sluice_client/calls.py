@@ -24,12 +24,10 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
-    """A request and the type of its answer.
-
-    `route` holds `{}` for each of `parts`. `is_repeatable`: sending it twice has the effect of sending it once, so it
-    is tried again when a connection breaks; a call with an idempotency key always is. `patience_seconds` is time for
-    the answer beyond the client's time-out. `answer` names a model, or one for each status.
-    """
+    """A request and the type of its answer. `route` holds `{}` for each of `parts`. `is_repeatable`: sending it twice
+    has the effect of sending it once, so it is tried again when a connection breaks, as are GET, PUT, DELETE and calls
+    with an idempotency key. `patience_seconds` is time for the answer beyond the client's time-out. `answer` names a
+    model, or one for each status; a response with an `also_good` status holds it too."""
 
     method: str
     route: str

@@ -1,6 +1,6 @@
 """The two clients: one that blocks, one for asyncio. They differ only in the way they wait.
 
-httpx2 is imported with the first client that is made: it takes three quarters of this module's time.
+httpx2 is imported by the first client that is made: it takes three quarters of the import time.
 """
 
 from __future__ import annotations
@@ -75,11 +75,7 @@ class _Client(Operations):
         return httpx2.Timeout(self._timeout_seconds + patience_seconds, connect=CONNECT_SECONDS)
 
     def _pause_after(self, error: httpx2.TransportError, call: Call[Any], attempt: int) -> float:
-        """Return the seconds to wait before the next try.
-
-        Raises:
-            TimedOut, Unavailable: there is no next try.
-        """
+        """Return the seconds to wait before the next try. Raises `TimedOut` or `Unavailable` if there is none."""
         import httpx2
 
         has_not_arrived = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
@@ -91,22 +87,15 @@ class _Client(Operations):
         raise Unavailable(f"{where}: {error}") from error
 
     def _answer(self, call: Call[Answer], response: httpx2.Response) -> Answer:
-        """Return the answer in a response.
-
-        Raises:
-            SluiceError: the response is an error, or its content is not of the call's type.
-        """
+        """Return the answer in a response. Raises `SluiceError` if it is an error, or not of the call's type."""
         if not response.is_success and response.status_code not in call.also_good:
             raise _error(response)
         kind = call.answer if isinstance(call.answer, str) else call.answer[response.status_code]
         return self.parse(kind, response.content)  # type: ignore[no-any-return]
 
     def parse(self, kind: str, content: bytes) -> Any:
-        """Parse `content` as the type that `kind` names. A subclass may read it otherwise.
-
-        Raises:
-            Unavailable: the content is not of that type.
-        """
+        """Parse `content` as the type that `kind` names; a subclass may parse it otherwise. Raises `Unavailable` if it
+        does not fit."""
         if kind == "str":
             return content.decode("utf-8")
         from sluice_client.parsing import parse

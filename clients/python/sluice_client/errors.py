@@ -32,10 +32,8 @@ SHOWN_CHARACTERS = 200
 
 
 class SluiceError(Exception):
-    """Base of every error. `status` is that of the response; None where there was no response.
-
-    `code` is the name of the class in snake case, as `not_found` for `NotFound`; the server's problems hold the same.
-    """
+    """Base of every error. `status` is that of the response; None where there was no response. `code` is the name of
+    the class in snake case, as in the server's problems: `not_found` for `NotFound`."""
 
     code = "error"
 

@@ -86,11 +86,8 @@ class Stream:
         return self._is_over
 
     def request(self, silence_seconds: float) -> dict[str, Any]:
-        """Return the next connection's request. It may be silent for so long, or until the stream's time is up.
-
-        Raises:
-            TimedOut: the stream's time is up.
-        """
+        """Return the options of the next connection, which may be silent for `silence_seconds`, or for the stream's
+        remaining time if that is less. Raises `TimedOut` if none remains."""
         self._frames, self._has_brought = Frames(), False
         resumed = {} if self._last_id is None else {"Last-Event-ID": self._last_id}
         left = silence_seconds if self._ends_at is None else min(silence_seconds, self._left())
@@ -103,7 +100,7 @@ class Stream:
         return left
 
     def feed(self, chunk: str) -> Iterator[str]:
-        """Yield the events that this text completes, as JSON, up to and with the run's last."""
+        """Yield the events that this text completes, as JSON, up to the run's last. Raises `TimedOut` if time is up."""
         self._left()
         for frame in self._frames.feed(chunk):
             self._last_id, self._has_brought = frame.id, True
@@ -114,11 +111,8 @@ class Stream:
                 return
 
     def ended(self, error: Exception | None = None) -> None:
-        """Record the end of a connection, by an error or without one.
-
-        Raises:
-            Unavailable: the connection brought no event, and the run is not finished.
-        """
+        """Record the end of a connection. Raises `Unavailable` if it brought no event and the run is not finished,
+        `TimedOut` if it broke and the stream's time is up."""
         if error is not None:
             self._left()
         if self._has_finished:

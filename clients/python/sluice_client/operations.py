@@ -22,10 +22,8 @@ MOST_HELD_AT_ONCE = 1_000
 
 
 class Operations:
-    """The calls. `fields` are those of the request's body that have no parameter here.
-
-    "Needs an operator" applies where the server requires keys.
-    """
+    """The calls. `fields` are those of the request's body that have no parameter here. "Needs an operator" applies
+    where the server requires keys."""
 
     @operation
     def gate(
@@ -67,10 +65,8 @@ class Operations:
 
     @operation
     def feedback(self, /, run_id: str, **fields: Any) -> Call[dict[str, str]]:
-        """Give feedback on a run's answer: chunk_ids_used, outcome, rating, signal, note, response.
-
-        It counts once for each run, key and signal.
-        """
+        """Give feedback on a run's answer: chunk_ids_used, outcome, rating, signal, note, response. It counts once for
+        each run, key and signal."""
         return post("/v1/feedback", body={"run_id": run_id, **fields}, is_repeatable=True)
 
     @operation
@@ -94,8 +90,8 @@ class Operations:
     ) -> Call[models.RunAccepted]:
         """Submit documents, or URLs to crawl; the run is finished when they can be searched.
 
-        A document has a url, or an id or file_path; and text, html, or data (base64) with its media_type.
-        `fields`: limits, render, screenshot.
+        A document has a url, id or file_path; text, html, or data (base64) with its media_type; and may have title,
+        author, published_at, metadata and signature. `fields`: limits, render, screenshot.
         """
         return starting("/v1/documents", {"corpus": corpus, "documents": documents, **fields}, idempotency_key)
 
@@ -114,10 +110,8 @@ class Operations:
 
     @operation
     def forget(self, /, corpus: str = "default", **fields: Any) -> Call[models.RunAccepted]:
-        """Remove documents with every trace of them, and keep them out. Needs an operator.
-
-        `fields`: one of url, url_prefix, document_id, run_id, submitted_by and filters; keep_out, note.
-        """
+        """Remove documents with every trace of them, and keep them out. Needs an operator. `fields`: one of url,
+        url_prefix, document_id, run_id, submitted_by and filters; keep_out, note."""
         return Call("DELETE", "/v1/documents", body={"corpus": corpus, **fields})
 
     @operation
@@ -127,7 +121,7 @@ class Operations:
 
     @operation
     def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> Call[models.Meant]:
-        """Count the served documents that `forget` would remove. `fields` as of `forget`."""
+        """Count the served documents that `forget` would remove. `fields` as of `forget`. Needs an operator."""
         return post("/v1/forgotten/count", body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
@@ -137,7 +131,7 @@ class Operations:
 
     @operation
     def keep_out(self, /, **fields: Any) -> Call[list[models.ForgottenEntry]]:
-        """Add an entry that is neither crawled nor taken in: corpus, kind, value, note."""
+        """Add an entry that is neither crawled nor taken in: corpus, kind, value, note. Needs an operator."""
         return post("/v1/forgotten", body=fields)
 
     @operation
@@ -149,10 +143,8 @@ class Operations:
     def record_iteration(
         self, /, data: str | dict[str, Any] | list[Any], project: str, feature: str, **fields: Any
     ) -> Call[models.IterationAccepted]:
-        """Record an iteration: an agent's output, as text or as its JSON. The same output again adds nothing.
-
-        `fields`: format, context.
-        """
+        """Record an iteration: an agent's output, as text or JSON. The same again adds nothing. `fields`: format,
+        context."""
         body = {"project": project, "feature": feature, "data": data, **fields}
         return post("/v1/memory/iterations", body=body, is_repeatable=True)
 
@@ -223,15 +215,13 @@ class Operations:
 
     @operation
     def undo_repetition(self, entry_id: str, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
-        """Undo counting a text as a repetition, and return the learning that it becomes. Needs an operator.
-
-        Raises `NotFound` where the entry counted nothing, or was undone before.
-        """
+        """Undo counting a text as a repetition, and return the learning that it becomes. Needs an operator. Raises
+        `NotFound` where the entry counted nothing, or was undone before."""
         return post("/v1/memory/undo", project=project, feature=feature, entry_id=entry_id)
 
     @operation
     def prune_learnings(self, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
-        """Put aside the learnings that were of no use; returns them. Needs an operator."""
+        """Put aside learnings that a rule found once, long ago, and nobody used or reviewed. Needs an operator."""
         return post("/v1/memory/prune", project=project, feature=feature)
 
     @operation
@@ -253,11 +243,8 @@ class Operations:
     def graph_query(
         self, /, query: str, corpus: str = "default", *, timeout_seconds: float | None = None, **fields: Any
     ) -> Call[models.CypherResult]:
-        """Query the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server.
-
-        Raises:
-            InvalidQuestion: the query cannot be read; names line and column.
-        """
+        """Query the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server. Raises
+        `InvalidQuestion` if the query cannot be read; names line and column."""
         told = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
         call = post("/v1/graph/query", body={"query": query, "corpus": corpus, **told, **fields}, is_repeatable=True)
         return _answered(call, patience_seconds=timeout_seconds or CYPHER_SECONDS)
@@ -319,9 +306,8 @@ class Operations:
     @operation
     def dead_letters(self, /, **filters: Any) -> Call[list[models.DeadLetterSummary]]:
         """List events that could not be handled, the latest first. All calls on dead letters need an operator.
-
-        `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a position).
-        """
+        `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a
+        position)."""
         return get("/v1/dead-letters", **filters)
 
     @operation
@@ -361,10 +347,8 @@ class Operations:
     def replay(
         self, /, filter: Mapping[str, Any], *, per_second: float = 10.0, dry_run: bool = False, **fields: Any
     ) -> Call[models.ReplayView | models.ReplayPlan]:
-        """Put many dead letters back to work, `per_second` at a time; with `dry_run` return the plan only.
-
-        `filter` as of `dead_letters`; `fields`: force, note.
-        """
+        """Put many dead letters back to work, `per_second` at a time; with `dry_run` return the plan only. `filter` as
+        of `dead_letters`; `fields`: force, note."""
         body = {"filter": filter, "per_second": per_second, "dry_run": dry_run, **fields}
         return _answered(post("/v1/replays", body=body), {200: "ReplayPlan", 202: "ReplayView"})
 
@@ -403,9 +387,7 @@ class Operations:
         self, /, corpora: str | Sequence[str] | None = None, *, limit: int = MOST_HELD_AT_ONCE, **filters: Any
     ) -> Call[list[models.QuarantinedChunk]]:
         """List chunks that the guard holds back, the latest first. All calls on the quarantine need an operator.
-
-        `filters`: rule, state, url_prefix, document_id, run_id, before (a position).
-        """
+        `filters`: rule, state, url_prefix, document_id, run_id, before (a position)."""
         return get("/v1/quarantine", corpora=corpora, limit=limit, **filters)
 
     @operation

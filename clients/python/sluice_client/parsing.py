@@ -14,11 +14,7 @@ PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "list[str]": list[str
 
 
 def parse(kind: str, content: bytes) -> Any:
-    """Return the value.
-
-    Raises:
-        Unavailable: the content is no `kind`.
-    """
+    """Parse `content` as the type that `kind` names. Raises `Unavailable` if it does not fit."""
     try:
         return _adapter(kind).validate_json(content)
     except ValidationError as error:

@@ -38,7 +38,7 @@ class AnswerInsights(Model):  # Findings over the whole answer
     corpus_voices: list[Voice] = []
     channels: Channels | None = None
 
-class BudgetState(Model):  # The remaining budget of the run and its UTC day at the time of the decision, and the most
+class BudgetState(Model):  # The budget left to the run and its UTC day at the decision, and the most that a search uses
     run_usd_left: float | None = None
     day_usd_left: float | None = None
     run_pages_left: int | None = None
@@ -97,7 +97,7 @@ class Contribution(Model):  # The contribution of one feature to the score: `wei
     contribution: float
     raw: str = ''
 
-class Control(Model):  # The controls of one decision beside its profile. `observe`: the gate decides and records, and
+class Control(Model):  # The controls of one decision beside its profile
     observe: bool = False
     flags_off: list[Literal['gate_weights', 'search', 'crawl', 'hybrid', 'rerank', 'learned_gate', 'ragas', 'graph', 'memory'] | str] = []
     defences: list[Defence] = []
@@ -192,7 +192,7 @@ class GraphPath(Model):  # The edges that connect a result with the start of the
     start_label: NodeLabel
     steps: list[PathStep]
 
-class GraphUse(Model):  # The graph's contribution to one search. `candidates` counts the passages that it reached
+class GraphUse(Model):  # The graph's contribution to one search
     candidates: int = 0
     abstained: str = ''
     generation: str | None = None
@@ -223,7 +223,7 @@ class PassageInsights(Model):  # Findings in one cited passage.
     claims: list[Claim] = []
     channel: Literal['news', 'press_release', 'social', 'forum', 'owned', 'other'] | str | None = None
 
-class PathStep(Model):  # One edge of a path, in reading direction: from the previous node to `name`. `is_reverse`: the
+class PathStep(Model):  # One edge of a path, in reading direction: from the previous node to `name`
     edge: EdgeType
     is_reverse: bool = False
     origin: Origin

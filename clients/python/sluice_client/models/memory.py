@@ -61,7 +61,7 @@ class IterationAccepted(Model):  # An iteration was written to the journal
     stagnating: bool
     run: RunAccepted | None = None
 
-class IterationRecord(Model):  # One iteration of the agent's loop on one feature: the unit of memory. `source_id` is
+class IterationRecord(Model):  # One iteration of the agent's loop on one feature: the unit of memory
     iteration_number: int
     task_id: int = 0
     task_title: str = ''
@@ -117,7 +117,7 @@ class PromptBlock(Model):  # A block for the next iteration's prompt
     left_out: int = 0
     withheld: dict[str, int] | None = None
 
-class RagStatus(Model):  # The state of a project's memory: whether index and embedder are available, and how far they
+class RagStatus(Model):  # The state of a project's memory: whether index and embedder are available, and how far the
     engine: str
     index_available: bool
     embedder_available: bool
