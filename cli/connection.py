@@ -186,8 +186,7 @@ def goes_on(run_id: str) -> Iterator[None]:
 
 
 def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterator[Event]:
-    """Yield the run's events as they happen, until it ends. Raises `TimedOut` after `timeout_seconds`; the run goes
-    on."""
+    """Yield the run's events as they happen, until it ends. Raises `TimedOut` if it goes on after `timeout_seconds`."""
     with goes_on(run_id):
         try:
             yield from client.events(run_id, timeout_seconds=timeout_seconds)
@@ -196,7 +195,7 @@ def follow(client: SluiceClient, run_id: str, timeout_seconds: float) -> Iterato
 
 
 def wait_for(client: SluiceClient, run_id: str, timeout_seconds: float) -> RunView:
-    """Return the run once it has ended. Raises `TimedOut` if that is not in time; the run goes on."""
+    """Return the run once it has ended. Raises `TimedOut` if it goes on after `timeout_seconds`."""
     for _event in follow(client, run_id, timeout_seconds):
         pass
     return client.run(run_id)

@@ -63,8 +63,8 @@ def quiet(telemetry: TelemetrySettings, level: str = "warning") -> TelemetrySett
 
 def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:
     """Yield the run's events as they are recorded, until it ends. Announcements wake it. It reads the ledger first and
-    at least every `PATIENCE_SECONDS`, so it misses no event. Raises `TimedOut` after `timeout_seconds`; the run goes
-    on."""
+    at least every `PATIENCE_SECONDS`, so it misses no event. Raises `TimedOut` if the run goes on after
+    `timeout_seconds`."""
     seen, deadline = 0, time.monotonic() + timeout_seconds
     with closing(context.transport.listen()) as news:
         while True:

@@ -62,8 +62,7 @@ class DeadLetter:
 @dataclass(frozen=True, slots=True)
 class Postponable:
     """No request was sent: its target kept failing (an open circuit), or the quota is used up. A run continues with
-    `instead`. An event that an operator replayed is retried after `after_seconds`, and parked again if that fails
-    too."""
+    `instead`. An event that an operator replayed is retried after `after_seconds`, then parked again."""
 
     instead: Done
     after_seconds: float

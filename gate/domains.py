@@ -156,8 +156,8 @@ MOST_PLAUSIBLE_MAJOR = 2_100
 
 def newest_release(name: str, passages: Iterable[tuple[str, str]]) -> str | None:
     """Return the highest released version of `name` that passages (headings, text) mention; None without any. A passage
-    counts if its headings, path or address name the package, or if its own words name it beside a version: `requests
-    2.32.0`. Pre-releases do not count."""
+    counts if its headings, path or address name the package, or if its own words name it beside a version, like
+    "requests 2.32.0". Pre-releases do not count."""
     found: dict[Version, str] = {}
     beside = re.compile(rf"(?<![\w-]){_spelled(name)}(?:\s+(?:version|release))?[\s@=]+{_VERSION}", re.I)
     named = re.compile(rf"(?<![\w-]){_spelled(name)}(?!\w|-[a-z])", re.I)

@@ -221,8 +221,8 @@ class Profile(Value):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Profile:
-        """Return the profile with these `canonical_bytes`. Raises `InvalidSetting`, naming the field, if they are
-        none."""
+        """Return the profile with these `canonical_bytes`. Raises `InvalidSetting`, naming the field, if they are not
+        one."""
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:

@@ -39,7 +39,7 @@ class CypherRequest(Value):
 
 
 class CypherResult(Value):
-    """Rows of a Cypher question, and the generation of the graph that they come from: `server@7` is a graph server that
+    """Rows of a Cypher question, and the generation of the graph that they come from. `server@7` is a graph server that
     has the changes up to the seventh."""
 
     columns: tuple[str, ...]

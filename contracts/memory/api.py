@@ -149,7 +149,7 @@ class PromptBlock(Value):
 
 
 class RagStatus(Value):
-    """The state of a project's memory: whether index and embedder are available, and how far the index is behind."""
+    """The state of a project's memory: whether index and embedder are available, and the lag of the index."""
 
     engine: str
     index_available: bool

@@ -75,7 +75,7 @@ class MemoryPort(Protocol):
     def learnings(
         self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
     ) -> Learnings:
-        """Return a feature's learnings in `state`, or with None all, newest last. `task_id` leaves out those of other
+        """Return a feature's learnings in `state` (None: all), newest last. `task_id` leaves out those of other
         tasks."""
         ...
 

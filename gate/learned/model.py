@@ -212,8 +212,7 @@ class GateModel(Value):
         return sigmoid(math.fsum(products))
 
     def probability(self, features: Mapping[str, float]) -> float:
-        """Return the calibrated probability that the corpus answers, to six places. Raises `InvalidInput` like
-        `score`."""
+        """Return the calibrated probability that the corpus answers, to six places. Raises as `score` does."""
         score = self.score(features)
         match self.calibration_method:
             case "isotonic":

@@ -12,7 +12,7 @@ from sluice_client.models.base import Model
 from sluice_client.models.answers import EdgeType, GraphPath, NodeLabel, Origin
 
 
-class CypherResult(Model):  # Rows of a Cypher question, and the generation of the graph that they come from:
+class CypherResult(Model):  # Rows of a Cypher question, and the generation of the graph that they come from
     columns: list[str]
     rows: list[list[Any]]
     is_cut: bool = False

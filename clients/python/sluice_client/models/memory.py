@@ -117,7 +117,7 @@ class PromptBlock(Model):  # A block for the next iteration's prompt
     left_out: int = 0
     withheld: dict[str, int] | None = None
 
-class RagStatus(Model):  # The state of a project's memory: whether index and embedder are available, and how far the
+class RagStatus(Model):  # The state of a project's memory: whether index and embedder are available, and the lag of
     engine: str
     index_available: bool
     embedder_available: bool
