@@ -9,8 +9,7 @@ A model's folder is named by its version. Models of the package are in `evaluati
 the same folder of its data directory; for the same version the instance's own takes precedence.
 
 A gate's mistake has two sides, so the measures are of the class "not answered": going outside is the positive answer.
-Intervals are of a bootstrap over whole questions, since the cases of one question are alike (Efron and Tibshirani,
-1993, chapter 8).
+Intervals are of a bootstrap over whole questions, whose cases are alike (Efron and Tibshirani, 1993, chapter 8).
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
     1  the answers' success at least 5 points above the baseline's, runs less than 10 % slower
     2  the median age of cited text within its profile's target, and at most 2 % of judged sentences unsupported
     3  the learned gate's F1 at least 3 points above the heuristic's on every set it was held out from
-    4  the cost of a successful task under its cap on each of 30 days, p95 within 1.2 times the baseline's, and no day
-       over its budget
+    4  on each of 30 days a successful task's cost under its cap and no budget exceeded, p95 within 1.2 x the baseline's
 
 A check without data does not pass.
 """

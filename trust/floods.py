@@ -174,8 +174,7 @@ class TopPassages:
 
     A text stuffed with popular words, or made to lie near every question's vector, is at the top of answers on all
     topics; an honest one is at the top for its own topic, whose questions share a word. Of 200 questions on SQuAD no
-    passage was among the first three of more than 6, and a third of these shared a word; on five other collections of
-    no more than 4.
+    passage was among the first three of more than 6, a third sharing a word; on five other collections, of more than 4.
     """
 
     def __init__(self) -> None:

@@ -10,8 +10,7 @@ The weights are those of the retrieval RFC: 0.4 for a listed domain, 0.3 for a v
 If a factor cannot apply, the others are rescaled; docs/decisions/0016-source-trust.md has the reasons and a table.
 
 A document's origin is what the instance knows of its source, not what the document claims. The id of a crawled page
-follows from its address, that of a submission from its sender and the claimed address: it never names another's
-document.
+follows from its address, that of a submission from its sender and the claimed address: no sender can take another's.
 """
 
 from __future__ import annotations

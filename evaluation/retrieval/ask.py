@@ -1,8 +1,7 @@
 """Submits a corpus, runs every question with every strategy, a few at a time, and ranks the documents found.
 
 A call that the overloaded server rejects is retried after the time that the server names. Each judged document is
-ranked by its best chunk. A question without a relevant document among the first ten is a miss, reported with the
-others.
+ranked by its best chunk. A question with no relevant document among the first ten is a miss, reported with the hits.
 """
 
 from __future__ import annotations

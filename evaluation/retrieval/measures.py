@@ -6,9 +6,7 @@
 | precision@k | the share of the first k documents that are relevant | 0 to 1 |
 | hit rate@10 | whether at least one relevant document is among the first 10 | 0 or 1 |
 | MRR@10 | 1 / rank of the first relevant document, 0 beyond the tenth | 0 to 1 |
-| nDCG@10 | grade / log2(rank + 1) summed, against the best possible order | 0 to 1 |
-
-nDCG is that of Järvelin and Kekäläinen (TOIS 2002).
+| nDCG@10 (Järvelin and Kekäläinen, TOIS 2002) | grade / log2(rank + 1) summed, against the best order | 0 to 1 |
 
 The uncertainty of a figure, and of a difference of two, is computed with a fixed seed.
 """

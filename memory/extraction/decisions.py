@@ -1,7 +1,6 @@
 """Finds decisions that an agent stated in its own words, and its reasons.
 
-The rules prefer precision to recall. A sentence of the agent's text (no code, quotation or question) states a decision
-if
+The rules prefer precision to recall. A sentence of the agent's text (no code, quotation, question) states a decision if
 
 1. it stands in a line of its own after `Decision:`, with the text after `Reason:` or `Rationale:` as the reason;
 2. somebody decided: `I decided to …`, `we chose X over Y`, `I opted for …`, `went with …`, `settled on …`; or

@@ -9,8 +9,7 @@ Each path has one action, by this order:
 
 Calls that failed, were refused or got no result touch nothing. Of shell commands, only files named clearly count (`>`,
 `>>`, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i`, `git rm`, `cat`, `head` …). Of a failed one, neither the effects of
-its last program count nor files that its output complains of (`cat > test.py …; python test.py`). A submitted patch
-counts as well.
+its last program count nor files that its output complains of (`cat > a.py …; python a.py`). A submitted patch counts.
 """
 
 from __future__ import annotations
