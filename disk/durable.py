@@ -18,7 +18,7 @@ from typing import BinaryIO
 from sluice.contracts.errors import InvalidInput
 
 StrPath = str | os.PathLike[str]
-"""A path. Text is allowed as joining it takes a tenth of the time of joining `Path`s, and generations have dozens."""
+"""A path or its text. A generation has dozens of files, and joining text takes a tenth of the time of `Path`s."""
 
 FLUSHING_THREADS = 4
 """Twelve small files take 5 to 60 ms one after the other (ext4, idle and busy disk), 2 to 9 in four threads, and no

@@ -131,8 +131,7 @@ class Ledger(LedgerReader):
     def add_event(self, event: Event, *, dedupe_key: str | None = None) -> bool:
         """Add an event from outside (feedback, say) to its run, finished or not; False when its key was used before.
 
-        Raises:
-            NotFound: there is no such run.
+        Raises `NotFound` if there is no such run.
         """
         with self.database.writing() as connection:
             run = runs.take(connection, event.run_id)

@@ -49,7 +49,7 @@ def decoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def readings_within(text: str, read: str) -> Iterator[str]:
-    """Yield the decoded readings of a text in small letters. `read` is the text so, with look-alike letters replaced.
+    """Yield the decoded readings of `text`, in small letters. `read` is `text` so, with look-alike letters replaced.
 
     They come from escapes, ROT13, words joined by signs, digits for letters, and `decoded_runs`.
     """

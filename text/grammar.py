@@ -31,7 +31,7 @@ MOST_SOURCE_BYTES = 500_000
 """First bytes of a source that are parsed. Handwritten sources are seldom longer; generated ones need no more."""
 _STEPS = {"python": (200, 0.05)}
 _OTHER_STEPS = 60, 0.03
-"""Most calls of `is_too_much` (one in 100 steps): a base, and so many a byte. Sources take .001 to .007 for a byte,
+"""Most calls of `is_too_much` (one in 100 steps): a base, and more for each byte. Sources take .001 to .007 for a byte,
 minified ones up to .02, `x = 1` on every line .034. Python has few readings at a time, so more do no harm."""
 _READINGS = 20
 """Most readings of each byte. Sources are read 1 to 2 times, the worst of 1,700 files 6 times."""

@@ -62,7 +62,7 @@ _END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
 
 
 def cut_sentences(text: str) -> list[str]:
-    """Return the sentences in order, stripped. Line ends end one; a stop before a lower-case letter does not."""
+    """Return the sentences in order, stripped. A line's end ends one; a stop before a lower-case letter does not."""
     return [sentence for piece in _END.split(text) if (sentence := piece.strip())]
 
 

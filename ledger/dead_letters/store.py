@@ -136,9 +136,7 @@ class DeadLetters(LetterReader):
     def purge(self, letter_id: str, operator: str, note: str = "") -> None:
         """Empty one dead letter: payload, stack and past payloads go, the facts stay.
 
-        Raises:
-            NotFound: there is no such dead letter.
-            Conflict: it was purged before.
+        Raises `NotFound` if there is no such dead letter, and `Conflict` if it was purged before.
         """
         with self._database.writing() as connection:
             letters.found(connection, letter_id)

@@ -98,11 +98,7 @@ def answer_at_deadline(connection: Transaction, run_id: str, now: float) -> list
 
 
 def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list[Event]]:
-    """Cancel the run's open events; return whether that changed anything, and the closing event.
-
-    Raises:
-        NotFound: there is no such run.
-    """
+    """Cancel a run's open events; return whether that changed anything, and the closing event. Raises `NotFound`."""
     run = take(connection, run_id)
     open_events, balance = connection.execute(_OPEN, {"of_run": run_id}).all(), Balance()
     for event in open_events:

@@ -86,8 +86,7 @@ class Flags(LedgerPart):
     def change(self, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve) -> FlagChange:
         """Change a flag; if it is then off, purge the feature's waiting directives.
 
-        Raises:
-            Conflict: the flag is killed, and must be reset before it is switched on.
+        Raises `Conflict` if the flag is killed: it must be reset before it is switched on.
         """
         with self._database.writing() as connection:
             return _change(connection, name, action, operator, note, resolve, self._clock())

@@ -117,8 +117,7 @@ class Quarantine(LedgerPart):
     def show(self, held_id: str) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[Any]]:
         """Return one held chunk, the batch with its text (None once purged), and the operators' actions on it.
 
-        Raises:
-            NotFound: there is no such chunk.
+        Raises `NotFound` if there is no such chunk.
         """
         with self._database.reading() as connection:
             row = _found(connection, held_id)

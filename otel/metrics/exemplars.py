@@ -43,7 +43,7 @@ def use_shared_exemplars() -> None:
 
 
 class ExemplarFile:
-    """The latest exemplar of each sample of this process, and their file. A forked child begins without any."""
+    """The latest exemplar of each sample of this process, and their file. A change needs no lock, as one assignment."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

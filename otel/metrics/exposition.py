@@ -37,8 +37,7 @@ def negotiate_metrics(accept: str) -> tuple[bytes, str]:
 def serve_metrics(address: str) -> Callable[[], None]:
     """Serve `/metrics` on `address` (host and port, as 127.0.0.1:9464) from a daemon thread; return its stop function.
 
-    Raises:
-        OSError: the port cannot be bound.
+    Raises `OSError` if the port cannot be bound.
     """
     host, _, port = address.rpartition(":")
     server, thread = start_http_server(int(port), addr=host, registry=_readable())

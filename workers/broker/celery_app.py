@@ -149,7 +149,7 @@ def group_name(stages: Sequence[Queue]) -> str:
 
 
 def stages_of(name: str) -> tuple[Queue, ...]:
-    """Return the process's stages. Raises `InvalidInput` if one is unknown, repeated or cannot share a process."""
+    """Return the stages in `name`. Raises `InvalidInput` if one is unknown, repeated or cannot share a process."""
     stages = tuple(name.split("+"))
     known = tuple(stage for stage in QUEUES if stage in stages)
     if len(known) != len(stages):

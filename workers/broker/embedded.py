@@ -58,8 +58,7 @@ def keep_append_only_file(settings: Settings, *, wanted: bool) -> None:
     A server that cannot write its file refuses every write (valkey.conf, appendfsync); without a file it accepts them.
     Switched on again, it writes the file anew from memory.
 
-    Raises:
-        redis.RedisError: it does not answer.
+    Raises `redis.RedisError` if it does not answer.
     """
     with redis.Redis.from_url(settings.broker_location, socket_timeout=5, socket_connect_timeout=2) as client:
         client.config_set("appendonly", "yes" if wanted else "no")

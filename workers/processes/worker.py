@@ -65,7 +65,7 @@ from sluice.workers.settings import Settings
 log = structlog.get_logger(__name__)
 
 CHUNK_LIMIT_SECONDS = 120.0
-"""Longest time for one event in a pool's child (or `event_timeout_seconds`, if less); then it is killed."""
+"""Longest time for one event in a pool's child (or `event_timeout_seconds`, if less); then the child is killed."""
 CHILD_MEMORY_BYTES = 1_500_000_000
 """Writable memory of a child of a pool: an ordinary one has 0.3 GB, reading a page of 10 MB takes 0.4, and the largest
 accepted document three times that. The kernel stops a child that needs more, which costs only its document."""

@@ -73,9 +73,7 @@ class BlobStore:
     def named(self, sha256: str) -> bytes:
         """Return the bytes whose hash is `sha256`, for a caller that does not know their size.
 
-        Raises:
-            NotFound: no such blob is stored here.
-            Corrupted: the file does not have that hash.
+        Raises `NotFound` if no such blob is stored here, and `Corrupted` if the file does not have that hash.
         """
         path = self._path(BlobRef(sha256=sha256, size_bytes=0))
         if not path.is_file():
@@ -163,7 +161,7 @@ class TransientPages:
         return BlobStore(self._root / f"{run_id}{_BETWEEN}{crawl_id}")
 
     def remove_read(self, ledger: Ledger) -> int:
-        """Remove bodies that nobody will read; return how many crawls. Raises `Unavailable` if the ledger is away."""
+        """Remove bodies that nobody will read; return the number of crawls. Raises `Unavailable` if the ledger is away."""
         by_run: defaultdict[str, dict[str, Path]] = defaultdict(dict)
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             run_id, _, crawl_id = folder.name.partition(_BETWEEN)

@@ -76,8 +76,7 @@ def files_of(context: Context, corpus: str, folder: Path | None = None) -> Fresh
 def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
     """Write the manifest of what the corpus serves now to `path`; return its number of documents.
 
-    Raises:
-        NotFound: nothing was written to the corpus yet.
+    Raises `NotFound` if nothing was written to the corpus yet.
     """
     return write_manifest(_entries(context, corpus), path)
 
@@ -95,8 +94,7 @@ def published_hash(settings: Settings, corpus: str) -> str | None:
 def require_whole(context: Context, corpus: str) -> CorpusHash | None:
     """Compute the hash of what the corpus serves; None where the engine is not ours or the corpus is empty.
 
-    Raises:
-        Corrupted: the corpus serves something else than was published.
+    Raises `Corrupted` if the corpus serves something else than was published.
     """
     reader = context.readers.existing(corpus)
     found = reader.corpus_hash() if isinstance(reader, IndexReader) else None

@@ -154,9 +154,7 @@ class GraphDesk:
     def rebuild(self, corpus: str, caller: Caller) -> RunAccepted:
         """Begin a run that reads the corpus anew and publishes its graph. Until then the old graph answers.
 
-        Raises:
-            PolicyRefused: the graph is off.
-            Overloaded: its queue is full.
+        Raises `PolicyRefused` if the graph is off, and `Overloaded` if its queue is full.
         """
         self._reader(corpus, caller)
         if not self._context.settings.graph.enabled:

@@ -27,12 +27,7 @@ class Instance:
     """The services of one process, for as long as it serves."""
 
     def __init__(self, settings: Settings) -> None:
-        """Build every service, in the running event loop.
-
-        Raises:
-            InvalidSetting: no broker is known.
-            Conflict: the ledger is of another version.
-        """
+        """Build every service in the running loop. Raises `InvalidSetting` without a broker, `Conflict` as `Ledger`."""
         self.settings = settings
         self.context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
         ledger = self.context.ledger

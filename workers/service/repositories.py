@@ -111,8 +111,7 @@ def read_repository(
 ) -> Reading:
     """Find what to ingest and remove so that the corpus has the commit's files, and no others of the repository.
 
-    Raises:
-        InvalidInput: the corpus has another repository of that name.
+    Raises `InvalidInput` if the corpus has another repository of that name.
     """
     repository, commit, name, place = opened
     known = _known(context, corpus, name, place)

@@ -231,8 +231,7 @@ class Service:
     ) -> NewRun:
         """Make an unrecorded run with the ceilings of the settings and of `limits`; a small one precedes bulk.
 
-        Raises:
-            DiskFull: the disk is short of room.
+        Raises `DiskFull` if the disk is short of room.
         """
         self._room.require()
         crawl_limits = self._context.crawl_limits

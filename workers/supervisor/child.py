@@ -75,8 +75,7 @@ def fork(
     descriptor of both its outputs; None keeps this process's own. Descriptors in `close` are closed in the child.
     The child gets the signal `die_with` when this process dies. Call it in the main thread.
 
-    Raises:
-        OSError: no further process can be started.
+    Raises `OSError` if no further process can be started.
     """
     sys.stdout.flush()
     sys.stderr.flush()

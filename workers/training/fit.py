@@ -210,8 +210,7 @@ def unseen_probabilities(
 ) -> Floats:
     """Return probabilities for one source's cases from models that saw none of it, or else none of the case's article.
 
-    Raises:
-        InvalidInput: there are too few examples for either.
+    Raises `InvalidInput` if there are too few examples for either.
     """
     try:
         return _unseen(own, everything, "left out", fingerprint, costs)

@@ -46,9 +46,7 @@ class Training:
     def files(self) -> Mapping[str, bytes]:
         """Fit and measure a model; return its files by name.
 
-        Raises:
-            InvalidInput: there are too few examples.
-            Unavailable: scikit-learn is not installed.
+        Raises `InvalidInput` if there are too few examples, and `Unavailable` if scikit-learn is not installed.
         """
         load_fitting("linear_model")
         examples = weigh_together(self.prior, self.runs, self.pseudo_runs)

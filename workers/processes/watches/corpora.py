@@ -176,7 +176,7 @@ SCHEDULE_LOOK_SECONDS = 60.0
 
 
 class FreshnessSchedule:
-    """Begins rechecks for one process."""
+    """One process's schedule of rechecks."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

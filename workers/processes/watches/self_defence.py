@@ -66,7 +66,7 @@ class _Look:
 
 
 class SelfDefence:
-    """Looks at the gate's runs for one process."""
+    """One process's watch over the outcomes of the gate's runs."""
 
     def __init__(self, context: Context, grace_seconds: float = GRACE_SECONDS) -> None:
         """`grace_seconds` is the time after its decision at which a run is read."""

@@ -115,9 +115,7 @@ def replay_decisions(
     `named` is a profile by its name (its highest version), `name.vN`, or a file of one. Rules, budgets, flags and steps
     back are those of each record; a learned model takes no part, so that profiles alone are compared.
 
-    Raises:
-        InvalidInput: no such profile.
-        InvalidSetting: its file does not fit.
+    Raises `InvalidInput` if there is no such profile, and `InvalidSetting` if its file does not fit.
     """
     new = read_profile(named, context.settings.gate.profiles_dir)
     costs, replayed = (decided_runs(context.ledger, since, corpus=corpus, profile=profile) for _ in range(2))
@@ -128,9 +126,7 @@ def replay_decisions(
 def read_profile(named: str, profiles_dir: Path | None) -> Profile:
     """Return a profile by its name, its name and version, or its file.
 
-    Raises:
-        InvalidInput: there is none.
-        InvalidSetting: its file does not fit.
+    Raises `InvalidInput` if there is none, and `InvalidSetting` if its file does not fit.
     """
     files = {path.stem: path for folder in (PROFILES_DIR, profiles_dir) if folder for path in folder.glob("*.toml")}
     if named in files:

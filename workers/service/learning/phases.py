@@ -72,9 +72,7 @@ def freshness(context: Context, now: datetime) -> PhaseReport:
 def f1_lifts(context: Context, version: str) -> dict[str, float]:
     """Return a trained model's F1 minus that of the profile, on questions held out of each collection.
 
-    Raises:
-        NotFound: there is no such model.
-        Corrupted: its metadata cannot be read.
+    Raises `NotFound` if there is no such model, and `Corrupted` if its metadata cannot be read.
     """
     path = find_model(version, context.settings.data_dir) / METADATA
     try:
