@@ -159,8 +159,8 @@ class PageUnchanged(Body):
 
 
 class PageWithdrawn(Body, queue="index"):
-    """An indexed page forbids indexing now, or is gone. Its documents are removed if they were crawled or searched, and
-    fetched up to `seen_at`; submitted documents stay."""
+    """An indexed page forbids indexing now, or is gone. Its crawled or searched documents are removed, unless fetched
+    or found unchanged after `seen_at`; submitted documents stay."""
 
     url: str
     document_ids: tuple[str, ...]
