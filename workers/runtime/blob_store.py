@@ -161,7 +161,7 @@ class TransientPages:
         return BlobStore(self._root / f"{run_id}{_BETWEEN}{crawl_id}")
 
     def remove_read(self, ledger: Ledger) -> int:
-        """Remove bodies that nobody will read; return the number of crawls. Raises `Unavailable` if the ledger is away."""
+        """Remove bodies that nobody will read; count their crawls. Raises `Unavailable` if the ledger is away."""
         by_run: defaultdict[str, dict[str, Path]] = defaultdict(dict)
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             run_id, _, crawl_id = folder.name.partition(_BETWEEN)
