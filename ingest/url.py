@@ -102,10 +102,7 @@ def origin_of(url: str) -> str:
 
 
 def site_of(url: str) -> str:
-    """Return the registered domain of `url`; for addresses and single-label names the host with its port.
-
-    Raises InvalidInput unless `url` is a URL.
-    """
+    """Return the registered domain of `url`; for addresses and single labels host and port. Raises as `host_of`."""
     plain = _PLAIN_HOST.match(url)
     return _site_of_host(plain["host"] if plain else _parse(url, None, "url").host)
 

@@ -144,10 +144,7 @@ class _DurableMark:
 
 
 class JournalTail:
-    """Reads the records of a journal as another process appends them.
-
-    `read` is for one thread at a time; `durable_offset` may be called from any.
-    """
+    """Reads a journal as another process appends to it: `read` in one thread at a time, `durable_offset` in any."""
 
     def __init__(self, folder: Path, after_offset: int) -> None:
         self._folder = folder

@@ -28,10 +28,7 @@ class Found:
 
 
 def find_in_generations(layout: CorpusLayout, is_wanted: IsWanted) -> Iterator[Found]:
-    """Look into each generation on disk, at live documents and at those only marked as dead.
-
-    Raises `Corrupted` for a generation that does not open.
-    """
+    """Look into each generation on disk, at live and dead documents. Raises `Corrupted` for one that does not open."""
     for name in list_generation_names(layout):
         folder = layout.generations / name
         try:

@@ -100,10 +100,7 @@ def prefer(
 
 
 def match_of(chunk: RetrievedChunk, best_score: float) -> float:
-    """Return how well a chunk matches the question, in [0, 1].
-
-    This is its confidence; without one, its cosine; without that, its score as a share of the best score.
-    """
+    """Return how well a chunk matches, in [0, 1]: its confidence, else its cosine, else its share of the best score."""
     if chunk.confidence is not None:
         return chunk.confidence
     if chunk.dense_distance is not None:

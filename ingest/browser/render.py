@@ -159,10 +159,7 @@ async def _read(
 
 
 async def _read_html(world: IsolatedWorld, request: RenderRequest) -> str | None:
-    """Return the HTML that is shown; None if the page went away meanwhile.
-
-    Raises PolicyRefused (`nodes`), and BudgetExhausted if the HTML is larger than `max_bytes`.
-    """
+    """Return the HTML shown; None if the page went away. Raises PolicyRefused (`nodes`) and BudgetExhausted (size)."""
     await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
     html = await world.evaluate(page_as_shown(request.limits.max_bytes + 1))

@@ -51,10 +51,8 @@ class PageFacts:
     meta_robots: tuple[tuple[str, str], ...] = ()
     """Name, in lower case, and content of its `<meta>` elements for robots: see `ingest.politeness.robots_rules`."""
     canonical_url: str | None = None
-    """The address that it declares, within its own registered domain: see `ingest.url.canonical_of`.
-
-    A hint: the page's document is that of the address that answered.
-    """
+    """The address that it declares, within its own registered domain: see `ingest.url.canonical_of`. A hint: the page's
+    document is that of the address that answered."""
     browser_reason: str | None = None
     """Evidence that the page shows its content only in a browser."""
     text_characters: int = 0

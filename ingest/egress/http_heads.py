@@ -102,10 +102,7 @@ class Target:
 
 
 def parse_request(raw: bytes) -> Head:
-    """Parse a request's head, `raw` up to and including its empty line.
-
-    Raises BadHead if it is not HTTP/1.1, or ambiguous about the body's length.
-    """
+    """Parse a request's head, empty line included. Raises BadHead: not HTTP/1.1, or of ambiguous length of the body."""
     return _parse_head(raw, _REQUEST_LINE)
 
 
@@ -240,10 +237,7 @@ def record_length(start: bytes) -> int:
 
 
 def server_name(record: bytes) -> str | None:
-    """Return the host name that the client requests from the server, or None if it names none.
-
-    Raises NoHello if the record is not a whole client hello.
-    """
+    """Return the host name that the client requests, or None. Raises NoHello if the record is no whole client hello."""
     message = _Reader(record[RECORD_HEADER_BYTES:])
     if message.number(1) != _CLIENT_HELLO:
         raise NoHello("not a client hello")

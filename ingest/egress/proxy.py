@@ -94,10 +94,7 @@ class EgressProxy:
         return self.url_for("crawl")
 
     def url_for(self, purpose: Purpose) -> str:
-        """Return the proxy's address with user name and password; traffic through it counts to `purpose`.
-
-        Raises Unavailable if the proxy does not run.
-        """
+        """Return the proxy's address with the secret of `purpose`. Raises Unavailable if the proxy does not run."""
         return self._url_of(purpose)
 
     def open(

@@ -76,10 +76,7 @@ class Response:
         return None if length is None or self.status in {204, 304} else int(length)
 
     def body(self) -> Iterator[bytes]:
-        """Yield the body as it was sent, in pieces, without its framing. Call it once.
-
-        Raises Malformed if its framing is wrong, and ConnectionError if it is truncated.
-        """
+        """Yield the body in pieces, unframed; call it once. Raises Malformed, or ConnectionError if it is truncated."""
         self._received_bytes = 0
         while True:
             pieces: list[bytes] = []

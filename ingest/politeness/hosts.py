@@ -95,10 +95,7 @@ class HostMemory(LenientBroker):
     """Learned facts about hosts: their need for a browser."""
 
     def needs_browser(self, host: str) -> str | None:
-        """Return why the next page of `host` should go to a browser at once; None to read it without one.
-
-        Call it once per page: the calls are counted.
-        """
+        """Return why `host`'s next page should go to a browser at once, or None. Call it once per page: it counts."""
         shells = self.run(
             lua("host_memory_ask"), [self._key("host", host)], [LEAST_SHELLS, CHECK_EVERY, LEARNED_SECONDS]
         )

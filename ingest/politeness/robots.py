@@ -192,17 +192,11 @@ class RobotsCache:
         return RobotsVerdict(allowed, "robots", line, known.reason)
 
     def crawl_delay_seconds(self, url: str, deadline: Deadline | None = None) -> float:
-        """Return the pause that the site demands between requests, up to the cap; 0 if it demands none.
-
-        Raises as `check` if robots.txt could not be requested.
-        """
+        """Return the pause that the site demands between requests, at most the cap; else 0. Raises as `check`."""
         return min(self._of(url, deadline).rules.crawl_delay_seconds, self._max_crawl_delay_seconds)
 
     def sitemaps(self, url: str, deadline: Deadline | None = None) -> tuple[str, ...]:
-        """Return the sitemaps that the robots.txt of `url`'s site names, normalised, on any host.
-
-        Raises as `check` if robots.txt could not be requested.
-        """
+        """Return the sitemaps that the robots.txt of `url`'s site names, normalised, on any host. Raises as `check`."""
         return self._of(url, deadline).sitemaps
 
     def _of(self, url: str, deadline: Deadline | None) -> _Known:

@@ -114,10 +114,7 @@ def load_model(folder: Path, max_tokens: int, threads: int) -> _Model:
 
 
 def to_probabilities(logits: Logits) -> NDArray[np.float64]:
-    """Return for each row of logits (n,), (n, 1) or (n, 2) the probability that the text answers the question.
-
-    Raises `Unavailable` for another shape.
-    """
+    """Return the probability for each row of logits (n,), (n, 1) or (n, 2). Raises `Unavailable` for another shape."""
     values = logits.astype(np.float64).reshape(len(logits), -1)
     if values.shape[1] not in (1, 2):
         raise Unavailable(f"the reranker gives {values.shape[1]} numbers for a text; one or two are understood")

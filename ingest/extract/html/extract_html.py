@@ -32,10 +32,7 @@ _NOTHING = Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
 
 
 def extract_html(page: str, url: str | None) -> Extracted:
-    """Extract the Markdown and the facts of `page`, fetched from `url`.
-
-    Raises InvalidInput if the page's style sheets need more work than any honest page's do.
-    """
+    """Extract Markdown and facts of `page` from `url`. Raises InvalidInput if its style sheets need too much work."""
     nodes = read_nodes(page)
     if not len(nodes):
         return _NOTHING

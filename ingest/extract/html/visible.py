@@ -39,10 +39,7 @@ class Counted:
 
 
 def visible_nodes(nodes: Nodes) -> list[int]:
-    """Return the entries that a reader could see, in their order.
-
-    Raises InvalidInput if the page's style sheets need more work than any honest page's do.
-    """
+    """Return the entries that a reader could see, in order. Raises InvalidInput if style sheets need too much work."""
     _style_old_colours(nodes)
     cascade = Cascade(nodes)
     hides = cascade.hides if cascade.is_needed else None
