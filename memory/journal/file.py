@@ -123,7 +123,7 @@ class Journal:
         return state, entries
 
     def _read(self, descriptor: int) -> tuple[FeatureMemory, int]:
-        """Fold new entries into a copy of the state; return it and the bytes read. A replaced or cut file is read anew."""
+        """Fold new entries into a copy of the state; return it and the bytes read. Rereads a replaced or cut file."""
         with self._reading, refusals(self.path, "read"):
             seen = os.fstat(descriptor)
             if _key(seen)[:2] != self._seen[:2] or not self._position.is_still_in(descriptor):
