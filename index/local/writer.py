@@ -66,10 +66,7 @@ _TESTED_WORDS = 12
 
 
 class IndexWriter(CorpusWriter):
-    """Appends to a corpus and publishes its generations.
-
-    `on_fallback` is called with the problem when a generation is damaged and another one is used in its place.
-    """
+    """Appends to a corpus and publishes its generations. `on_fallback` is called with the problem of a damaged one."""
 
     def __init__(
         self,
@@ -355,10 +352,7 @@ def find_base(
 
 
 def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegment]) -> None:
-    """Open a new generation as a reader would, and find its newest chunk by its vector and by its text.
-
-    Raises `Corrupted` when counts disagree or the chunk is not found.
-    """
+    """Compare a new generation's counts, and find its newest chunk by vector and text; else raise `Corrupted`."""
     generation = OpenGeneration(folder, manifest, unchanged)
     try:
         counts = (_count_live_rows(generation), generation.terms.chunk_count, manifest.chunk_count)

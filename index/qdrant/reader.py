@@ -103,10 +103,7 @@ class QdrantView:
         return RankedCandidates(results, fuse_scores(results, strategy, self._settings), source.chunk_id), source
 
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
-        """Count the chunks that have each term, by its rarest part, from the engine's term statistics.
-
-        Replaced chunks count until they are deleted.
-        """
+        """Count the chunks that have each term, by its rarest part. Replaced chunks count until they are deleted."""
         analysed = {term: [list_dimensions(term, language) for language in self.state.languages] for term in terms}
         places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
         if not places:

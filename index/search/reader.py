@@ -116,10 +116,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         return self._pinned[0] if self._pinned else self._latest()
 
     def pin(self, minimum_journal_offset: int = 0) -> Self:
-        """Return this reader bound to the view that is served now, unaffected by later publishes.
-
-        Raises `Unavailable` when no generation covers the offset in time.
-        """
+        """Return this reader bound to the view served now. Raises `Unavailable` when none covers the offset in time."""
         pinned = copy.copy(self)
         pinned._pinned = (self._covering(minimum_journal_offset),)
         return pinned
