@@ -311,6 +311,7 @@ def _refuse_non_finite(probed: CoverageProbed) -> None:
         ("terms.idf", (term.idf for term in probed.terms)),
         ("intent_similarity", probed.intent_similarity.values()),
         ("session_similarity", probed.session_similarity),
+        ("memory_similarity", probed.memory_similarity),
         ("sentences.similarity", (sentence.similarity for sentence in probed.sentences)),
     )
     for field, values in measured:

@@ -147,12 +147,15 @@ def test_a_lexical_hit_without_a_cosine_is_no_similarity() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("field", ["hits.dense_similarity", "intent_similarity", "session_similarity"])
+@pytest.mark.parametrize(
+    "field", ["hits.dense_similarity", "intent_similarity", "session_similarity", "memory_similarity"]
+)
 def test_numbers_that_are_not_finite_are_refused_by_name(field: str, bad: float) -> None:
     probe = {
         "hits.dense_similarity": probed((hit().model_copy(update={"dense_similarity": bad}),)),
         "intent_similarity": probed((hit(),)).model_copy(update={"intent_similarity": {"news": bad}}),
         "session_similarity": probed((hit(),)).model_copy(update={"session_similarity": (bad,)}),
+        "memory_similarity": probed((hit(),)).model_copy(update={"memory_similarity": (bad,)}),
     }[field]
     with pytest.raises(InvalidInput) as refused:
         read(probe=probe)
