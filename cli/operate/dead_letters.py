@@ -67,12 +67,13 @@ def list_dead(
     client: SluiceClient,
     selection: Selection,
     status: Literal[DeadLetterStatus, "any"] = "parked",
+    everything: bool = False,
     each: bool = False,
     limit: int = 100,
     before: str | None = None,
 ) -> Shown:
     """List dead letters, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
-    page = given(limit=limit, before=before, status=status, **selection.filters())
+    page = given(limit=limit, before=before, status="any" if everything else status, **selection.filters())
     if each or selection.fingerprint:
         return table("dead letters", client.dead_letters(**page), _LETTERS, _MESSAGE, limit=limit)
     return table("dead letters", client.dead_letter_groups(**page), _GROUPS, _MESSAGE, limit=limit)
