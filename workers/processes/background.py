@@ -31,6 +31,7 @@ from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.workers.processes.worker_process import WorkerProcess
+    from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +42,9 @@ LOOK_SECONDS = 1.0
 """Seconds between two checks for a stalled worker, and of the children of its pool."""
 _MOST_PER_LOOK = 2.0
 """Most that one check can add to the stalled time, in multiples of `LOOK_SECONDS`."""
+CHUNK_LIMIT_SECONDS = 120.0
+CHILD_GRACE_SECONDS = 5.0
+"""Time that a pool may take to kill a child whose event has reached its limit."""
 TIDY_SECONDS = 2.0
 """Seconds between two searches for malformed messages, and for items that a dead worker had taken."""
 
@@ -87,7 +91,7 @@ def watch_itself(transport: Transport, process: WorkerProcess, stopping: threadi
     longest_seconds = 2 * delivery.event_timeout_seconds + SETTLE_PATIENCE_SECONDS + delivery.deaf_after_seconds
     while not stopping.wait(LOOK_SECONDS):
         in_use = tuple(process.in_use.copy().values())
-        children = len(state.active_requests) if process.is_parent else 0
+        children = children_at_work(process.settings) if process.is_parent else 0
         for stage in tuple(process.consumed):
             handled = process.handled[stage] + (state.all_total_count[0] if process.is_parent else 0)
             in_hand = children + sum(one == stage for one, _ in in_use)
@@ -97,6 +101,20 @@ def watch_itself(transport: Transport, process: WorkerProcess, stopping: threadi
         now = time.monotonic()
         if any(now - since > longest_seconds for _, since in in_use):
             process.ending.hang("none: a wake-up was in use for too long")
+
+
+def child_limit_seconds(settings: Settings) -> float:
+    """Return the longest time for one event in a pool's child; then the pool kills the child."""
+    return min(CHUNK_LIMIT_SECONDS, settings.delivery.event_timeout_seconds)
+
+
+def children_at_work(settings: Settings) -> int:
+    """Return how many children of the pool have an event in hand, but for those that its limit should have ended.
+
+    The pool's main thread ends them. If that hangs, they would count for ever, and the worker would never seem stalled.
+    """
+    oldest = time.time() - child_limit_seconds(settings) - CHILD_GRACE_SECONDS
+    return sum((request.time_start or time.time()) > oldest for request in state.active_requests)
 
 
 def release_claims_of_children(process: WorkerProcess) -> None:

@@ -42,6 +42,7 @@ from sluice.workers.processes.background import (
     EMBEDDER_LOOK_SECONDS,
     announce_presence,
     answer_direct_queries,
+    child_limit_seconds,
     follow_snapshots,
     keep_queues_tidy,
     keep_whole,
@@ -64,8 +65,6 @@ from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-CHUNK_LIMIT_SECONDS = 120.0
-"""Longest time for one event in a pool's child (or `event_timeout_seconds`, if less); then the child is killed."""
 CHILD_MEMORY_BYTES = 1_500_000_000
 """Writable memory of a child of a pool: an ordinary one has 0.3 GB, reading a page of 10 MB takes 0.4, and the largest
 accepted document three times that. The kernel stops a child that needs more, which costs only its document."""
@@ -123,7 +122,7 @@ def run_worker(settings: Settings, name: str) -> None:
 def _limits(settings: Settings) -> dict[str, float | None]:
     """Return Celery's settings for the children of a pool."""
     return {
-        "task_time_limit": min(CHUNK_LIMIT_SECONDS, settings.delivery.event_timeout_seconds),
+        "task_time_limit": child_limit_seconds(settings),
         "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
         "worker_proc_alive_timeout": CHILD_START_SECONDS,
     }

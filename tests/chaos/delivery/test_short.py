@@ -54,7 +54,11 @@ FULL: Wave = (
     Cell("settle.before", "embed", "enospc"),
     Cell("pointer_swap.before", "index", "enospc"),
 )
-HUNG: Wave = (Cell("handler.before", "gate", "hang"), Cell("tick.before", "reconcile", "hang"))
+HUNG: Wave = (
+    Cell("handler.before", "gate", "hang"),
+    Cell("ack.after", "chunk", "hang"),
+    Cell("tick.before", "reconcile", "hang"),
+)
 
 
 @pytest.fixture(scope="module")
