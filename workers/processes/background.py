@@ -114,7 +114,9 @@ def children_at_work(settings: Settings) -> int:
     The pool's main thread ends them. If that hangs, they would count for ever, and the worker would never seem stalled.
     """
     oldest = time.time() - child_limit_seconds(settings) - CHILD_GRACE_SECONDS
-    return sum((request.time_start or time.time()) > oldest for request in state.active_requests)
+    # Copied in one step: the main thread changes the set, and whoever iterates over it meanwhile gets a RuntimeError.
+    requests = [reference() for reference in state.active_requests.data.copy()]
+    return sum((one.time_start or time.time()) > oldest for one in requests if one is not None)
 
 
 def release_claims_of_children(process: WorkerProcess) -> None:
