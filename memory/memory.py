@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from sluice.contracts.api import RunAccepted
+from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import (
+    MAX_ITERATION,
     IterationAccepted,
     IterationContext,
     LearningPatch,
@@ -54,7 +56,17 @@ LOOKED_BACK = 200
 """Most iterations searched for stagnation: those that a limit on requests stopped are passed over."""
 SANITISED_TEXTS = 2_048
 """Texts whose sanitised form is cached: a text that returns in each iteration is checked once."""
+CLOCK_TOLERANCE = timedelta(days=1)
+"""Most that the clock of another machine may be ahead of this one's."""
 _UTC_NOW = partial(datetime.now, UTC)
+
+
+def _check_place(number: int, timestamp: datetime, now: datetime) -> None:
+    """Raise `InvalidInput` for an iteration that would stay the last one whatever is recorded after it."""
+    if number > MAX_ITERATION:
+        raise InvalidInput("iteration_number", f"is above {MAX_ITERATION:,}", "count the iterations of the loop from 1")
+    if timestamp > now + CLOCK_TOLERANCE:
+        raise InvalidInput("timestamp", "lies more than a day ahead", "give the time at which the iteration ended")
 
 
 def estimate_tokens(text: str) -> int:
@@ -115,6 +127,7 @@ class Memory:
         now = self._clock()
         context = context or IterationContext()
         found = extract(data, format=format, feature=feature, project_path=self.project_path, context=context, now=now)
+        _check_place(found.iteration_number, found.timestamp, now)
         clean = sanitise_record(found.to_record(found.iteration_number, stagnating=False), self._sanitise)
 
         def decide(state: FeatureMemory) -> list[JournalEntry]:
@@ -228,6 +241,7 @@ class Memory:
         max_tokens: int | None = None,
     ) -> PromptBlock:
         """See `MemoryPort.prompt`."""
+        _check_place(iteration_number or 1, now := self._clock(), now)
         journal = self.journal(feature)
         self._derive(journal)
         if not journal.read().entry_ids:

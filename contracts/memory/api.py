@@ -16,10 +16,14 @@ StreamFormat = Literal["auto", "claude-code", "swe-agent", "mini-swe-agent", "op
 """Format of an agent's output; `auto` detects it. `record` is an `IterationRecord` as JSON."""
 
 
+MAX_ITERATION = 1_000_000
+"""Highest number of an iteration that is taken: one far beyond the others would be the last one for ever."""
+
+
 class IterationContext(Value):
     """Facts about an iteration that the agent's output lacks. None: read from the output, or counted on by one."""
 
-    iteration_number: Annotated[int, Field(ge=1)] | None = None
+    iteration_number: Annotated[int, Field(ge=1, le=MAX_ITERATION)] | None = None
     task_id: Annotated[int, Field(ge=0)] | None = None
     task_title: Annotated[str, Field(max_length=200)] | None = None
     discipline: Annotated[str, Field(max_length=100)] | None = None

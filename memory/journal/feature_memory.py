@@ -61,10 +61,9 @@ class FeatureMemory:
         """Return the offered learnings; with `task_id`, only those of the whole feature and of that task."""
         return [one for one in self.learnings.values() if is_offered(one, task_id)]
 
-    def latest(self, count: int) -> list[RecordedIteration]:
-        """Return the last iterations, the newest last, by iteration number and then by time of recording."""
-        ordered = sorted(self.iterations.values(), key=lambda one: (one.record.iteration_number, one.recorded_at))
-        return ordered[-count:] if count else []
+    def in_order(self) -> list[RecordedIteration]:
+        """Return the iterations as they happened: numbers begin anew with a new loop, time does not."""
+        return sorted(self.iterations.values(), key=lambda one: one.record.timestamp)
 
     def next_iteration(self) -> int:
         """Return the number after the highest one."""

@@ -10,6 +10,7 @@ from bisect import insort
 from collections.abc import Iterable
 from typing import Any
 
+from sluice.contracts.memory.api import MAX_ITERATION
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.memory.journal import entry as entries
 from sluice.memory.journal.entry import JournalEntry
@@ -32,7 +33,8 @@ def _apply(state: FeatureMemory, entry: JournalEntry) -> Iterable[str]:
             if record.feature != state.feature:
                 return [f"a record of feature {record.feature!r} in the journal of {state.feature!r}"]
             state.iterations[entry.id] = RecordedIteration(entry.id, record, entry.at)
-            state.highest_iteration = max(state.highest_iteration, record.iteration_number)
+            if record.iteration_number <= MAX_ITERATION:
+                state.highest_iteration = max(state.highest_iteration, record.iteration_number)
             insort(state.moments, record.timestamp)
             return []
         case entries.IterationsDistilled(entry_ids=ids):

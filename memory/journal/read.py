@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sluice.contracts.errors import Corrupted, InvalidInput
 from sluice.memory.journal.entry import MAX_LINE_BYTES, JournalEntry
-from sluice.memory.journal.write import journal_path, refusals
+from sluice.memory.journal.write import journal_path, open_regular, refusals
 
 _BLOCK_BYTES = 1 << 22
 """Bytes read at a time."""
@@ -103,7 +103,7 @@ class Position:
         if isinstance(decoded, Corrupted):
             self.problems.append(Damage(self.line, offset, str(decoded)))
             return []
-        checksum = line[-20:]
+        checksum = line.removesuffix(b"\r")[-20:]
         first = self.checksums.setdefault(decoded.id, checksum)
         if first is checksum:
             return [ReadEntry(decoded, self.line, offset)]
@@ -127,9 +127,12 @@ def read_journal(path: Path) -> JournalReading:
 
 @contextmanager
 def opened_for_reading(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a journal. Raises `Unavailable` if opening it, or reading it in the block, fails."""
+    """Yield a descriptor of a journal.
+
+    Raises `Unavailable` if opening it, or reading it in the block, fails, or if it is no regular file.
+    """
     with refusals(path, "read"):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_regular(path, os.O_RDONLY)
         try:
             yield descriptor
         finally:
@@ -161,6 +164,8 @@ def _lines(descriptor: int, offset: int) -> Iterator[bytes]:
 
 
 def _decode(line: bytes) -> JournalEntry | Corrupted:
+    """Return a line's entry, or its problem; a carriage return that Git's `core.autocrlf` appended is passed over."""
+    line = line.removesuffix(b"\r")
     if len(line) >= MAX_LINE_BYTES:
         return Corrupted(f"a line of {len(line)} bytes, and an entry has less than {MAX_LINE_BYTES}")
     try:

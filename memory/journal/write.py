@@ -5,8 +5,10 @@ A torn end is set aside; new lines reach the disk completely or not at all.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -72,14 +74,26 @@ def open_journal(path: Path) -> int:
     Does not follow symbolic links: in somebody else's repository one could lead to any file. Raises `DiskFull`, or
     `Unavailable` if the journal cannot be made or opened for another reason.
     """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
     with refusals(path, "written"):
         try:
-            return os.open(path, flags)
+            return open_regular(path, flags)
         except FileNotFoundError:
-            descriptor = os.open(path, flags | os.O_CREAT, JOURNAL_MODE)
+            descriptor = open_regular(path, flags | os.O_CREAT)
             fsync_path(path.parent)
             return descriptor
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Return a descriptor of a regular file; a pipe or a device of the journal's name would keep its reader waiting.
+
+    Raises `OSError` if it cannot be opened or is another kind of file.
+    """
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, JOURNAL_MODE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return descriptor
 
 
 def make_folder(folder: Path) -> None:

@@ -44,7 +44,7 @@ def distil(
     rules remain. `most` limits the iterations, the oldest first.
     """
     entries = resolve_by_outcome(state, at)
-    iterations = state.latest(len(state.iterations))
+    iterations = state.in_order()
     waiting = [one for one in iterations if one.entry_id not in state.distilled][:most]
     if not waiting:
         return entries

@@ -28,7 +28,7 @@ from sluice.memory.recall.sections import (
     tell_last_iterations,
     tell_observations,
 )
-from sluice.memory.recall.weigh import Ages, in_order, weigh_record
+from sluice.memory.recall.weigh import Ages, weigh_record
 
 INTRODUCTION = (
     "Memory of this feature: observations of earlier iterations, each to be verified before relying on it. "
@@ -103,7 +103,7 @@ def _earlier(state: FeatureMemory, quote: Quote, query: str) -> PromptSection:
     heading = "Earlier iterations on the question:"
     if not query.strip():
         return PromptSection(heading, ())
-    recent = {one.entry_id for one in in_order(state)[-ITERATIONS:]}
+    recent = {one.entry_id for one in state.in_order()[-ITERATIONS:]}
     ages = Ages(state)
     scores = {
         key: relevance * weigh_record(state.iterations[key], ages)

@@ -17,7 +17,7 @@ from sluice.memory.learning.observations import fingerprint
 from sluice.memory.learning.wording import listed
 from sluice.memory.ports import Sanitise
 from sluice.memory.recall.journal_search import search_journal, words_of
-from sluice.memory.recall.weigh import Ages, fared, in_order, weigh_learning
+from sluice.memory.recall.weigh import Ages, fared, weigh_learning
 
 ITERATIONS = 5
 """Number of last iterations that are searched for standing errors."""
@@ -41,7 +41,7 @@ class StandingError:
 
 def tell_last_iterations(state: FeatureMemory, quote: Quote) -> PromptSection:
     """Write the last iteration's end, the standing errors, and the attempts."""
-    recent = in_order(state)[: -ITERATIONS - 1 : -1]
+    recent = state.in_order()[: -ITERATIONS - 1 : -1]
     if not recent:
         return PromptSection("", ())
     errors = standing_errors(recent)
@@ -210,7 +210,7 @@ def tell_observations(
 
 def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[FeatureLearning]:
     ages = Ages(state)
-    standing = [one.error for one in standing_errors(in_order(state)[: -ITERATIONS - 1 : -1])]
+    standing = [one.error for one in standing_errors(state.in_order()[: -ITERATIONS - 1 : -1])]
     troubles = "\n".join(one.message for one in standing)
     on_query, on_troubles = (search_journal(state, text, task_id) for text in (query, troubles))
 

@@ -41,7 +41,7 @@ def weigh(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
     """Return an entry for each learning of an iteration's prompt, for iterations that were not weighed before."""
     blocks = _Blocks(state)
     weighed = {entry_id for _, entry_id in state.weighed}
-    order = in_order(state)
+    order = state.in_order()
     entries: list[JournalEntry] = []
     for position, one in enumerate(order):
         if one.entry_id in weighed:
@@ -162,11 +162,6 @@ HELPED_GAIN = 0.3
 """Largest gain, for a learning that helped each time. One that failed each time falls towards 0 instead."""
 CONFLICT_WEIGHT = 0.8
 """Factor for a learning that another one contradicts."""
-
-
-def in_order(state: FeatureMemory) -> list[RecordedIteration]:
-    """Return the iterations in the order in which they happened: numbers begin anew with a new loop, time does not."""
-    return sorted(state.iterations.values(), key=lambda one: one.record.timestamp)
 
 
 class Ages:

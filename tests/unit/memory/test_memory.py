@@ -72,9 +72,9 @@ def test_iterations_are_numbered_where_nothing_names_their_number(memory: Memory
 def test_iterations_of_equal_effect_are_stagnating(memory: Memory) -> None:
     stagnating = [memory.record("auth", plain(number)).stagnating for number in (1, 2, 3)]
     assert stagnating == [False, False, True]
-    assert memory.journal("auth").read().latest(1)[0].record.stagnating
+    assert memory.journal("auth").read().in_order()[-1].record.stagnating
     memory.record("auth", plain(4, errors=[{"message": "another", "error_type": "Test"}]))
-    assert not memory.journal("auth").read().latest(1)[0].record.stagnating
+    assert not memory.journal("auth").read().in_order()[-1].record.stagnating
 
 
 def test_a_command_in_an_agents_output_reaches_neither_journal_nor_prompt(memory: Memory, tmp_path: Path) -> None:
@@ -300,3 +300,16 @@ def test_after_an_import_a_question_waits_for_nothing_and_learnings_follow(tmp_p
     upkeep.wait()
     assert memory.journal("auth").read().distilled == {entry.id for entry in entries}
     assert memory.catch_up("auth") == []
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [("iteration_number", {"iteration_number": 10**30}), ("timestamp", {"timestamp": "9000-01-01T00:00:00Z"})],
+)
+def test_an_iteration_that_would_stay_the_last_for_ever_is_refused(
+    memory: Memory, field: str, changes: dict[str, Any]
+) -> None:
+    memory.record("auth", plain(1))
+    with pytest.raises(InvalidInput, match=field):
+        memory.record("auth", plain(2) | changes)
+    assert memory.record("auth", plain(2)).is_new

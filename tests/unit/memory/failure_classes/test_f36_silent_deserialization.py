@@ -88,7 +88,6 @@ NO_LINES = {
     "half a line": line_of(PLAIN)[:100] + b"\n",
     "zeros, as a power cut leaves them": b"\0" * 512 + b"\n",
     "a digit that flipped and still is JSON": line_of(PLAIN).replace(b'"iteration_number":1', b'"iteration_number":3'),
-    "a line that an editor ended in its own way": line_of(PLAIN)[:-1] + b"\r\n",
     "a line without a checksum": json.dumps(PLAIN).encode() + b"\n",
     "bytes that are no text": b"\xff\xfe" + line_of(PLAIN),
     "a line that is too long": b"x" * MAX_LINE_BYTES + b"\n",

@@ -23,7 +23,7 @@ def journal(tmp_path: Path) -> Journal:
 def test_what_was_appended_is_read_by_another(journal: Journal) -> None:
     assert journal.append([iteration(1), iteration(2)]) == [True, True]
     state = Journal(journal.path.parent, "auth").read()
-    assert [one.record.iteration_number for one in state.latest(5)] == [1, 2]
+    assert [one.record.iteration_number for one in state.in_order()] == [1, 2]
     assert features_in(journal.path.parent) == ["auth"]
 
 
@@ -46,7 +46,7 @@ def test_a_transaction_decides_on_what_others_have_written(journal: Journal) -> 
     journal.append([iteration(1)])
     Journal(journal.path.parent, "auth").append([iteration(2)])
     state, new = journal.transact(lambda state: [iteration(state.next_iteration())])
-    assert [one.record.iteration_number for one in state.latest(3)] == [1, 2, 3]
+    assert [one.record.iteration_number for one in state.in_order()] == [1, 2, 3]
     assert new == [iteration(3)]
 
 
@@ -109,14 +109,14 @@ def test_threads_share_a_journal(journal: Journal) -> None:
     def write(first: int) -> None:
         for number in range(first, first + 5):
             journal.append([iteration(number)])
-            assert number in [one.record.iteration_number for one in journal.read().latest(1_000)]
+            assert number in [one.record.iteration_number for one in journal.read().in_order()]
 
     threads = [threading.Thread(target=write, args=(1 + 5 * which,)) for which in range(4)]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    assert sorted(one.record.iteration_number for one in journal.read().latest(100)) == list(range(1, 21))
+    assert sorted(one.record.iteration_number for one in journal.read().in_order()) == list(range(1, 21))
     assert len(read_journal(journal.path).entries) == 20
 
 
@@ -165,3 +165,23 @@ def test_a_forked_process_holds_no_lock_of_its_parent(journal: Journal) -> None:
         os.close(ours)
         os.close(theirs)
         os.waitpid(children[0], 0)
+
+
+def test_line_ends_that_git_turned_into_crlf_change_nothing(journal: Journal) -> None:
+    journal.append([iteration(1), iteration(2)])
+    journal.path.write_bytes(journal.path.read_bytes().replace(b"\n", b"\r\n"))
+
+    again = Journal(journal.path.parent, "auth")
+    again.append([iteration(2), iteration(3)])
+
+    assert [one.record.iteration_number for one in again.read().in_order()] == [1, 2, 3]
+    assert again.problems() == ()
+
+
+def test_a_pipe_with_a_journals_name_is_refused_at_once(journal: Journal) -> None:
+    journal.path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(journal.path)
+
+    for use in (journal.read, lambda: journal.append([iteration(1)])):
+        with pytest.raises(Unavailable, match="not a regular file"):
+            use()
