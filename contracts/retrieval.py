@@ -62,12 +62,12 @@ class Filters(Value):
     metadata: dict[str, Scalar] = Field(default_factory=dict)
 
 
-_NO_FILTERS = Filters()
+NO_FILTERS = Filters()
 
 
 def _no_filters() -> Filters:
     """Return the same value for every query: pydantic would copy a plain default each time, as it holds a dict."""
-    return _NO_FILTERS
+    return NO_FILTERS
 
 
 def _is_true(value: object) -> bool:
@@ -84,7 +84,7 @@ class SearchOptions(Value):
 
     query: QueryText
     top_k: Annotated[int, Field(ge=1, le=100)] = 8
-    filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": _NO_FILTERS.model_dump()})
+    filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": NO_FILTERS.model_dump()})
     trust_threshold: Annotated[
         float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))
     ] = 0.0

@@ -34,18 +34,19 @@ class Denial:
 
 
 def lower_plan(plan: Plan, denials: Sequence[Denial], *, has_seeds: bool) -> tuple[Plan, tuple[Veto, ...]]:
-    """Return the plan that the denials leave, and a veto for each of them that applied. Crawl denials are applied
-    before search denials, so that a plan falls one step at a time. A denial that lowers nothing further because another
-    came first is recorded too: both must be lifted."""
-    vetoes: list[Veto] = []
+    """Return the plan that the denials leave, and a veto for each name among them that applied. Crawl denials are
+    applied before search denials, so that a plan falls one step at a time. Of two that deny the same capability, each
+    is recorded with the whole step: both must be lifted. What denies both capabilities is one veto over both steps."""
+    vetoes: dict[str, Veto] = {}
     asked = plan
-    for denial in sorted(denials, key=lambda denial: denial.capability):
-        if not _needs(asked, denial.capability):
-            continue
-        lowered = _without(plan, denial.capability, has_seeds)
-        vetoes.append(_veto(denial, plan, lowered))
-        plan = lowered
-    return plan, tuple(vetoes)
+    for capability in _BOTH:
+        before, applied = plan, [one for one in denials if one.capability == capability and _needs(asked, capability)]
+        plan = _without(before, capability, has_seeds) if applied else before
+        for denial in applied:
+            earlier = vetoes.get(denial.name)
+            veto = _veto(denial, before, plan)
+            vetoes[denial.name] = earlier.model_copy(update={"lowered_to": plan}) if earlier else veto
+    return plan, tuple(vetoes.values())
 
 
 def _needs(plan: Plan, capability: Capability) -> bool:
@@ -99,22 +100,28 @@ def _deny(name: str, why: str, lifted_by: str, capabilities: tuple[Capability, .
 SEARCH_OFF = "web search is switched off"
 NO_PROVIDER = "web search has no provider"
 CRAWL_OFF = "crawling is switched off"
+EGRESS_DENIED = "no request may leave this machine"
 
 _LIFTED_BY = {
     SEARCH_OFF: "search.enabled = true in sluice.toml",
     NO_PROVIDER: 'search.providers in sluice.toml, for instance ["searxng"]',
     CRAWL_OFF: "crawl.enabled = true in sluice.toml",
+    EGRESS_DENIED: 'egress.policy = "open", or "listed", in sluice.toml',
 }
 
 
-def policy_state(*, search_enabled: bool, search_providers: int, crawl_enabled: bool) -> PolicyState:
+def policy_state(
+    *, search_enabled: bool, search_providers: int, crawl_enabled: bool, egress_allowed: bool
+) -> PolicyState:
     """Return the actions that the settings allow. `search_providers` is the number of configured providers."""
-    search_reason = SEARCH_OFF if not search_enabled else NO_PROVIDER if search_providers < 1 else ""
+    egress_reason = "" if egress_allowed else EGRESS_DENIED
+    search_reason = SEARCH_OFF if not search_enabled else NO_PROVIDER if search_providers < 1 else egress_reason
+    crawl_reason = egress_reason if crawl_enabled else CRAWL_OFF
     return PolicyState(
         search_allowed=not search_reason,
-        crawl_allowed=crawl_enabled,
+        crawl_allowed=not crawl_reason,
         search_reason=search_reason,
-        crawl_reason="" if crawl_enabled else CRAWL_OFF,
+        crawl_reason=crawl_reason,
     )
 
 

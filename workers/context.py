@@ -182,7 +182,10 @@ class Context:
         """The owner's permissions for search and crawling."""
         search, crawl = self.settings.search, self.settings.crawl
         return policy_state(
-            search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
+            search_enabled=search.enabled,
+            search_providers=len(search.providers),
+            crawl_enabled=crawl.enabled,
+            egress_allowed=self.settings.egress.policy != "deny",
         )
 
     @lazy

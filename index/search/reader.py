@@ -18,7 +18,15 @@ from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
 from sluice.contracts.graph.retrieval import GraphUse
-from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievalStats, Strategy
+from sluice.contracts.retrieval import (
+    NO_FILTERS,
+    Filters,
+    Query,
+    Retrieval,
+    RetrievalMetadata,
+    RetrievalStats,
+    Strategy,
+)
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.view import Coverage
 from sluice.index.journal.records import Vectors
@@ -206,16 +214,18 @@ class CorpusReader(ABC, Generic[SomeView]):
         top_k: int,
         terms: Sequence[str] = (),
         trust_threshold: float = 0.0,
+        filters: Filters = NO_FILTERS,
     ) -> Probe:
         """Return one generation's raw hits of both retrievers for a question, and the frequency of each of `terms`.
 
-        Chunks that an answer would not serve are left out: blocked ones, and those trusted less than the threshold.
+        Chunks that an answer would not serve are left out: blocked ones, those trusted less than the threshold, and
+        those that `filters` exclude.
         """
         view = self.current_view()
         if view is None:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
-        ranked, source = self._find(view, query_text, query_vector, strategy, Filters(), max(top_k, CANDIDATES))
+        ranked, source = self._find(view, query_text, query_vector, strategy, filters, max(top_k, CANDIDATES))
         return Probe(
             view.coverage.generation,
             view.coverage.journal_offset,

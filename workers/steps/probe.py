@@ -144,7 +144,8 @@ class Probe(Step):
             why = str(error)
         spend = meant.spend if meant else Spend()
         reader, question, asked = self.readers.reader(corpus), request.query, question_terms(request.query)
-        probe = reader.probe(question, meant.question if meant else None, PROBE_HITS, asked, request.trust_threshold)
+        vector, threshold = meant.question if meant else None, request.trust_threshold
+        probe = reader.probe(question, vector, PROBE_HITS, asked, threshold, request.filters)
         if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
             again, passages_again, more = self.measure(request, corpus, profile, remembered)
             return again, passages_again, spend + more

@@ -172,7 +172,7 @@ def test_while_nothing_can_be_embedded_nothing_is_fetched_and_the_veto_says_so()
     down = probed().model_copy(update={"embedder_down": "the embedding model m is out of reach"})
     decision = decided(probe=down)
     assert (decision.scored_plan, decision.plan) == (Plan.FULL_LOOP, Plan.RETRIEVE)
-    assert [veto.name for veto in decision.vetoes] == ["embedder_down", "embedder_down"]
+    assert [veto.name for veto in decision.vetoes] == ["embedder_down"]
     assert decision.search_seeds == decision.crawl_seeds == ()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sluice.contracts.gate import BudgetState, Limits, PolicyState
@@ -37,25 +39,39 @@ def test_what_a_plan_does_not_need_is_no_veto() -> None:
 
 
 def test_every_denial_that_stands_in_the_way_is_recorded() -> None:
-    _, vetoes = lower_plan(Plan.SEARCH, [SEARCH, SEARCH], has_seeds=False)
-    assert [(veto.lowered_from, veto.lowered_to) for veto in vetoes] == [
-        (Plan.SEARCH, Plan.RETRIEVE),
-        (Plan.RETRIEVE, Plan.RETRIEVE),
+    _, vetoes = lower_plan(Plan.SEARCH, [SEARCH, replace(SEARCH, name="day_usd")], has_seeds=False)
+    assert [(veto.name, veto.lowered_from, veto.lowered_to) for veto in vetoes] == [
+        ("no_search", Plan.SEARCH, Plan.RETRIEVE),
+        ("day_usd", Plan.SEARCH, Plan.RETRIEVE),
     ]
 
 
+def test_what_denies_both_capabilities_is_one_veto() -> None:
+    _, (veto,) = lower_plan(Plan.FULL_LOOP, [SEARCH, replace(SEARCH, capability="crawl")], has_seeds=False)
+    assert (veto.lowered_from, veto.lowered_to) == (Plan.FULL_LOOP, Plan.RETRIEVE)
+
+
+def test_a_machine_that_may_send_nothing_neither_searches_nor_crawls() -> None:
+    state = policy_state(search_enabled=True, search_providers=1, crawl_enabled=True, egress_allowed=False)
+    plan, vetoes = lower_plan(Plan.FULL_LOOP, policy_denials(state), has_seeds=True)
+    assert plan is Plan.RETRIEVE
+    assert {veto.lifted_by for veto in vetoes} == {'egress.policy = "open", or "listed", in sluice.toml'}
+
+
 def test_the_policy_says_what_is_off_and_what_turns_it_on() -> None:
-    off = policy_state(search_enabled=False, search_providers=1, crawl_enabled=False)
+    off = policy_state(search_enabled=False, search_providers=1, crawl_enabled=False, egress_allowed=True)
     assert [denial.lifted_by for denial in policy_denials(off)] == [
         "crawl.enabled = true in sluice.toml",
         "search.enabled = true in sluice.toml",
     ]
-    on = policy_state(search_enabled=True, search_providers=1, crawl_enabled=True)
+    on = policy_state(search_enabled=True, search_providers=1, crawl_enabled=True, egress_allowed=True)
     assert policy_denials(on) == ()
 
 
 def test_search_without_a_provider_names_the_providers() -> None:
-    (denial,) = policy_denials(policy_state(search_enabled=True, search_providers=0, crawl_enabled=True))
+    (denial,) = policy_denials(
+        policy_state(search_enabled=True, search_providers=0, crawl_enabled=True, egress_allowed=True)
+    )
     assert "search.providers" in denial.lifted_by
 
 

@@ -546,11 +546,12 @@ def test_what_an_answer_would_not_serve_is_no_hit_of_the_probe(make, engine) -> 
     marked = blocked.chunks[0].model_copy(update={"inspection": Inspection(verdict=Verdict.BLOCKED)})
     engine.publish(make, [page, forged, blocked.model_copy(update={"chunks": (marked,)})])
 
-    def hits(**options: float) -> set[str]:
+    def hits(**options: Any) -> set[str]:
         return {hit.document_id for hit in engine.reader.probe("ferrets", make.vector("x"), 5, **options).hits}
 
     assert hits() == {"page", "forged"}
     assert hits(trust_threshold=0.6) == {"page"}
+    assert hits(filters=Filters(document_ids=("forged",))) == {"forged"}
 
 
 def test_a_document_without_chunks_is_known_and_harmless(make, engine) -> None:
