@@ -140,7 +140,8 @@ def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAcce
 
 @health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")
 def neo4j_health(request: Request, response: Response, caller: WholeCaller) -> GraphServerHealth:
-    """Check Neo4j or Memgraph; 404 if none is configured. Only a caller that may see every corpus sees why it fails."""
+    """Check Neo4j or Memgraph, or the graph's files if none is configured: 200 if they answer, else 503. Only a caller
+    that may see every corpus sees why it fails."""
     health = check_graph_server(instance_of(request).context)
     response.status_code = 200 if health.status == "healthy" else 503
     return health if caller or health.status == "healthy" else health.without_details()

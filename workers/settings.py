@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -287,7 +288,7 @@ def load_settings(**overrides: Any) -> Settings:
         raise _together(list(wrong.values())) from error
     except SettingsError as error:
         raise InvalidSetting(
-            _variables_in(str(error)), "is no JSON", 'lists are written as JSON, for instance ["searxng"]'
+            ", ".join(_variables_without_json()), "is no JSON", 'lists are written as JSON, for instance ["searxng"]'
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(config or CONFIG_FILE, f"no TOML: {error}", "mend it, or write a new one") from error
@@ -326,10 +327,15 @@ def _together(wrong: list[InvalidSetting]) -> InvalidSetting:
     return InvalidSetting("settings", "\n".join([f"{len(wrong)} cannot be used", *(f"  {one}" for one in wrong)]))
 
 
-def _variables_in(problem: str) -> str:
-    """Return the set variables of the field that pydantic's message quotes, which names only the section."""
-    prefixes = tuple(variable_of(word) for word in problem.split('"')[1::2])
-    return ", ".join(sorted(name for name in os.environ if name.upper().startswith(prefixes))) or "SLUICE_*"
+def _variables_without_json() -> Iterator[str]:
+    """Yield each variable that cannot be read by itself: pydantic's message names only its section."""
+    source = EnvSettingsSource(Settings)
+    for name, value in sorted(source.env_vars.items()):
+        source.env_vars = {name: value}
+        try:
+            source()
+        except SettingsError:
+            yield name.upper()
 
 
 def environment_of(settings: Settings) -> Mapping[str, str]:

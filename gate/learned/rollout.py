@@ -152,14 +152,13 @@ def begin(
     return _with_step(begun, cause)
 
 
-def advance(was: Rollout, cause: Cause, *, share: float | None = None) -> Rollout:
-    """Move a canary to `share`, else to its next stage; a share of 1 promotes it. A shadow is promoted by default.
+def advance(was: Rollout, cause: Cause) -> Rollout:
+    """Move a canary to its next stage; after the last, and from a shadow, the model decides every run.
     Raises `Conflict` if the model has no part in decisions, or is promoted already."""
     if was.status not in ("shadow", "canary"):
         raise Conflict(f"model {was.model_version} is {was.status}: only a shadow or a canary can be promoted")
-    reached = was.next_share if share is None else share
-    status: RolloutStatus = "promoted" if reached == 1 else "canary"
-    return _with_step(was, cause, status=status, share=reached, stage_began_at=cause.at)
+    status: RolloutStatus = "promoted" if was.next_share == 1 else "canary"
+    return _with_step(was, cause, status=status, share=was.next_share, stage_began_at=cause.at)
 
 
 def stop(was: Rollout, cause: Cause) -> Rollout:

@@ -272,8 +272,19 @@ class GraphDesk:
 
 
 def check_graph_server(context: Context) -> GraphServerHealth:
-    """Ping the graph server; the message names host and port, no secret. Raises `NotFound` if none is configured."""
-    server = _server_of(context)
+    """Ping the graph server, or open the files that serve the graph where none is configured.
+
+    The message says which of them serves, and names the server's host and port; it holds no secret.
+    """
+    from sluice.graph.arm import DAMAGED
+
+    server = context.graph_server
+    if server is None:
+        names = [name for name in context.readers.names() if is_graphed(name)]
+        broken = [name for name in names if context.graphs.arm(name).view()[1] == DAMAGED]
+        if broken:
+            return GraphServerHealth(status="unhealthy", message=f"{DAMAGED}: {', '.join(broken)}")
+        return GraphServerHealth(status="healthy", message=f"{NO_SERVER}, which answer")
     try:
         server.ping()
     except SluiceError as error:

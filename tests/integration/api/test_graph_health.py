@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from starlette.testclient import TestClient
 
+from sluice.graph.generations.publish import FILE, POINTER
 from sluice.graph.settings import GraphSettings
 from tests.support.api_keys import bearer
 from tests.support.bolt.world import fake_server, settings
@@ -38,7 +39,17 @@ def test_a_refused_password_is_told_without_the_password(serve: Callable[..., Te
     assert "hunter2" not in answer.text
 
 
-def test_without_a_server_there_is_nothing_to_ask(serve: Callable[..., TestClient]) -> None:
-    answer = serve(graph=GraphSettings()).get(PATH)
-    assert answer.status_code == 404
-    assert "no graph server is configured: set graph.url, or NEO4J_URI" in answer.text
+def test_without_a_server_the_graphs_files_are_what_is_healthy_or_not(serve: Callable[..., TestClient]) -> None:
+    http = serve(graph=GraphSettings())
+    answer = http.get(PATH)
+    assert answer.status_code == 200
+    assert "no graph server is configured: set graph.url, or NEO4J_URI" in answer.json()["message"]
+
+    context = http.app.state.instance.context  # type: ignore[attr-defined]
+    (context.settings.index_root / "docs" / "journal").mkdir(parents=True)
+    pointer = context.graphs.folder("docs") / POINTER
+    (pointer.parent / "damaged").mkdir(parents=True)
+    (pointer.parent / "damaged" / FILE).write_bytes(b"no graph")
+    pointer.symlink_to("damaged")
+    damaged = http.get(PATH, headers=bearer(http, "operator"))
+    assert (damaged.status_code, damaged.json()["message"]) == (503, "the graph is damaged: docs")

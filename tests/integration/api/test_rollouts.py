@@ -34,6 +34,16 @@ def test_a_model_is_tried_reported_on_and_stopped(http_with_model: TestClient) -
     assert [step["status"] for step in stopped["history"]] == ["canary", "stopped"]
 
 
+def test_an_operator_promotes_a_canary_stage_by_stage(http_with_model: TestClient) -> None:
+    def after(**action: object) -> tuple[str, float]:
+        done = http_with_model.post("/v1/rollouts", json=action).json()
+        return done["status"], done["share"]
+
+    assert after(action="canary", version="m1", stages=[0.1, 0.5, 1]) == ("canary", 0.1)
+    assert after(action="promote") == ("canary", 0.5)
+    assert after(action="promote") == ("promoted", 1.0)
+
+
 def test_what_cannot_be_done_is_said(http_with_model: TestClient) -> None:
     http = http_with_model
     assert http.post("/v1/rollouts", json={"action": "stop"}).status_code == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from typer.testing import CliRunner
 
 from sluice.cli.main import app
 from sluice.contracts.api import FeedbackRequest, GateRequest
-from sluice.contracts.learning.control import FlagName
+from sluice.contracts.learning.control import Defence, FlagName
+from sluice.contracts.learning.events import DefenceTripped
+from sluice.ledger.events.control_runs import ControlChange
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.served import served
 
@@ -50,12 +53,19 @@ def test_the_packet_tells_costs_configurations_and_red_team_results(instance: In
     assert packet["plans"]["default"]["all"]["runs"] == 1
 
 
-def test_a_flag_that_was_switched_stands_among_the_steps(instance: Instance, tmp_path: Path) -> None:
+def test_what_steered_the_gate_stands_among_the_steps(instance: Instance, tmp_path: Path) -> None:
+    since = datetime(2031, 5, 6, 12, tzinfo=UTC)
+    defence = Defence(name="satisfaction", step="retrieve_only", profile="default", since=since, why="w", lifted_by="l")
+    tripped = ControlChange((DefenceTripped(defence=defence),), "defence_trip", "defence:satisfaction:default")
+    instance.context.ledger.record_control(tripped)
     flag: FlagName = "rerank"
     with served(instance.context.settings):
         assert sluice("flags", "off", flag, "--note", "too slow")[0] == 0
     sluice("eval", "review", "--since", "1d", "--output", str(tmp_path))
-    assert "FlagChanged: name rerank" in (tmp_path / "review.md").read_text()
+    told = (tmp_path / "review.md").read_text()
+    assert "FlagChanged: name rerank" in told
+    assert "since 2031-05-06 12:00 UTC" in told
+    assert "datetime" not in told
 
 
 def test_a_result_that_is_none_is_refused(instance: Instance, tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert refused.value.field in {str(file), "http_port", "surprise"}
 
 
-def test_a_variable_that_is_no_json_where_a_list_belongs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_no_json_where_a_list_belongs_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_SEARCH__ENABLED", "true")
     monkeypatch.setenv("SLUICE_SEARCH__PROVIDERS", "searxng")
-    with pytest.raises(InvalidSetting, match="SLUICE_SEARCH__PROVIDERS"):
+    with pytest.raises(InvalidSetting, match=r"^SLUICE_SEARCH__PROVIDERS: is no JSON"):
         load_settings()
 
 

@@ -178,7 +178,8 @@ class RolloutDesk:
         """Give a model a part in decisions, or end it, by the request's action; return its rollout afterwards.
 
         `shadow` lets it decide beside the gate: its plans are recorded and not carried out. `canary` lets it decide for
-        a share of the units, against a control of equal size; `promote` every run, without waiting for a verdict.
+        a share of the units, against a control of equal size; `promote` moves it to the next stage, in the end to every
+        run, without waiting for a verdict.
         After `stop` and `rollback` the profile's weights decide again.
 
         Raises:
@@ -194,7 +195,7 @@ class RolloutDesk:
             becomes = self._begun(request, version, was, cause)
         else:
             was = self.find(request.version)
-            becomes = advance(was, cause, share=1.0) if request.action == "promote" else stop(was, cause)
+            becomes = advance(was, cause) if request.action == "promote" else stop(was, cause)
         action = "stop" if request.action == "rollback" else request.action
         change_rollout(self._context, becomes, was, action)
         return becomes

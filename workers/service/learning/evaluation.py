@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import BaseModel
+
 from sluice.contracts.base import Moment, Value
 from sluice.contracts.errors import InvalidInput, SluiceError
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
@@ -236,6 +238,10 @@ def _incidents(context: Context, since: datetime) -> Iterator[Incident]:
 
 
 def _said(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return f"({', '.join(f'{name} {_said(part)}' for name, part in value)})"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M} UTC"
     return f"{len(value)} of them" if isinstance(value, tuple) else str(value)
 
 
