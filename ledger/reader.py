@@ -10,13 +10,14 @@ from sqlalchemy import bindparam, exists, func, or_, select
 
 from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView, StageView
 from sluice.contracts.budget import Ceilings, Spend
-from sluice.contracts.event import QUEUES, Event, GapFound, Queue, decode
+from sluice.contracts.event import QUEUES, Event, Queue, decode
 from sluice.contracts.gate import Decision, GateDecided
 from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
 from sluice.ledger.blob_references import Place, references
 from sluice.ledger.database import Database
 from sluice.ledger.events import pauses, reservations
+from sluice.ledger.events.finish import gaps_of
 from sluice.ledger.events.outbox import WakeUp
 from sluice.ledger.events.pauses import Pause
 from sluice.ledger.schema.columns import moment, perhaps_moment, storable
@@ -62,7 +63,7 @@ _OF_RUN = events.c.run_id == bindparam("of_run")
 _PAYLOADS = select(events.c.payload).where(_OF_RUN).order_by(events.c.seq)
 _KEYED = _PAYLOADS.where(events.c.dedupe_key == bindparam("of_key"))
 _OF_KIND = _PAYLOADS.where(events.c.kind == bindparam("of_kind"))
-_TOLD_KINDS = (GateDecided.kind, AnswerReady.kind, GapFound.kind, AnswerStale.kind)
+_TOLD_KINDS = (GateDecided.kind, AnswerReady.kind, AnswerStale.kind)
 _TOLD = _PAYLOADS.where(events.c.kind.in_(_TOLD_KINDS))
 _AFTER = (
     select(events.c.seq, events.c.payload)
@@ -270,7 +271,7 @@ def _view(connection: Transaction, run_id: str) -> RunView:
         decision=next((Decision.of(body) for body in reversed(told) if isinstance(body, GateDecided)), None),
         answer=ready.answer if ready else None,
         prompt=ready.prompt if ready else (),
-        missing=tuple(body.gap for body in told if isinstance(body, GapFound)),
+        missing=gaps_of(connection, run_id, standing=True),
         spend=reservations.spend_in(run, "spent"),
         open_events=sum(_open_by_queue(connection, run_id).values()),
         journal_offset=run.journal_offset,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from sluice.contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
 from sluice.contracts.index import AnswerDirected, AnswerReady, RunFinished
@@ -25,7 +25,7 @@ from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.events.reservations import Balance, spend_in
 from sluice.ledger.learning.outcome_rows import note_finished
 from sluice.ledger.runs import take
-from sluice.ledger.schema.tables import IS_OPEN, AnyRow, events, runs
+from sluice.ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, runs
 from sluice.ledger.transaction import Transaction
 
 Maker = Callable[[Body], Event]
@@ -44,6 +44,13 @@ _OF_KIND = (
     .where(events.c.run_id == bindparam("of_run"), events.c.kind == bindparam("of_kind"))
     .order_by(events.c.seq)
 )
+_LETTER_EVENT = func.coalesce(dead_letters.c.replayed_as, dead_letters.c.event_id)
+_REPLAYED = (
+    select(dead_letters.c.event_id)
+    .join(events, events.c.id == _LETTER_EVENT)
+    .where(dead_letters.c.run_id == bindparam("of_run"), events.c.status == "settled")
+)
+"""The failed events of a run whose replay succeeded."""
 _FIRST_OF_KIND = _OF_KIND.limit(1)
 _ANSWERING = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status="answering", answer_due_at=None)
 _DUE = (
@@ -63,6 +70,8 @@ def close_if_done(
     connection: Transaction, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float
 ) -> list[Event]:
     """Close the run if nothing is left open, and return the closing events; the caller holds its row."""
+    if run.status == "failed":
+        _mend(connection, run, emitted, now)
     if run.status not in UNFINISHED:
         return []
     for event in emitted:
@@ -111,11 +120,27 @@ def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list
     return bool(open_events or emitted), emitted
 
 
-def gaps_of(connection: Transaction, run_id: str) -> tuple[Gap, ...]:
-    """Return the run's gaps with their reasons, in the order in which they were found."""
+def gaps_of(connection: Transaction, run_id: str, *, standing: bool = False) -> tuple[Gap, ...]:
+    """Return the run's gaps with their reasons, in the order in which they were found.
+
+    With `standing`, those are left out whose dead letter was replayed with success since.
+    """
     found = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": GapFound.kind}).scalars()
-    bodies = [decode(payload).body for payload in found]
-    return tuple(body.gap for body in bodies if isinstance(body, GapFound))
+    told = [decode(payload) for payload in found]
+    closed = set(connection.execute(_REPLAYED, {"of_run": run_id}).scalars()) if standing and told else ()
+    return tuple(one.body.gap for one in told if isinstance(one.body, GapFound) and one.cause_id not in closed)
+
+
+def _mend(connection: Transaction, run: AnyRow, emitted: Sequence[Event], now: float) -> None:
+    """Finish a failed run to which a replay brought what it lacked. Its `RunFinished` stays as it was told."""
+    ready = next((event.body for event in emitted if isinstance(event.body, AnswerReady)), None)
+    if run.kind == "gate":
+        if ready is None:
+            return
+        note_finished(connection, run, "finished", ready, spend_in(run, "spent"), now)
+    elif _is_awaited(connection, run, emitted) or _verdict(connection, run) == "failed":
+        return
+    connection.update(runs, {"run_id": run.run_id}, {"status": "finished"})
 
 
 def _direct_answer(
@@ -150,7 +175,7 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
         return "failed"
     current = connection.select(runs, {"run_id": run.run_id}).one()
     has_something = current.journal_offset is not None or _found_unchanged(connection, run)
-    return "finished" if has_something or not gaps_of(connection, run.run_id) else "failed"
+    return "finished" if has_something or not gaps_of(connection, run.run_id, standing=True) else "failed"
 
 
 def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:

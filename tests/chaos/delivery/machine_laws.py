@@ -12,6 +12,7 @@ Whoever breaks one raises `Broken`, which names it.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -248,7 +249,7 @@ def _judge_verdict(after: State, row: EventRow, deed: Deed, answered: bool) -> N
     elif run.kind == "gate":
         verdict = "finished" if answered else "failed"
     else:
-        verdict = "failed" if gaps and run.journal_offset is None else "finished"
+        verdict = "failed" if _standing_gaps(after, row.run_id) and run.journal_offset is None else "finished"
     demand(row.body["status"] == verdict, f"this run has {verdict}", row)
     demand(row.body["missing"] == [one.body["gap"] for one in gaps], "a run's end names every gap in it", row)
     spent = _amounts(Spend.model_validate(row.body["spend"]))
@@ -391,6 +392,13 @@ def _judge_row(row: EventRow) -> None:
     demand(row.status not in OPEN or is_held is (row.reserve != NOTHING), "open work holds its reservation", row)
 
 
+def _standing_gaps(state: State, run_id: str) -> list[EventRow]:
+    """The gaps of a run, without those of an event that was replayed with success."""
+    replayed = {id_ for id_ in state.letters if state.events[id_].status == "settled"}
+    gaps = [row for row in state.of_run(run_id) if row.kind == GapFound.kind]
+    return [row for row in gaps if json.loads(row.payload).get("cause_id") not in replayed]
+
+
 def _judge_run(state: State, run_id: str) -> None:
     run, rows = state.runs[run_id], list(state.of_run(run_id))
     counted = Counter(row.kind for row in rows)
@@ -400,7 +408,10 @@ def _judge_run(state: State, run_id: str) -> None:
     demand(counted[AnswerDirected.kind] <= 1, "an answer is directed once", run)
     open_rows = [row for row in rows if row.status in OPEN]
     expected = ends[0].body["status"] if ends else "answering" if counted[AnswerDirected.kind] else "open"
-    demand(run.status == expected, "a run's status is what its events say", run, expected)
+    indexed_or_whole = run.journal_offset is not None or not _standing_gaps(state, run_id)
+    mended = counted[AnswerReady.kind] > 0 if run.kind == "gate" else indexed_or_whole
+    is_mended = expected == "failed" and run.status == "finished" and mended
+    demand(run.status == expected or is_mended, "a run's status is what its events say", run, expected)
     demand(bool(ends) or bool(open_rows), "a run without open events has ended", run)
     demand((run.finished_at is not None) is bool(ends), "a run that ended has its moment", run)
     due = run.deadline_at if run.kind == "gate" and run.status == "open" else None

@@ -26,7 +26,7 @@ from sluice.contracts.outcome import DeadLetter, Done, Next
 from sluice.ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from sluice.ledger.ledger import NewRun
 from sluice.otel.context import span, use_provider
-from tests.support.ledger_story import NOON, Story, page
+from tests.support.ledger_story import NOON, Story, answer, page
 
 
 def refused(problem: str = "https://example.org/7 is disallowed") -> DeadLetter:
@@ -236,7 +236,19 @@ def test_a_replay_brings_the_same_event_back_under_a_new_epoch(story: Story) -> 
     assert (claim.epoch, claim.attempts, claim.deaths) == (2, 0, 0)
     assert story.ledger.settle(claim, Done()).emitted == ()
     view = story.ledger.run(event.run_id)
-    assert (view.status, view.dead_letters, view.settled_events) == ("failed", 0, 1)
+    assert (view.status, view.dead_letters, view.settled_events) == ("finished", 0, 1)
+    assert view.missing == (), "what the replay made good is no gap any more"
+
+
+def test_a_failed_question_whose_answer_is_replayed_has_its_answer_and_ends_once(story: Story) -> None:
+    [directed] = story.handles(story.asks(), Done()).emitted
+    story.handles(directed, DeadLetter("discarded"))
+    [letter] = story.ledger.dead_letters.list()
+    story.ledger.dead_letters.replay(letter.id, "ann")
+    emitted = story.ledger.settle(story.claims(directed), Done(emits=(Next(answer()),))).emitted
+    assert [event.kind for event in emitted] == ["AnswerReady"]
+    view = story.ledger.run(directed.run_id)
+    assert (view.status, view.missing, view.answer) == ("finished", (), answer().answer)
 
 
 def test_a_replayed_event_goes_behind_what_its_lane_has_in_line(story: Story) -> None:
