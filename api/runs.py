@@ -51,7 +51,7 @@ IdempotencyKey = Annotated[
     Header(alias="Idempotency-Key", max_length=200, description="The same key and body never start a second run"),
 ]
 
-Follow = Annotated[bool, Query(description="Go on behind the run's end, for `AnswerStale`")]
+Follow = Annotated[bool, Query(description="Go on behind the run's end, for `ResponseJudged` and `AnswerStale`")]
 
 
 class EventStream(StreamingResponse):
@@ -161,8 +161,8 @@ def position_behind(
 async def events(
     request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)], follow: Follow = False
 ) -> Response:
-    """Stream the run's events in order, from the beginning or after `Last-Event-ID`, up to `RunFinished`. With `follow`
-    the stream goes on: `AnswerStale` reports that a cited source has changed or gone."""
+    """Stream the run's events in order, from the beginning or after `Last-Event-ID`, until it has ended and all that is
+    recorded was told. With `follow` the stream goes on: `ResponseJudged` and `AnswerStale` may come much later."""
     return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
 
 
@@ -189,12 +189,10 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
             for seen, event in found:
                 yield format_sse_event(data_str=event.model_dump_json(), event=event.kind, id=str(seen))
                 has_ended = has_ended or event.kind == "RunFinished"
-                if has_ended and not follow:
-                    return
             if not found and not has_ended:
                 has_ended = await run_in_threadpool(ledger.status_of, run_id) in ENDED
-                if has_ended and not follow:
-                    return
+            if has_ended and not follow and len(found) < EVENTS_AT_ONCE:
+                return
             if found:
                 told_at = time.monotonic()
             elif time.monotonic() - told_at > SIGN_OF_LIFE_SECONDS:

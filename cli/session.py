@@ -72,8 +72,6 @@ def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Ev
             for position, event in found:
                 seen = position
                 yield event
-                if event.kind == "RunFinished":
-                    return
             if found:
                 continue
             if context.ledger.status_of(run_id) in ENDED:

@@ -100,15 +100,12 @@ class Stream:
         return left
 
     def feed(self, chunk: str) -> Iterator[str]:
-        """Yield the events that this text completes, as JSON, up to the run's last. Raises `TimedOut` if time is up."""
+        """Yield the events that this text completes, as JSON. Raises `TimedOut` if time is up."""
         self._left()
         for frame in self._frames.feed(chunk):
             self._last_id, self._has_brought = frame.id, True
             self._has_finished = self._has_finished or frame.kind == LAST_EVENT
-            self._is_over = self._has_finished and not self._query
             yield frame.data
-            if self._is_over:
-                return
 
     def ended(self, error: Exception | None = None) -> None:
         """Record the end of a connection. Raises `Unavailable` if it brought no event and the run is not finished,

@@ -56,9 +56,9 @@ def test_a_text_with_separators_of_its_own_arrives_whole() -> None:
     assert stream(lambda _: httpx.Response(200, text=message(1, odd) + message(2, END))) == [odd, END]
 
 
-def test_a_stream_ends_with_the_run() -> None:
+def test_a_stream_ends_with_the_connection_that_told_of_the_runs_end() -> None:
     found = stream(lambda _: httpx.Response(200, text=message(1, GAP) + message(2, END) + message(3, GAP)))
-    assert found == [GAP, END]
+    assert found == [GAP, END, GAP]
 
 
 def test_a_broken_stream_is_resumed_behind_the_last_event() -> None:
