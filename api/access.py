@@ -8,13 +8,14 @@ machine's is refused, against DNS rebinding.
 An operator whose key lists corpora operates on what belongs to them (dead letters, replays). What the whole instance
 shares (stages, hosts, metrics) needs an operator of all corpora.
 
-`SameOriginOnly` refuses changes that a web page of another origin makes a browser send (cross-site request forgery).
+`WritingDoor` refuses changes that a web page of another origin makes a browser send (cross-site request forgery).
 The browser names that page in `Origin` (RFC 6454, section 7) and `Sec-Fetch-Site` (W3C Fetch Metadata); programs send
 neither. Reading needs no check: without CORS headers, of which there are none, a page cannot see a response.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Annotated
@@ -25,7 +26,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from opentelemetry.trace import Span
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sluice.api.problems import problem
 from sluice.contracts.api import Problem
@@ -132,20 +133,48 @@ def _unauthorized(message: str) -> HTTPException:
     return HTTPException(401, message, {"WWW-Authenticate": "Bearer"})
 
 
-class SameOriginOnly:
-    """Answers 403 to a request that changes something and comes from a page of another origin, body or not."""
+class WritingDoor:
+    """Checks a request that may change something before any of its body is read: it comes from no page of another
+    origin (403), its key is known (401), its body is not too large (413). Stands inside of what answers errors."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, most_body_bytes: int) -> None:
         self._app = app
+        self._most_body_bytes = most_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
-        if scope["type"] == "http" and scope["method"] not in READING and not is_own(Headers(scope=scope)):
+        if scope["type"] != "http" or scope["method"] in READING:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        if not is_own(request.headers):
             message = "a web page of another origin may not change anything here"
             body = Problem(code="forbidden", message=message, remedy="send it from a program, without an Origin header")
             await problem(403, body)(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await caller_of(request, await _bearer(request))
+        count_bytes = self._limit(int(request.headers.get("content-length", 0)))
+
+        async def limited() -> Message:
+            message = await receive()
+            count_bytes(len(message.get("body", b"")))
+            return message
+
+        await self._app(scope, limited, send)
+
+    def _limit(self, announced_bytes: int) -> Callable[[int], None]:
+        """Return a function that counts bytes of a body. It raises `HTTPException` (413) if they are too many, and so
+        does this, if more are announced."""
+        received = 0
+
+        def count(more: int) -> None:
+            nonlocal received
+            received += more
+            if max(received, announced_bytes) > self._most_body_bytes:
+                raise HTTPException(413, f"a body has at most {self._most_body_bytes} bytes: send fewer at once")
+
+        count(0)
+        return count
 
 
 def is_own(headers: Headers) -> bool:

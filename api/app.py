@@ -6,13 +6,15 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sluice.api import api_docs, dead_letters, documents, graph, learning, memory, operations, problems, runs
-from sluice.api.access import SameOriginOnly
+from sluice.api.access import WritingDoor
+from sluice.api.connections import BoundedConnection
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
@@ -22,6 +24,15 @@ from sluice.workers.service.instance import Instance
 from sluice.workers.settings import Settings
 from sluice.workers.supervisor.checks import require_free_port
 
+SERVED_BY: dict[str, Any] = {
+    "http": BoundedConnection,
+    "ws": "none",
+    "log_config": None,
+    "access_log": False,
+    "log_level": "warning",
+    "timeout_graceful_shutdown": 10,
+}
+"""Options of the HTTP server."""
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 
 
@@ -47,15 +58,14 @@ def make_api(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
-        max_body_size=settings.max_request_bytes,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     problems.install(app)
-    app.add_middleware(SameOriginOnly)
     app.add_middleware(Measured)
     for module in (api_docs, runs, documents, memory, graph, dead_letters, learning, operations):
         for router in module.ROUTERS:
             app.include_router(router)
+    app.router.middleware_stack = WritingDoor(app.router.middleware_stack, settings.max_request_bytes)
     return app
 
 
@@ -65,15 +75,7 @@ def serve(settings: Settings) -> None:
     give_signs_of_life()
     require_free_port(settings.http_host, settings.http_port)
     require_key_beyond_loopback(settings)
-    uvicorn.run(
-        make_api(settings),
-        host=settings.http_host,
-        port=settings.http_port,
-        log_config=None,
-        access_log=False,
-        log_level="warning",
-        timeout_graceful_shutdown=10,
-    )
+    uvicorn.run(make_api(settings), host=settings.http_host, port=settings.http_port, **SERVED_BY)
 
 
 class Measured:

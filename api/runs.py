@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -21,6 +22,7 @@ from sluice.contracts.retrieval import Retrieval
 from sluice.otel.context import current_traceparent
 from sluice.workers.service.instance import Instance
 from sluice.workers.service.runs import (
+    LONGEST_PATIENCE_SECONDS,
     PATIENCE_SECONDS,
     TRACE_ID,
     Explanation,
@@ -40,8 +42,6 @@ GRACE_SECONDS = 5.0
 EVENTS_AT_ONCE = 200
 SIGN_OF_LIFE_SECONDS = 15.0
 """A silent stream sends a comment this often: proxies and clients give up on silence, at 30 seconds or more."""
-AFTER_END_SECONDS = 2.0
-"""Longest pause between two looks of a followed stream into the ledger, after its run's end."""
 UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _POSITION = re.compile(r"[0-9]{1,18}")
 """A position in the ledger, which fits 64 bits."""
@@ -78,15 +78,16 @@ async def ask(
     instance = instance_of(request)
     if body.memory is not None:
         instance.memory.of(body.memory.project, caller).require_access(body.memory.feature)
-    with request_span(request, "POST /v1/gate"):
-        accepted = await run_in_threadpool(
-            instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key
-        )
-    if body.wait:
-        seconds = (body.deadline_seconds or instance.settings.gate.deadline_seconds) + GRACE_SECONDS
-        view = await _finished(request, accepted.run_id, seconds)
-        if view is not None:
-            return Response(view.model_dump_json(), media_type="application/json")
+    with instance.announcements.place(caller.owner) if body.wait else nullcontext():
+        with request_span(request, "POST /v1/gate"):
+            accepted = await run_in_threadpool(
+                instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key
+            )
+        if body.wait:
+            seconds = (body.deadline_seconds or instance.settings.gate.deadline_seconds) + GRACE_SECONDS
+            view = await _finished(request, accepted.run_id, seconds)
+            if view is not None:
+                return Response(view.model_dump_json(), media_type="application/json")
     return JSONResponse(accepted.model_dump(mode="json"), status_code=202)
 
 
@@ -149,12 +150,19 @@ def position_behind(
     return _sequence(last_event_id)
 
 
+async def follower(request: Request, caller: AnyCaller) -> AsyncIterator[None]:
+    """Hold a place of the caller's for as long as the stream lasts."""
+    with instance_of(request).announcements.place(caller.owner):
+        yield
+
+
 @runs.get(
     "/runs/{run_id}/events",
+    dependencies=[Depends(follower)],
     response_class=EventStream,
     responses={
         200: {"content": {EventStream.media_type: {"schema": {"type": "string"}}}, "description": "The stream"},
-        **problem_responses_of_stream(404, 503),
+        **problem_responses_of_stream(404, 429, 503),
     },
     summary="The run's events, as they happen",
 )
@@ -182,7 +190,7 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
 
 
 async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> AsyncIterator[bytes]:
-    told_at, has_ended, ledger = time.monotonic(), False, instance.context.ledger
+    told_at, has_ended, ledger, pause = time.monotonic(), False, instance.context.ledger, PATIENCE_SECONDS
     with instance.announcements.of(run_id) as news:
         while True:
             found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
@@ -193,25 +201,27 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
                 has_ended = await run_in_threadpool(ledger.status_of, run_id) in ENDED
             if has_ended and not follow and len(found) < EVENTS_AT_ONCE:
                 return
+            pause = PATIENCE_SECONDS if found else min(2 * pause, LONGEST_PATIENCE_SECONDS)
             if found:
                 told_at = time.monotonic()
             elif time.monotonic() - told_at > SIGN_OF_LIFE_SECONDS:
                 yield KEEPALIVE_COMMENT
                 told_at = time.monotonic()
             if len(found) < EVENTS_AT_ONCE:
-                await news_or_patience(news, AFTER_END_SECONDS if has_ended else PATIENCE_SECONDS)
+                await news_or_patience(news, pause)
 
 
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
     instance, deadline = instance_of(request), time.monotonic() + seconds
-    ledger = instance.context.ledger
+    ledger, pause = instance.context.ledger, PATIENCE_SECONDS
     with instance.announcements.of(run_id) as news:
         while time.monotonic() < deadline:
             if ended := await run_in_threadpool(ledger.ended_run, run_id):
                 return ended
             if await request.is_disconnected():
                 return None
-            await news_or_patience(news)
+            await news_or_patience(news, min(pause, max(0.0, deadline - time.monotonic())))
+            pause = min(2 * pause, LONGEST_PATIENCE_SECONDS)
     return None
 
 

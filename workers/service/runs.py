@@ -1,7 +1,7 @@
 """Runs, as far as a caller may see them, with traces and explanations; and waiting for a run.
 
 An announcement wakes waiting requests. It is a hint: they look into the ledger first, and again now and then, so a lost
-announcement costs `PATIENCE_SECONDS` and nothing else.
+announcement costs as long as the run has been silent, up to `LONGEST_PATIENCE_SECONDS`, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 
 from sluice.contracts.api import RunKind, RunStatus, RunView
 from sluice.contracts.base import Value
-from sluice.contracts.errors import Corrupted, NotFound
+from sluice.contracts.errors import Corrupted, NotFound, Overloaded
 from sluice.contracts.event import Body
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.gate.decide import explain, needs_model
@@ -39,7 +39,9 @@ __all__ = ["RunSummary", "Runs"]
 
 log = structlog.get_logger(__name__)
 
-PATIENCE_SECONDS = 0.5
+PATIENCE_SECONDS, LONGEST_PATIENCE_SECONDS = 0.5, 4.0
+MOST_FOLLOWED = 64
+"""Runs that one API key may follow or wait for at once: each is looked for in the ledger now and then."""
 TRACE_ID = re.compile(r"[0-9a-f]{32}")
 SomeBody = TypeVar("SomeBody", bound=Body)
 
@@ -74,6 +76,7 @@ class Announcements:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._followers: Counter[str] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -101,6 +104,18 @@ class Announcements:
             if not self._waiting[run_id]:
                 del self._waiting[run_id]
 
+    @contextmanager
+    def place(self, owner: str) -> Iterator[None]:
+        """Hold one of the places that an API key has for following runs. Raises `Overloaded` if it holds all."""
+        if self._followers[owner] >= MOST_FOLLOWED:
+            problem = f"this key follows or waits for {MOST_FOLLOWED} runs already: end one of them first"
+            raise Overloaded(problem, LONGEST_PATIENCE_SECONDS)
+        self._followers[owner] += 1
+        try:
+            yield
+        finally:
+            self._followers[owner] -= 1
+
     async def _listen(self) -> None:
         while not self._stopping:
             try:
@@ -118,7 +133,7 @@ class Announcements:
                     news.set()
 
 
-async def news_or_patience(news: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
+async def news_or_patience(news: asyncio.Event, seconds: float) -> None:
     """Return when there is news, or when `seconds` have passed."""
     try:
         await asyncio.wait_for(news.wait(), seconds)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import httpx
-import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
-from sluice.api.app import make_api
 from sluice.contracts.event import Event
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.ids import new_run_id
@@ -21,6 +15,7 @@ from sluice.contracts.outcome import Done, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
+from tests.support.served import served
 from tests.support.valkey import Valkey
 
 STALE = StaleCitation(
@@ -60,27 +55,12 @@ def test_a_stream_tells_what_was_recorded_behind_the_runs_end(http: TestClient, 
     assert "event: AnswerStale" in http.get(path, headers={"Last-Event-ID": ids[-1]}).text
 
 
-@pytest.fixture
-def served(valkey: Valkey, own_logging: None) -> Iterator[str]:
-    """The address of the interface behind a real socket: the test client waits for the end of a response."""
-    server = uvicorn.Server(uvicorn.Config(make_api(valkey.settings), port=0, log_config=None))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 60
-    while not server.started:
-        assert time.monotonic() < deadline, "the interface does not start"
-        time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = server.force_exit = True
-    thread.join(30)
-
-
-def test_a_followed_stream_tells_of_it_as_it_happens(valkey: Valkey, served: str) -> None:
-    with Ledger(valkey.settings.ledger_location) as ledger:
+def test_a_followed_stream_tells_of_it_as_it_happens(valkey: Valkey) -> None:
+    """Behind a real socket: the test client waits for the end of a response."""
+    with served(valkey.settings) as address, Ledger(valkey.settings.ledger_location) as ledger:
         run_id = answered(ledger)
         told: list[str] = []
-        with httpx.stream("GET", f"{served}/v1/runs/{run_id}/events?follow=true", timeout=60) as response:
+        with httpx.stream("GET", f"{address}/v1/runs/{run_id}/events?follow=true", timeout=60) as response:
             for line in response.iter_lines():
                 if line.startswith("event: "):
                     told.append(line.removeprefix("event: "))

@@ -1,0 +1,64 @@
+"""How many runs one API key may follow at once: each costs looks into the ledger, which everybody waits for."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from sluice.contracts.event import Event
+from sluice.contracts.gate import GateRequested
+from sluice.contracts.ids import new_run_id
+from sluice.contracts.outcome import Next
+from sluice.ledger.ledger import Ledger, NewRun
+from sluice.workers.service import runs
+from sluice.workers.service.api_keys import ApiKeys
+from tests.support.served import served
+from tests.support.valkey import Valkey
+from tests.support.waiting import until
+
+
+def begun(ledger: Ledger) -> str:
+    """A run that nobody works on."""
+    run_id = new_run_id()
+    event = Event.of(GateRequested(query="what is a lease?"), run_id=run_id, corpus="docs")
+    ledger.create_run(NewRun(run_id, "gate", "docs", "0" * 64), [(event, Next(event.body))])
+    return run_id
+
+
+def test_a_key_follows_and_waits_for_so_many_runs_and_no_other_key_feels_it(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MOST_FOLLOWED", 3)
+    with Ledger(valkey.settings.ledger_location) as ledger:
+        run_id = begun(ledger)
+        keys = [ApiKeys(ledger).create(name, "agent", [])[1] for name in ("one", "other")]
+    one, other = ({"Authorization": f"Bearer {key}"} for key in keys)
+    with (
+        served(valkey.settings) as address,
+        httpx.Client(base_url=address, timeout=60) as http,
+        ExitStack() as open_streams,
+    ):
+        events = f"/v1/runs/{run_id}/events"
+        streams = [open_streams.enter_context(http.stream("GET", events, headers=one)) for _ in range(3)]
+        assert [stream.status_code for stream in streams] == [200] * 3
+
+        refused = http.get(events, headers=one)
+        assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
+        assert int(refused.headers["Retry-After"]) >= 1
+        runs_before = len(http.get("/v1/runs", headers=one).json())
+        waited_for = http.post("/v1/gate", json={"query": "what is a claim?", "wait": True}, headers=one)
+        assert waited_for.status_code == 429
+        assert len(http.get("/v1/runs", headers=one).json()) == runs_before, "what is refused leaves nothing behind"
+        assert http.post("/v1/gate", json={"query": "what is a claim?"}, headers=one).status_code == 202
+        with http.stream("GET", events, headers=other) as stream:
+            assert stream.status_code == 200
+
+        streams[0].close()
+
+        def has_place() -> bool:
+            with http.stream("GET", events, headers=one) as stream:
+                return stream.status_code == 200
+
+        until(has_place)
