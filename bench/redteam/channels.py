@@ -85,13 +85,13 @@ def _code(template: str) -> Callable[[str], bytes]:
     )
 
 
-def pdf(content: str, *, extra: str = "") -> bytes:
-    """A PDF of one page that draws `content` after the ordinary text. `extra` are further resources."""
-    lines = "".join(
+def pdf(content: str, *, extra: str = "", lines: int = 6) -> bytes:
+    """A PDF of one page that draws `content` after `lines` of ordinary text. `extra` are further resources."""
+    text = "".join(
         f"BT /F1 12 Tf 72 {700 - 20 * row} Td (The valve opens at two bar and closes at three.) Tj ET\n"
-        for row in range(6)
+        for row in range(lines)
     )
-    stream = (lines + content).encode("latin-1", "replace")
+    stream = (text + content).encode("latin-1", "replace")
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R /OCProperties << /OCGs [6 0 R] /D << /OFF [6 0 R] >> >> >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

@@ -1,4 +1,4 @@
-"""Extracts text from PDF by pypdf: pages parted by form feeds, with the title and author of the metadata.
+"""Extracts text from PDF by PDFium: pages parted by form feeds, with the title and author of the metadata.
 
 A file of some kilobytes can need hours of work and gigabytes of text, so a child process (ingest/extract/pdf_child.py)
 reads it, with limits that the kernel enforces. Every end of the child has an error, and no child is left behind.
@@ -44,10 +44,13 @@ ADDRESS_SPACE_BYTES = 700_000_000
 GB must hold the worker beside it."""
 COMMAND = tuple(child_command("sluice.ingest.extract.pdf_child"))
 
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
+"""Numpy would reserve memory for each processor."""
 _PAGE_CHARS = 100
 """A page with less text on average is more likely a scan than a text."""
 _HYPHENATED = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 _BROKEN_LINE = re.compile(r"(?<=[\w,;])[ \t]*\n(?=[a-z(])")
+_DATE = re.compile(r"D:(\d{4}(?:\d\d){0,5})(Z|[+-]\d\d'\d\d)?")
 _SPLIT_IT = "split or convert it"
 
 
@@ -79,7 +82,7 @@ def _answer(body: bytes) -> dict[str, Any]:
     command = [*COMMAND, *map(str, limits)]
     try:
         ended = subprocess.run(  # noqa: S603 - our own command line
-            command, input=body, capture_output=True, timeout=WALL_SECONDS, check=False, cwd="/", env={}
+            command, input=body, capture_output=True, timeout=WALL_SECONDS, check=False, cwd="/", env=_ENVIRONMENT
         )
     except subprocess.TimeoutExpired as error:  # `run` has killed and reaped it
         raise _too_slow(WALL_SECONDS) from error
@@ -118,7 +121,8 @@ def _death(status: int, complaint: bytes) -> InvalidInput | Unavailable:
     last_line = complaint.decode(errors="replace").strip().rpartition("\n")[2]
     if "MemoryError" in last_line:
         return InvalidInput("body", f"the PDF needs more than {ADDRESS_SPACE_BYTES} bytes of memory", _SPLIT_IT)
-    return InvalidInput("body", f"the PDF makes its reader end with {how}: {last_line[:300]}", "repair or convert it")
+    why = last_line[:300] or f"it is damaged, or needs more than {ADDRESS_SPACE_BYTES} bytes of memory"
+    return InvalidInput("body", f"the PDF makes its reader end with {how}: {why}", "repair, split or convert it")
 
 
 def _page_text(text: str) -> str:
@@ -127,10 +131,15 @@ def _page_text(text: str) -> str:
 
 
 def _moment(created: str | None) -> datetime | None:
-    moment = datetime.fromisoformat(created) if created else None
-    if moment is None:
+    """Return the time of a date such as `D:20240102030405+01'00'` (ISO 32000-2, 7.9.4). Without a zone it is UTC."""
+    found = _DATE.match(created or "")
+    if found is None:
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    digits, zone = found[1] + "0101000000"[len(found[1]) - 4 :], (found[2] or "Z").replace("'", "")
+    try:
+        return datetime.strptime(digits + zone, "%Y%m%d%H%M%S%z").astimezone(UTC)
+    except ValueError:
+        return None
 
 
 def _fact(value: str | None) -> str | None:

@@ -1,42 +1,56 @@
 """Reads one PDF in a process of its own: the file on standard input, JSON on standard output.
 
-It leaves out what a reader of the page could not see: text in invisible or transparent ink, in letters of less than two
-points, in the colour of its background, outside the page, or in a layer that is switched off. A scan keeps the
-invisible text under its image: it is what the page shows.
+Text counts where a reader of the page can see it, and the picture of the page tells: a page is painted with its texts
+and without them, and letters are kept where the two pictures differ. So it does not matter how text was hidden: by its
+colour, a clip, a picture above it, a layer that is switched off, a place beside the page. A scan keeps the invisible
+text that lies on the ink of its picture.
 
-Of our packages it imports `disk.jail` alone, so that it starts quickly and has nothing to lose. The answer is one
-object, either `{"pages": […], "title": …, "author": …, "created": …}` or `{"failure": "encrypted" | "memory" |
-"characters" | "damaged", "detail": …}`. A file that exceeds its processor time gets none: the kernel ends the process.
+It reads nothing but the page's content: no annotations, no fields of forms, no replacement texts (`ActualText`). Of our
+packages it imports `disk.jail` alone, so that it starts quickly and has nothing to lose, and locks itself up before it
+opens the file. The answer is one object, either `{"pages": […], "title": …, "author": …, "created": …}` or
+`{"failure": "encrypted" | "memory" | "characters" | "damaged", "detail": …}`. A file that exceeds its processor time
+gets none: the kernel ends the process.
 """
 
 from __future__ import annotations
 
-import importlib
+import ctypes
 import json
-import logging
+import os
 import sys
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from io import BytesIO
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from sluice.disk.jail import Limits, limit
+from sluice.disk.jail import Limits, NoJail, close_in, limit
 
-Matrix = Sequence[float]
-"""Six numbers (ISO 32000-2, 8.3.3)."""
-Colour = tuple[float, float, float] | None
-"""Red, green and blue in [0, 1]; None if unknown."""
-
-_WHITE, _BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
-_SAME_COLOUR = 0.08
-"""The largest difference of each of red, green and blue that no reader sees."""
+_SCALE = 2.0
+"""Pixels to a point: letters of two points are still four pixels high."""
+_MOST_PIXELS = 4_000_000
+_CONTRAST = 16
+"""The least difference, of 255 steps of grey, that a reader sees."""
+_LEAST_INK, _MOST_INK = 0.04, 0.9
+"""Share of the boxes of its letters that a text paints. Letters take .1 to .6; more is a blot."""
 _SMALLEST_POINTS = 2.0
-_FAINTEST = 0.05
-_MOST_GROUNDS = 500
-"""Most painted areas that are remembered; the last ones lie on top."""
+_MOST_LAYERS = 4
+"""Most texts above one another that are told apart, each by a picture of its own; further ones count as hidden."""
+_OVERLAP = 0.2
+_MOST_PILED = 2.5
+"""The area of the letters' boxes against the area that they cover together; more is unreadable."""
+_THIN = 3
+"""A dash or bar of fewer pixels may be painted beside its box."""
+_MOST_NESTED = 10
+_LAST_LATIN = "\u024f"
+"""Other scripts have no letters here if the file brings no font: `o` is painted for each, to see whether it shows."""
 _INVISIBLE_INK = (3, 7)
 """Text rendering modes that paint nothing (ISO 32000-2, table 104)."""
+_HYPHENS = ("\x02", "\ufffe")
+"""What the library has for a hyphen at a line's end."""
+
+Box = tuple[int, int, int, int]
+"""Left, top, right and bottom in pixels."""
 
 
 class TooMuchText(Exception):
@@ -46,8 +60,12 @@ class TooMuchText(Exception):
 def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars: str) -> None:
     """Read the file within these limits, and answer."""
     body = sys.stdin.buffer.read()
-    importlib.import_module("pypdf")  # before the memory limit, so that an import never fails for it
-    limit(Limits(int(cpu_seconds), int(address_space_bytes)))
+    _load()
+    limits = Limits(int(cpu_seconds), int(address_space_bytes))
+    try:
+        close_in(os.path.dirname(os.path.abspath(__file__)), limits, (1, 2))
+    except NoJail:
+        limit(limits)  # the system has no means for more
     try:
         answer = read(body, int(most_pages), int(most_chars))
     except MemoryError:
@@ -57,254 +75,255 @@ def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars
     except Exception as error:  # noqa: BLE001 - whatever a damaged file makes of the reader, it is the file
         answer = {"failure": "damaged", "detail": f"{type(error).__name__}: {error}"[:300]}
     sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _load() -> None:
+    """Load all that reading needs, before files are closed and memory is limited: read a page without text."""
+    import pypdfium2 as pdfium
+
+    with closing(pdfium.PdfDocument.new()) as document:
+        with closing(document.new_page(9, 9)) as page, closing(_Page(page.raw)) as drawn:
+            drawn.visible_text()
+        document.get_metadata_dict()
 
 
 def read(body: bytes, most_pages: int, most_chars: int) -> dict[str, Any]:
     """Return the text of every page and the file's facts; only the first `most_pages` are read."""
-    from pypdf import PdfReader
+    import pypdfium2 as pdfium
 
-    # pypdf logs every oddity of a damaged file; serious errors are raised.
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-    reader = PdfReader(BytesIO(body))
-    if reader.is_encrypted and not reader.decrypt(""):
-        return {"failure": "encrypted", "detail": ""}
-    layers_off = _layers_off(reader)
+    try:
+        document = pdfium.PdfDocument(body)
+    except pdfium.PdfiumError as error:
+        is_locked = error.err_code == pdfium.raw.FPDF_ERR_PASSWORD
+        return {"failure": "encrypted" if is_locked else "damaged", "detail": str(error)[:300]}
     pages: list[str] = []
     chars = 0
-    for page, _ in zip(reader.pages, range(most_pages), strict=False):
-        pages.append(_visible_text(page, layers_off))
-        chars += len(pages[-1])
-        if chars > most_chars:
-            raise TooMuchText
-    facts = reader.metadata
+    for number in range(min(len(document), most_pages)):
+        with closing(document[number]) as page, closing(_Page(page.raw)) as drawn:
+            chars += len(drawn.letters)
+            if chars > most_chars:
+                raise TooMuchText
+            pages.append(drawn.visible_text())
+    facts = document.get_metadata_dict()
     return {
         "pages": pages,
-        "title": facts.title if facts else None,
-        "author": facts.author if facts else None,
-        "created": _created(facts),
+        "title": facts.get("Title"),
+        "author": facts.get("Author"),
+        "created": facts.get("CreationDate"),
     }
 
 
-def _visible_text(page: Any, layers_off: frozenset[int]) -> str:
-    seen = _Sight(page, layers_off)
-    text: str = page.extract_text(visitor_operand_before=seen.before, visitor_operand_after=seen.after)
-    if seen.shown or not (seen.images and seen.invisible):
-        return text
-    scan = _Sight(page, layers_off, is_scan=True)
-    return str(page.extract_text(visitor_operand_before=scan.before, visitor_operand_after=scan.after))
-
-
 @dataclass
-class _Ink:
-    """The part of the graphics state that decides whether text is visible."""
+class _Run:
+    """A text object: the letters that one operator shows, all in one state."""
 
-    mode: int = 0
-    points: float = 1.0
-    fill: Colour = _BLACK
-    space: str = "/DeviceGray"
-    alpha: float = 1.0
+    drawn: Any
+    letters: list[int] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
+    is_small: bool = False
+    is_stood_for: bool = False
+    """Whether other letters are painted in its place, of which only the whole is compared."""
+
+    @property
+    def extent(self) -> Box:
+        lefts, tops, rights, bottoms = zip(*self.boxes, strict=True)
+        return min(lefts), min(tops), max(rights), max(bottoms)
 
 
-class _Sight:
-    """Follows the drawing of a page and empties the operands of invisible text (pypdf's visitors)."""
+class _Page:
+    """One page, its letters in reading order, and the text objects that paint them."""
 
-    def __init__(self, page: Any, layers_off: frozenset[int], *, is_scan: bool = False) -> None:
-        self.shown = self.invisible = self.images = 0
-        self._resources = [_dictionary(page, "/Resources")]
-        self._layers_off = layers_off
-        self._is_scan = is_scan
-        self._box = [float(edge) for edge in page.cropbox]
-        self._ink = _Ink()
-        self._saved: list[_Ink] = []
-        self._outside: list[tuple[Matrix, _Ink, list[_Ink]]] = []
-        self._base: Matrix = (1, 0, 0, 1, 0, 0)
-        self._path: list[tuple[float, float]] = []
-        self._grounds: deque[tuple[tuple[float, float, float, float], Colour]] = deque(maxlen=_MOST_GROUNDS)
-        self._layers: list[bool] = []
+    def __init__(self, page: Any) -> None:
+        import pypdfium2.raw as pdfium
 
-    def before(self, operator: bytes, operands: Any, cm: Matrix, tm: Matrix) -> None:
-        """Record the operator's changes; empty its operands if their text is invisible."""
-        try:
-            self._note(operator, operands, cm, tm)
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError):
-            return  # senseless operands change nothing, as in a viewer
+        self._pdfium, self._page = pdfium, page
+        width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
+        self._scale = min(_SCALE, (_MOST_PIXELS / max(1.0, width * height)) ** 0.5)
+        self._size = max(1, int(width * self._scale)), max(1, int(height * self._scale))
+        self._to_pixels = self._affine()
+        for one in self._text_objects():
+            self._forget_replacement(one)
+        self._text = pdfium.FPDFText_LoadPage(page)
+        self.letters = [
+            chr(pdfium.FPDFText_GetUnicode(self._text, place))
+            for place in range(max(0, pdfium.FPDFText_CountChars(self._text)))
+        ]
+        self._runs = list(self._read_runs())
 
-    def after(self, operator: bytes, operands: Any, cm: Matrix, tm: Matrix) -> None:
-        """Restore the state after a form."""
-        del operands, cm, tm
-        if operator == b"Do" and self._outside:
-            self._base, self._ink, self._saved = self._outside.pop()
-            self._resources.pop()
+    def close(self) -> None:
+        """Give its memory back."""
+        self._pdfium.FPDFText_ClosePage(self._text)
 
-    def _note(self, operator: bytes, operands: Any, cm: Matrix, tm: Matrix) -> None:
-        ink = self._ink
-        match operator:
-            case b"q":
-                self._saved.append(replace(ink))
-            case b"Q":
-                self._ink = self._saved.pop() if self._saved else ink
-            case b"Tr":
-                ink.mode = int(operands[0])
-            case b"Tf":
-                ink.points = float(operands[1])
-            case b"gs":
-                ink.alpha = float(
-                    _dictionary(_dictionary(self._resources[-1], "/ExtGState"), operands[0]).get("/ca", ink.alpha)
+    def visible_text(self) -> str:
+        """Return what a reader of the page can see; of a scan, the text of its picture."""
+        layers = self._layers()
+        everything = frozenset(range(len(layers)))
+
+        @cache
+        def picture(without: frozenset[int]) -> Any:
+            return self._picture([run for number in without for run in layers[number]])
+
+        full, shown = picture(frozenset()), set[int]()
+        for number, layer in enumerate(layers):
+            one = frozenset((number,))
+            # It shows among all texts, and by itself: white letters that cut into black ones do only the former.
+            changed = _differ(full, picture(one)) & _differ(picture(everything - one), picture(everything))
+            for run in layer:
+                shown.update(_seen(run, changed))
+        if not shown:
+            shown = self._scanned(full)
+        is_kept = [letter.isspace() or place in shown for place, letter in enumerate(self.letters)]
+        text = "".join(letter for letter, kept in zip(self.letters, is_kept, strict=True) if kept)
+        for hyphen in _HYPHENS:
+            text = text.replace(hyphen, "-\n")
+        return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+    def _text_objects(self) -> Iterator[Any]:
+        """Yield the text objects of the page and of the forms in it."""
+        pdfium = self._pdfium
+        groups: list[tuple[Any, int]] = [(None, 0)]
+        while groups:
+            form, depth = groups.pop()
+            count = pdfium.FPDFFormObj_CountObjects(form) if form else pdfium.FPDFPage_CountObjects(self._page)
+            for place in range(count):
+                one = (
+                    pdfium.FPDFFormObj_GetObject(form, place) if form else pdfium.FPDFPage_GetObject(self._page, place)
                 )
-            case b"g" | b"rg" | b"k":
-                ink.fill = _colour([float(one) for one in operands])
-            case b"cs":
-                ink.space, ink.fill = self._space(operands[0]), _BLACK
-            case b"sc" | b"scn":
-                numbers = [float(one) for one in operands if isinstance(one, (int, float))]
-                is_plain = len(numbers) == len(operands) and (len(numbers) > 1 or ink.space == "/DeviceGray")
-                ink.fill = _colour(numbers) if is_plain else None
-            case b"re":
-                x, y, width, height = map(float, operands)
-                self._path += [
-                    self._place(cm, *corner)
-                    for corner in ((x, y), (x + width, y + height), (x, y + height), (x + width, y))
-                ]
-            case b"m" | b"l" | b"c" | b"v" | b"y":
-                self._path.append(self._place(cm, float(operands[-2]), float(operands[-1])))
-            case b"f" | b"F" | b"f*" | b"B" | b"B*" | b"b" | b"b*":
-                self._paint(ink.fill if ink.alpha >= 0.5 else None)
-            case b"n" | b"S" | b"s":
-                self._path.clear()
-            case b"sh":
-                self._path += [(self._box[0], self._box[1]), (self._box[2], self._box[3])]
-                self._paint(None)
-            case b"BDC":
-                self._layers.append(operands[0] == "/OC" and self._is_off(operands[1]))
-            case b"BMC":
-                self._layers.append(False)
-            case b"EMC":
-                if self._layers:
-                    self._layers.pop()
-            case b"Do" | b"INLINE IMAGE":
-                self._draw(operator, operands, cm)
-            case b"Tj" | b"TJ" | b"'" | b'"':
-                self._show(operands, cm, tm)
+                kind = pdfium.FPDFPageObj_GetType(one)
+                if kind == pdfium.FPDF_PAGEOBJ_TEXT:
+                    yield one
+                elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MOST_NESTED:
+                    groups.append((one, depth + 1))
 
-    def _place(self, matrix: Matrix, x: float, y: float) -> tuple[float, float]:
-        for a, b, c, d, e, f in (matrix, self._base):
-            x, y = a * x + c * y + e, b * x + d * y + f
-        return x, y
+    def _forget_replacement(self, drawn: Any) -> None:
+        """Take off the property by which a text says that it reads otherwise than it looks."""
+        pdfium = self._pdfium
+        for number in range(pdfium.FPDFPageObj_CountMarks(drawn)):
+            pdfium.FPDFPageObjMark_RemoveParam(drawn, pdfium.FPDFPageObj_GetMark(drawn, number), b"ActualText")
 
-    def _paint(self, colour: Colour) -> None:
-        if self._path:
-            xs, ys = [x for x, _ in self._path], [y for _, y in self._path]
-            self._grounds.append(((min(xs), min(ys), max(xs), max(ys)), colour))
-            self._path.clear()
+    def _read_runs(self) -> Iterator[_Run]:
+        pdfium, runs = self._pdfium, dict[int, _Run]()
+        left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+        for place, letter in enumerate(self.letters):
+            drawn = pdfium.FPDFText_GetTextObject(self._text, place)
+            if not drawn or letter.isspace():
+                continue
+            pdfium.FPDFText_GetCharBox(self._text, place, left, right, bottom, top)
+            address = ctypes.addressof(drawn.contents)
+            if address not in runs:
+                runs[address] = _Run(drawn, is_small=self._points(place) < _SMALLEST_POINTS)
+            runs[address].letters.append(place)
+            runs[address].boxes.append(self._pixels(left.value, bottom.value, right.value, top.value))
+        for run in runs.values():
+            font = pdfium.FPDFTextObj_GetFont(run.drawn)
+            if not pdfium.FPDFFont_GetIsEmbedded(font) and all(self.letters[one] > _LAST_LATIN for one in run.letters):
+                run.is_stood_for = True
+                letters = (ctypes.c_ushort * (len(run.letters) + 1))(*[ord("o")] * len(run.letters))
+                pdfium.FPDFText_SetText(run.drawn, letters)
+        return iter(runs.values())
 
-    def _draw(self, operator: bytes, operands: Any, cm: Matrix) -> None:
-        drawn = (
-            {}
-            if operator == b"INLINE IMAGE"
-            else _dictionary(_dictionary(self._resources[-1], "/XObject"), operands[0])
+    def _points(self, place: int) -> float:
+        """Return the size of a letter on the page in the direction in which it is smallest."""
+        matrix = self._pdfium.FS_MATRIX()
+        self._pdfium.FPDFText_GetMatrix(self._text, place, matrix)
+        squares = matrix.a**2 + matrix.b**2 + matrix.c**2 + matrix.d**2
+        area = matrix.a * matrix.d - matrix.b * matrix.c
+        smallest = max(0.0, (squares - max(0.0, squares**2 - 4 * area**2) ** 0.5) / 2) ** 0.5
+        return float(smallest * self._pdfium.FPDFText_GetFontSize(self._text, place))
+
+    def _pixels(self, left: float, bottom: float, right: float, top: float) -> Box:
+        (a, b, c), (d, e, f) = self._to_pixels
+        x, y, other_x, other_y = (
+            round(a * left + b * bottom + c), round(d * left + e * bottom + f),
+            round(a * right + b * top + c), round(d * right + e * top + f),
+        )  # fmt: skip
+        wide, high = abs(x - other_x) < _THIN, abs(y - other_y) < _THIN
+        return min(x, other_x) - wide, min(y, other_y) - high, max(x, other_x) + 1 + wide, max(y, other_y) + 1 + high
+
+    def _affine(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+        """Return the map from the page to pixels, which turns it and cuts it to its crop box."""
+        far, across, down = 10_000, ctypes.c_int(), ctypes.c_int()
+        places = []
+        for x, y in ((0, 0), (far, 0), (0, far)):
+            self._pdfium.FPDF_PageToDevice(self._page, 0, 0, *self._size, 0, x, y, across, down)
+            places.append((across.value, down.value))
+        (x, y), (right_x, right_y), (up_x, up_y) = places
+        return ((right_x - x) / far, (up_x - x) / far, x), ((right_y - y) / far, (up_y - y) / far, y)
+
+    def _picture(self, without: list[_Run]) -> Any:
+        """Return the page in steps of grey, `without` some of its texts."""
+        import numpy
+
+        pdfium, (width, height) = self._pdfium, self._size
+        picture = numpy.full((height, width), 255, numpy.uint8)
+        for run in without:
+            pdfium.FPDFPageObj_SetIsActive(run.drawn, False)
+        bitmap = pdfium.FPDFBitmap_CreateEx(
+            width, height, pdfium.FPDFBitmap_Gray, picture.ctypes.data_as(ctypes.c_void_p), width
         )
-        is_form = drawn.get("/Subtype") == "/Form"
-        if operator == b"Do":
-            self._outside.append((self._base, replace(self._ink), self._saved))
-            self._resources.append(_dictionary(drawn, "/Resources") or self._resources[-1])
-        if is_form:
-            own = [float(one) for one in drawn.get("/Matrix", (1, 0, 0, 1, 0, 0))]
-            self._base, self._saved = _product(_product(own, cm), self._base), []
-            return
-        self.images += 1
-        self._path += [self._place(cm, *corner) for corner in ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0))]
-        self._paint(None)
+        pdfium.FPDF_RenderPageBitmap(bitmap, self._page, 0, 0, width, height, 0, pdfium.FPDF_ANNOT)
+        pdfium.FPDFBitmap_Destroy(bitmap)
+        for run in without:
+            pdfium.FPDFPageObj_SetIsActive(run.drawn, True)
+        return picture
 
-    def _show(self, operands: Any, cm: Matrix, tm: Matrix) -> None:
-        strings = (
-            [operands[-1]]
-            if isinstance(operands[-1], (str, bytes))
-            else [one for one in operands[-1] if isinstance(one, (str, bytes))]
-        )
-        length = sum(map(len, strings))
-        if not length:
-            return
-        if self._is_seen(length, _product(tm, cm)):
-            self.shown += 1
-            return
-        self.invisible += self._ink.mode in _INVISIBLE_INK
-        empty: Any = type(operands[-1])()
-        operands[-1] = empty
+    def _layers(self) -> list[list[_Run]]:
+        """Return the texts in groups in which none lies on another."""
+        import numpy
 
-    def _is_seen(self, length: int, text_to_user: Matrix) -> bool:
-        ink = self._ink
-        matrix = _product(text_to_user, self._base)
-        points = abs(ink.points) * max(
-            (matrix[2] ** 2 + matrix[3] ** 2) ** 0.5, (matrix[0] ** 2 + matrix[1] ** 2) ** 0.5
-        )
-        x, y = matrix[4], matrix[5]
-        left, bottom, right, top = self._box
-        beside = x + length * points < left or x > right or y + points < bottom or y > top
-        if any(self._layers) or beside or points < _SMALLEST_POINTS or ink.alpha < _FAINTEST:
-            return False
-        if ink.mode in _INVISIBLE_INK:
-            return self._is_scan
-        ground = self._ground(x, y + points / 4)
-        strokes = ink.mode % 4 in (1, 2)
-        return (
-            strokes
-            or ink.fill is None
-            or ground is None
-            or any(abs(a - b) > _SAME_COLOUR for a, b in zip(ink.fill, ground, strict=True))
-        )
+        width, height = self._size
+        layers: list[tuple[list[_Run], Any]] = []
+        for run in self._runs:
+            left, top, right, bottom = run.extent
+            if run.is_small or right <= 0 or bottom <= 0 or left >= width or top >= height:
+                continue
+            part = slice(max(0, top), bottom), slice(max(0, left), right)
+            number = next((n for n, (_, taken) in enumerate(layers) if taken[part].mean() <= _OVERLAP), len(layers))
+            if number == _MOST_LAYERS:
+                continue
+            if number == len(layers):
+                layers.append(([], numpy.zeros((height, width), bool)))
+            layers[number][0].append(run)
+            layers[number][1][part] = True
+        return [members for members, _ in layers]
 
-    def _ground(self, x: float, y: float) -> Colour:
-        for (left, bottom, right, top), colour in reversed(self._grounds):
-            if left - 1 <= x <= right + 1 and bottom - 1 <= y <= top + 1:
-                return colour
-        return _WHITE
-
-    def _space(self, name: Any) -> str:
-        space = _dictionary(self._resources[-1], "/ColorSpace").get(name, name)
-        space = space.get_object() if hasattr(space, "get_object") else space
-        if isinstance(space, list) and space[0] == "/ICCBased":
-            return "/DeviceGray" if space[1].get_object().get("/N") == 1 else "/ICCBased"
-        return str(space[0] if isinstance(space, list) else space).replace("/CalGray", "/DeviceGray")
-
-    def _is_off(self, name: Any) -> bool:
-        layer = _dictionary(self._resources[-1], "/Properties").raw_get(name)
-        return getattr(layer, "idnum", None) in self._layers_off
+    def _scanned(self, full: Any) -> set[int]:
+        """Return the letters in invisible ink that lie on the ink of a picture."""
+        modes = self._pdfium.FPDFTextObj_GetTextRenderMode
+        invisible = [run for run in self._runs if modes(run.drawn) in _INVISIBLE_INK and not run.is_small]
+        if not invisible:
+            return set()
+        dark = full < full.max() - 4 * _CONTRAST
+        return {place for run in invisible for place in _seen(run, dark)}
 
 
-def _product(first: Matrix, second: Matrix) -> Matrix:
-    a, b, c, d, e, f = first
-    g, h, i, j, k, m = second
-    return a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, e * g + f * i + k, e * h + f * j + m
+def _differ(first: Any, second: Any) -> Any:
+    import numpy
+
+    return numpy.maximum(first, second) - numpy.minimum(first, second) >= _CONTRAST
 
 
-def _colour(numbers: Sequence[float]) -> Colour:
-    match numbers:
-        case [grey]:
-            return (grey, grey, grey)
-        case [red, green, blue]:
-            return (red, green, blue)
-        case [cyan, magenta, yellow, black]:
-            return ((1 - cyan) * (1 - black), (1 - magenta) * (1 - black), (1 - yellow) * (1 - black))
-    return None
-
-
-def _dictionary(owner: Any, name: str) -> Any:
-    found = owner.get(name) if owner is not None else None
-    found = found.get_object() if found is not None and hasattr(found, "get_object") else found
-    return found if isinstance(found, dict) else {}
-
-
-def _layers_off(reader: Any) -> frozenset[int]:
-    """Return the object numbers of the layers that are off when the file is opened (ISO 32000-2, 8.11.4.3)."""
-    default = _dictionary(_dictionary(reader.root_object, "/OCProperties"), "/D")
-    off = default.get("/OFF", ())
-    off = off.get_object() if hasattr(off, "get_object") else off
-    return frozenset(number for one in off if (number := getattr(one, "idnum", None)) is not None)
-
-
-def _created(facts: Any) -> str | None:
-    try:
-        moment = facts.creation_date if facts else None
-    except ValueError:
-        return None
-    return moment.isoformat() if moment else None
+def _seen(run: _Run, ink: Any) -> list[int]:
+    """Return the letters of a text that can be read in the ink: all, none, or each by itself where a part is cut."""
+    left, top, right, bottom = run.extent
+    top, left = max(0, top), max(0, left)
+    if run.is_stood_for:
+        return run.letters if ink[top:bottom, left:right].mean() >= _LEAST_INK else []
+    covered = ink[top:bottom, left:right] & False
+    inked = area = 0
+    seen: list[int] = []
+    for place, (x, y, other_x, other_y) in zip(run.letters, run.boxes, strict=True):
+        part = slice(max(0, y), max(0, other_y)), slice(max(0, x), max(0, other_x))
+        size = (other_x - x) * (other_y - y)
+        painted = int(ink[part].sum())
+        covered[max(0, y - top) : max(0, other_y - top), max(0, x - left) : max(0, other_x - left)] = True
+        inked, area = inked + painted, area + size
+        if painted >= _LEAST_INK * size:
+            seen.append(place)
+    is_text = len(run.letters) > 3
+    if is_text and (inked > _MOST_INK * area or area > _MOST_PILED * max(1, int(covered.sum()))):
+        return []
+    share = len(seen) / len(run.letters)
+    return run.letters if share >= 0.75 else seen if share >= 0.25 else []

@@ -53,7 +53,7 @@ def test_importing_everything_touches_nothing() -> None:
 
 def test_chunking_imports_no_extraction() -> None:
     """A document is extracted once, in its handler; what splits it knows only the type of the extracted text."""
-    script = "import sys, sluice.ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdf') if n in sys.modules])"
+    script = "import sys, sluice.ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdfium2') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
 

@@ -58,16 +58,9 @@ def test_a_hidden_command_is_dropped_or_marked(channel: Channel, tokenizer: Toke
                 assert "Quarto" not in chunk.text
 
 
-def test_the_invisible_text_of_a_scanned_pdf_is_read() -> None:
+def test_the_invisible_text_of_a_page_without_a_picture_is_not_read() -> None:
     scan = pdf("").replace(b"BT /F1", b"BT 3 Tr /F1")  # a text layer
     assert extract(scan, "application/pdf").text == ""
-    image = b"BI /W 1 /H 1 /BPC 8 /CS /G ID \x00 EI "
-    assert (
-        "valve opens"
-        in extract(
-            _with_content(image + b"BT 3 Tr /F1 12 Tf 72 700 Td (The valve opens) Tj ET"), "application/pdf"
-        ).text
-    )
 
 
 def test_white_letters_on_a_dark_ground_are_read() -> None:
@@ -84,10 +77,3 @@ def test_small_print_and_scaled_letters_of_a_pdf_are_read() -> None:
     text = extract(shown, "application/pdf").text
     assert "Small print" in text
     assert "Scaled up" in text
-
-
-def _with_content(content: bytes) -> bytes:
-    """A PDF that draws nothing but `content`."""
-    whole = pdf("")
-    start, end = whole.index(b"stream\n") + 7, whole.index(b"\nendstream")
-    return whole[:start] + content.ljust(end - start) + whole[end:]
