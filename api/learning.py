@@ -14,10 +14,10 @@ from fastapi import APIRouter, Query, Request
 from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, instance_of, request_span
 from sluice.api.problems import problem_responses
 from sluice.contracts.api import DefenceView
-from sluice.contracts.learning.control import DefenceName, FlagRequest, FlagResult, FlagState
+from sluice.contracts.learning.control import DefenceName, DefencePin, FlagRequest, FlagResult, FlagState
 from sluice.contracts.learning.rollout import Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences
+from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences, pin_defence
 from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
 from sluice.workers.service.runs import GateProfile, list_profiles
 
@@ -101,10 +101,17 @@ def lift(
     name: DefenceName,
     operator: InstanceOperator,
     profile: Annotated[str | None, Query(max_length=32)] = None,
+    corpus: Annotated[str | None, Query(max_length=63)] = None,
     note: Annotated[str, Query(max_length=1_000)] = "",
 ) -> list[DefenceView]:
-    """End the step back of one profile, or of all. Its windows begin anew. Recorded with who, when and why."""
-    return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note))
+    """End the steps back in a profile and a corpus, or all. Their windows begin anew. Recorded with who, when, why."""
+    return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note, corpus))
+
+
+@defences.put("/{name}", responses=problem_responses(409, 503, 507), summary="Hold a defence on or off, or let it go")
+def pin(request: Request, name: DefenceName, operator: InstanceOperator, body: DefencePin) -> list[DefenceView]:
+    """Hold a defence for a profile, a corpus or both, whatever the outcomes. Recorded with who, when and why."""
+    return list(pin_defence(instance_of(request).context, name, body, operator.owner))
 
 
 @rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")

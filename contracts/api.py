@@ -13,7 +13,7 @@ from sluice.contracts.event import Gap, Queue
 from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.ingest import AskedRender
-from sluice.contracts.learning.control import Defence, DefenceName
+from sluice.contracts.learning.control import Defence, DefenceName, Pin
 from sluice.contracts.retrieval import Prompt
 from sluice.contracts.trust import Origin, Signature
 
@@ -162,7 +162,8 @@ class StageView(Value):
 
 
 class DefenceView(Value):
-    """One defence of the gate for one profile ("*" for all). `stands` is its fallback in force; None while it watches.
+    """One defence of the gate for a profile, a corpus and an owner ("*" for all). `stands` is its fallback in force;
+    None while it watches. `pinned`: an operator holds it on or off.
 
     `configuration` is watched: the hash of a profile, with "+" and a learned model's version where a model decides.
     `falls_back_to` is the configuration that replaces it, `windows` the latest measured windows, oldest first.
@@ -170,6 +171,9 @@ class DefenceView(Value):
 
     name: DefenceName
     profile: str
+    corpus: str = "*"
+    owner: str = "*"
+    pinned: Pin | None = None
     stands: Defence | None = None
     configuration: str | None = None
     falls_back_to: str | None = None

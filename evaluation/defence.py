@@ -1,7 +1,10 @@
 """Self-defence: the gate falls back when outcomes get worse, and returns when they recover.
 
 A window holds one measure per run, in the order of their decisions, and closes when it is full or old. A closed one is
-bad, good, neither, or void with too few runs. `watch` is the state machine of one defence of one profile:
+bad, good, neither, or void with too few runs. Each defence of a profile watches four scopes: the runs of one corpus by
+one owner (an API key); those of one corpus by all owners; those of one owner in all corpora; and all. A window of more
+than one corpus or owner is bad or good only if it stays so without any one of them, so nobody alone decides for others.
+`watch` is the state machine of one defence in one scope:
 
                  two bad windows in a row
     watches  ------------------------------>  falls back
@@ -22,14 +25,16 @@ All functions are pure; `docs/decisions/0022-self-defence.md` gives the reasons.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from statistics import fmean
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from sluice.contracts.base import LaterText, Value, is_none
-from sluice.contracts.learning.control import Defence, DefenceName
+from sluice.contracts.learning.control import Defence, DefenceName, Pin, Step
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.run_totals import mean_interval, wilson_interval
@@ -41,14 +46,59 @@ LEAST = 50
 """Fewest runs of a window that is not void; also its full size during a fallback, when only a few runs count."""
 LONGEST_SECONDS = 30 * 86_400.0
 """Longest time span of a window: a trickle of two judged runs a day fills one within it."""
+ALL = "*"
+"""Stands for every profile, corpus or owner in a scope."""
+
+
+class Scope(NamedTuple):
+    """The runs that a defence watches and concerns: of a profile, a corpus and an owner; `ALL` for any."""
+
+    profile: str = ALL
+    corpus: str = ALL
+    owner: str = ALL
+
+    def covers(self, other: Scope) -> bool:
+        """Return whether everything in the other scope is in this one."""
+        return all(mine in (ALL, theirs) for mine, theirs in zip(self, other, strict=True))
+
+    def around(self) -> tuple[Scope, Scope, Scope, Scope]:
+        """Return the scopes of a profile that hold this one's runs: itself, and those of any corpus or owner."""
+        return (self, self._replace(owner=ALL), self._replace(corpus=ALL), self._replace(corpus=ALL, owner=ALL))
+
+
+def pinned(pins: Mapping[tuple[DefenceName, Scope], Pin], name: DefenceName, scope: Scope) -> Pin | None:
+    """Return how an operator holds a defence in a scope; of several pins that cover it the narrowest counts."""
+    found = [(one, pin) for (of, one), pin in pins.items() if of == name and one.covers(scope)]
+    return min(found, key=lambda pair: (pair[0].corpus == ALL, pair[0].profile == ALL))[1] if found else None
 
 
 class Window(Value):
-    """An open window. `values` are the runs' measures, `ages` the ages of their cited text without a crawl."""
+    """An open window. `values` are the runs' measures, `ages` the ages of their cited text without a crawl.
+
+    `parties` are the corpus and the owner of each, as far as the window's scope holds more than one.
+    """
 
     began_at: float | None = None
     values: tuple[float, ...] = ()
     ages: tuple[float, ...] = ()
+    parties: tuple[tuple[str, ...], ...] = ()
+
+    def parts(self) -> list[Window]:
+        """Return the windows that remain without any one party; the window itself where its scope has but one."""
+        if not self.parties:
+            return [self]
+        return [self._without(party) for party in {(at, one) for run in self.parties for at, one in enumerate(run)}]
+
+    def _without(self, party: tuple[int, str]) -> Window:
+        at, left_out = party
+        kept = [number for number, run in enumerate(self.parties) if run[at] != left_out]
+        values, ages = (tuple(whole[number] for number in kept) for whole in (self.values, self.ages))
+        return self.model_copy(update={"values": values, "ages": ages, "parties": ()})
+
+    def least(self) -> int:
+        """Return the number of runs without the party that has most."""
+        names = zip(*self.parties, strict=True)
+        return len(self.values) - max((max(Counter(one).values()) for one in names), default=0)
 
 
 EMPTY = Window()
@@ -74,11 +124,15 @@ def measure(name: DefenceName, run: RunOutcome) -> tuple[float, float] | None:
             return None  # read from the day's account, not from runs
 
 
-def add(window: Window, measured: tuple[float, float], at: float) -> Window:
-    """Return the window with one more run."""
+def add(window: Window, measured: tuple[float, float], at: float, party: tuple[str, ...] = ()) -> Window:
+    """Return the window with one more run; of one party it takes at most `FULL`."""
+    if any(names.count(one) >= FULL for names, one in zip(zip(*window.parties, strict=True), party, strict=False)):
+        return window
     value, age = measured
     began_at = at if window.began_at is None else window.began_at
     update = {"began_at": began_at, "values": (*window.values, value), "ages": (*window.ages, age)}
+    if party:
+        update["parties"] = (*window.parties, party)
     return window.model_copy(update=update)  # not validated: a run is folded in some microseconds
 
 
@@ -239,15 +293,23 @@ class DefenceState(Value):
     """The UTC day for which an operator has lifted the cost defence."""
 
 
+def scope_of(name: DefenceName, run: RunOutcome) -> Scope:
+    """Return the narrowest scope of a run's measure: satisfaction belongs to the key whose feedback counts."""
+    owner = run.judged_by or run.owner if name == "satisfaction" else run.owner
+    return Scope(run.profile, run.corpus, owner)
+
+
 def watch(
-    name: DefenceName, state: DefenceState, run: RunOutcome, stale_seconds: float
+    name: DefenceName, state: DefenceState, run: RunOutcome, stale_seconds: float, scope: Scope | None = None
 ) -> tuple[DefenceState, Change | None]:
     """Return the state with one more run, and whether its window, by closing, trips or heals the defence.
 
     After some consecutive runs of another configuration the state begins again: measures of one configuration say
     nothing about another. This also ends a fallback of the previous configuration. Cited text younger than
-    `stale_seconds` is fresh: crawling need gain nothing.
+    `stale_seconds` is fresh: crawling need gain nothing. `scope` is the state's; None: the run's own.
     """
+    own = scope_of(name, run)
+    party = tuple(one for one, whole in zip(own, scope or own, strict=True) if whole == ALL)
     at, configuration = run.decided_at.timestamp(), configuration_of(run)
     if run.is_stepped_back or run.arm == "canary":
         return state, None  # a canary has a test of its own
@@ -257,7 +319,7 @@ def watch(
         if state.configuration is not None and state.others < TO_SWITCH:
             return state, None
         was_tripped, state = state.tripped is not None, begin_anew(state, configuration)
-        state, _ = watch(name, state, run, stale_seconds)
+        state, _ = watch(name, state, run, stale_seconds, scope)
         return state, "heal" if was_tripped else None
     state = state if state.others == 0 else state.model_copy(update={"other": None, "others": 0})
     measured = measure(name, run)
@@ -265,10 +327,10 @@ def watch(
         return state, None
     if state.window.began_at is not None and at - state.window.began_at > LONGEST_SECONDS:
         state, change = _close(name, state, at, stale_seconds)
-        return state.model_copy(update={"window": add(state.window, measured, at)}), change
-    state = state.model_copy(update={"window": add(state.window, measured, at)})
+        return state.model_copy(update={"window": add(state.window, measured, at, party)}), change
+    state = state.model_copy(update={"window": add(state.window, measured, at, party)})
     full = LEAST if state.tripped else FULL
-    return _close(name, state, at, stale_seconds) if len(state.window.values) >= full else (state, None)
+    return _close(name, state, at, stale_seconds) if state.window.least() >= full else (state, None)
 
 
 def configuration_of(run: RunOutcome) -> str:
@@ -280,6 +342,19 @@ def configuration_of(run: RunOutcome) -> str:
 def begin_anew(state: DefenceState, configuration: str) -> DefenceState:
     """Return a new state that keeps only the failed configurations and the profile's baseline."""
     return DefenceState(configuration=configuration, failed=state.failed, baseline_ms=state.baseline_ms)
+
+
+def named(name: DefenceName, scope: Scope) -> dict[str, str]:
+    """Return the facts by which an event names a defence: a corpus or an owner only where it is of one."""
+    own = {field: one for field, one in scope._asdict().items() if one != ALL}
+    return {"name": name, "profile": scope.profile, **own}
+
+
+def stepping_back(name: DefenceName, scope: Scope, step: Step, since: datetime, why: str, lifted_by: str) -> Defence:
+    """Return the fallback of a scope."""
+    return Defence.model_validate(
+        {**named(name, scope), "step": step, "since": since, "why": why, "lifted_by": lifted_by}
+    )
 
 
 def trip(state: DefenceState, defence: Defence, falls_back_to: str | None) -> DefenceState:
@@ -318,15 +393,25 @@ def _close(
 
 
 def _judged(name: DefenceName, state: DefenceState, at: float, stale_seconds: float) -> tuple[DefenceState, Closed]:
+    """Judge the open window: what it shows as a whole, with the verdict that it has without any one of its parties."""
+    parts = state.window.parts()
+    baseline = state.baseline_ms
+    if name == "latency" and state.window.least() >= LEAST and len(baseline) < BASELINE_WINDOWS:
+        baseline = (*baseline, min(percentile_95(part.values) for part in parts))
+    threshold = BASELINE_FACTOR * fmean(state.baseline_ms or (math.inf,)) if baseline == state.baseline_ms else math.inf
+    whole, *others = (_judge(name, one, at, state.before, stale_seconds, threshold) for one in (state.window, *parts))
+    verdicts = {one.verdict for one in others}
+    verdict: Verdict = verdicts.pop() if len(verdicts) == 1 else "void" if "void" in verdicts else "neither"
+    return state.model_copy(update={"baseline_ms": baseline}), whole.model_copy(update={"verdict": verdict})
+
+
+def _judge(
+    name: DefenceName, window: Window, at: float, before: Closed | None, stale_seconds: float, threshold_ms: float
+) -> Closed:
     match name:
         case "freshness":
-            return state, judge_freshness(state.window, at, state.before, stale_seconds)
+            return judge_freshness(window, at, before, stale_seconds)
         case "latency":
-            if len(state.window.values) >= LEAST and len(state.baseline_ms) < BASELINE_WINDOWS:
-                baseline = (*state.baseline_ms, percentile_95(state.window.values))
-                state = state.model_copy(update={"baseline_ms": baseline})
-                return state, judge_latency(state.window, at, math.inf)
-            threshold = BASELINE_FACTOR * fmean(state.baseline_ms or (math.inf,))
-            return state, judge_latency(state.window, at, threshold)
+            return judge_latency(window, at, threshold_ms)
         case _:
-            return state, judge_satisfaction(state.window, at)
+            return judge_satisfaction(window, at)

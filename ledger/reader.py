@@ -58,6 +58,7 @@ class Backlog:
     oldest: float
 
 
+_TENANCY = select(runs.c.corpus, runs.c.owner).where(runs.c.run_id == bindparam("of_run"))
 _STATUS = select(runs.c.status).where(runs.c.run_id == bindparam("of_run"))
 _OF_RUN = events.c.run_id == bindparam("of_run")
 _PAYLOADS = select(events.c.payload).where(_OF_RUN).order_by(events.c.seq)
@@ -120,6 +121,12 @@ class LedgerReader:
         """Return everything about a run; None while it has not ended."""
         with self.database.reading() as connection:
             return _view(connection, run_id) if _status(connection, run_id) in ENDED else None
+
+    def tenancy(self, run_id: str) -> tuple[str, str]:
+        """Return the corpus and the owner of a run."""
+        with self.database.reading() as connection:
+            row = connection.execute(_TENANCY, {"of_run": run_id}).found(f"run {run_id}")
+        return row.corpus, row.owner
 
     def runs(
         self,

@@ -79,18 +79,27 @@ def defences(
     client: SluiceClient,
     name: DefenceName | None = None,
     lift: bool = False,
+    pin: Literal["on", "off", "auto"] | None = None,
     profile: str | None = None,
+    corpus: str | None = None,
     note: str = "",
 ) -> Shown:
-    """Show the gate's defences: the active ones, since when and why, and their latest windows; or lift one."""
+    """Show the gate's defences: the active ones, since when and why, and their latest windows; lift or hold one."""
     if lift:
-        found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, note=note)
+        found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, corpus=corpus, note=note)
+    elif pin:
+        found = client.pin_defence(needed("NAME", name, "pin"), pin, profile=profile, corpus=corpus, note=note)
     else:
-        found = [one for one in client.defences() if name in (None, one.name) and profile in (None, one.profile)]
+        named = {"name": name, "profile": profile, "corpus": corpus}
+        found = [
+            one for one in client.defences() if all(value in (None, getattr(one, key)) for key, value in named.items())
+        ]
     since = ("since", lambda one: one.stands and one.stands.since)
     why = ("why", lambda one: one.stands and one.stands.why)
     latest = ("latest window", lambda one: one.windows[-1] if one.windows else None)
-    return table("defences", found, "defence=name profile", ("steps back to", _step), since, why, latest)
+    return table(
+        "defences", found, "defence=name profile corpus owner pinned", ("steps back to", _step), since, why, latest
+    )
 
 
 def _step(one: DefenceView) -> str | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from sluice.contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
+from sluice.contracts.base import CorpusName, LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
 from sluice.contracts.plan import Plan
 
 FlagName = Literal["gate_weights", "search", "crawl", "hybrid", "rerank", "learned_gate", "ragas", "graph", "memory"]
@@ -39,14 +39,34 @@ Step = Literal["previous_configuration", "lower_plan", "retrieve_only"]
 
 
 class Defence(Value):
-    """A fallback in force: its trigger with the figures, and the condition that ends it."""
+    """A fallback in force: its trigger with the figures, and the condition that ends it.
+
+    It concerns the runs of `profile` in `corpus` by `owner` (an API key's id); None: of every corpus, of every owner.
+    """
 
     name: DefenceName
     step: Step
     profile: str
+    corpus: LaterText = None
+    owner: LaterText = None
     since: Moment
     why: str
     lifted_by: str
+
+
+Pin = Literal["on", "off"]
+
+
+class DefencePin(Value):
+    """`PUT /v1/defences/{name}`: hold a defence on or off, whatever the outcomes; `auto` gives it back to them.
+
+    Of one profile or corpus, or of both together; without either it concerns the whole instance.
+    """
+
+    pin: Literal["on", "off", "auto"]
+    profile: Annotated[str | None, Field(max_length=32)] = None
+    corpus: CorpusName | None = None
+    note: Annotated[str, Field(max_length=1_000)] = ""
 
 
 Arm = Literal["shadow", "canary", "control", "default", "promoted"]

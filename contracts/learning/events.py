@@ -58,9 +58,22 @@ class DefenceHealed(Body):
 
     name: DefenceName
     profile: str
+    corpus: LaterText = None
+    owner: LaterText = None
     by: Literal["data", "configuration", "operator"]
     why: str
     operator: LaterText = None
+
+
+class DefencePinned(Body):
+    """An operator holds a defence on or off for a profile and a corpus ("*": for all); `auto` ends that."""
+
+    name: DefenceName
+    profile: str
+    corpus: str
+    pin: Literal["on", "off", "auto"]
+    operator: str
+    note: str = ""
 
 
 class RolloutChanged(Body):

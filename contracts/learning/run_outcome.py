@@ -34,6 +34,7 @@ class RunOutcome(Value):
     cites, `cited_age_without_crawl_seconds` that of the text that it would have cited without the pages that the run
     itself crawled; their difference is the gain in freshness. `signals` are in [0, 1].
 
+    `owner` is the id of the API key that asked, `judged_by` that of the key whose feedback counts (None: the same).
     `bucket` is the draw of a rollout for the run's unit (`ModelUse.bucket`): runs of one session share it, and are not
     independent of each other. `failed_checks` counts the gates of severity P0 that the answer did not pass.
     """
@@ -66,6 +67,8 @@ class RunOutcome(Value):
     failed_checks: Annotated[int, Field(ge=0)] = 0
     signals: dict[SignalName, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
     judged_at: Moment | None = None
+    owner: str = "local"
+    judged_by: str | None = None
 
     @property
     def satisfaction(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The gate's defences (its steps back), a row for each defence and profile; and the configurations to fall back to.
+"""The gate's defences (its steps back), a row for each defence and scope; and the configurations to fall back to.
 
 `evaluation.defence` owns the content of a row's `state`. All rows change together with the position up to which runs
 were examined, in one transaction that also records what tripped or healed. That transaction names the position that it
@@ -12,8 +12,9 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, or_, select
 
+from sluice.contracts.learning.control import Pin
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun
@@ -21,25 +22,34 @@ from sluice.ledger.schema.tables import AnyRow, configurations, defences
 from sluice.ledger.transaction import Transaction
 
 WHOLE_INSTANCE = "*"
-"""Profile of the rows that concern every profile."""
+"""Profile, corpus or owner of the rows that concern every one."""
 _POSITION, _TRICKLE = "position", "trickle"
 """Names of rows that are no defences: the position in the runs; a profile's trickle runs on its latest day."""
 
 _HAS = defences.c
-_IS_IT = (_HAS.name == bindparam("of_name"), _HAS.profile == bindparam("of_profile"))
-_ONE = select(defences).where(*_IS_IT)
-_ALL = select(defences).where(_HAS.name.not_in((_POSITION, _TRICKLE))).order_by(_HAS.name, _HAS.profile)
-_STANDING = _ALL.where(_HAS.tripped_at.is_not(None))
+_KEY = ("name", "profile", "corpus", "owner")
+_ONE = select(defences).where(*(_HAS[name] == bindparam(f"of_{name}") for name in _KEY))
+_ALL = select(defences).where(_HAS.name.not_in((_POSITION, _TRICKLE))).order_by(*(_HAS[name] for name in _KEY))
+_STANDING = _ALL.where(or_(_HAS.tripped_at.is_not(None), _HAS.pin.is_not(None)))
 
 
 @dataclass(frozen=True, slots=True)
 class DefenceRow:
-    """One defence of one profile. `tripped_at` (seconds since the epoch) is None while it has not tripped."""
+    """One defence of a profile, in a corpus, for an owner. `tripped_at` (seconds since the epoch) is None while it has
+    not tripped, `pin` None unless an operator holds it `on` or `off`."""
 
     name: str
     profile: str
     state: str
     tripped_at: float | None
+    corpus: str = WHOLE_INSTANCE
+    owner: str = WHOLE_INSTANCE
+    pin: Pin | None = None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has tripped, or an operator holds it."""
+        return self.tripped_at is not None or self.pin is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +65,14 @@ class Defences(LedgerPart):
     """The defences of one ledger. Every method is one transaction and may raise `Unavailable`."""
 
     def rows(self) -> tuple[Position, tuple[DefenceRow, ...]]:
-        """Return the position in the runs, and every defence of every profile."""
+        """Return the position in the runs, and every defence of every scope."""
         with self._database.reading() as connection:
-            position = connection.execute(_ONE, {"of_name": _POSITION, "of_profile": WHOLE_INSTANCE}).first()
+            position = connection.execute(_ONE, _named(_POSITION)).first()
             rows = connection.execute(_ALL).all()
         return _position_in(position), tuple(map(_row_of, rows))
 
     def standing(self) -> tuple[DefenceRow, ...]:
-        """Return the defences that have tripped."""
+        """Return the defences that have tripped, and those that an operator holds."""
         with self._database.reading() as connection:
             return tuple(map(_row_of, connection.execute(_STANDING).all()))
 
@@ -81,22 +91,22 @@ class Defences(LedgerPart):
                 _put(connection, row, now)
             return tuple(record_control(connection, change, now) for change in changes)
 
-    def take_trickle(self, profile: str, day: str, most: int) -> bool:
-        """Let one more run of the profile ignore its step back on that day; False if `most` have done so."""
+    def take_trickle(self, profile: str, day: str, most: int, owner: str = WHOLE_INSTANCE) -> bool:
+        """Let one more of the owner's runs ignore the profile's step back that day; False if `most` have done so."""
         with self._database.writing() as connection:
-            found = connection.execute(_ONE.with_for_update(), {"of_name": _TRICKLE, "of_profile": profile}).first()
+            found = connection.execute(_ONE.with_for_update(), _named(_TRICKLE, profile, owner)).first()
             taken = json.loads(found.state) if found else {}
             runs = int(taken.get("runs", 0)) if taken.get("day") == day else 0
             if runs >= most:
                 return False
             state = json.dumps({"day": day, "runs": runs + 1})
-            _put(connection, DefenceRow(_TRICKLE, profile, state, None), self._clock())
+            _put(connection, DefenceRow(_TRICKLE, profile, state, None, owner=owner), self._clock())
             return True
 
 
 def _move(connection: Transaction, seen: Position, position: Position, now: float) -> bool:
     becomes = _told(Position(position.decided_at, position.run_id, seen.writes + 1))
-    where = {"name": _POSITION, "profile": WHOLE_INSTANCE}
+    where = {"name": _POSITION, **dict.fromkeys(_KEY[1:], WHOLE_INSTANCE)}
     if seen.writes:
         written = {"state": becomes, "changed_at": now}
         return connection.update(defences, {**where, "state": _told(seen)}, written) == 1
@@ -106,7 +116,11 @@ def _move(connection: Transaction, seen: Position, position: Position, now: floa
 
 def _put(connection: Transaction, row: DefenceRow, now: float) -> None:
     facts = {**asdict(row), "changed_at": now}
-    connection.put(defences, facts, ("name", "profile"), ("state", "tripped_at", "changed_at"))
+    connection.put(defences, facts, _KEY, ("state", "tripped_at", "pin", "changed_at"))
+
+
+def _named(name: str, profile: str = WHOLE_INSTANCE, owner: str = WHOLE_INSTANCE) -> dict[str, str]:
+    return {"of_name": name, "of_profile": profile, "of_corpus": WHOLE_INSTANCE, "of_owner": owner}
 
 
 def _told(position: Position) -> str:
@@ -118,7 +132,7 @@ def _position_in(row: AnyRow | None) -> Position:
 
 
 def _row_of(row: AnyRow) -> DefenceRow:
-    return DefenceRow(row.name, row.profile, row.state, row.tripped_at)
+    return DefenceRow(row.name, row.profile, row.state, row.tripped_at, row.corpus, row.owner, row.pin)
 
 
 _DECIDED_BY = configurations.c

@@ -25,7 +25,7 @@ from sluice.contracts.index import AnswerReady, RunFinished
 from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, SearchDirected
 from sluice.ledger.events.reservations import amounts_of
 from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, events, outcomes, runs
+from sluice.ledger.schema.tables import AnyRow, api_keys, events, outcomes, runs
 from sluice.ledger.transaction import Transaction
 
 _COUNTED = (SearchDirected.kind, CrawlDirected.kind, PageCrawled.kind, PageUnchanged.kind, FeedbackGiven.kind)
@@ -39,7 +39,7 @@ _COUNT = (
     .group_by(events.c.kind)
 )
 _OF_KIND = (
-    select(events.c.payload, events.c.created_at)
+    select(events.c.payload, events.c.created_at, events.c.dedupe_key)
     .where(_OF_RUN, events.c.kind == bindparam("of_kind"))
     .order_by(events.c.seq)
 )
@@ -61,7 +61,9 @@ def note_finished(
 
 def note_feedback(connection: Transaction, run_id: str, now: float) -> None:
     """Update a run's row after feedback on it was settled, from all its feedback."""
-    connection.update(outcomes, {"run_id": run_id}, {"changed_at": now, **_said(connection, run_id)})
+    run = connection.select(runs, {"run_id": run_id}).first()
+    said = _said(connection, run_id, run.owner if run else None)
+    connection.update(outcomes, {"run_id": run_id}, {"changed_at": now, **said})
 
 
 def drop_outcome(connection: Transaction, run_id: str) -> None:
@@ -79,7 +81,7 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
     row = _decided(run, decode(decided.payload).body_as(GateDecided), decided.created_at, now)
     finished = _first(connection, run_id, RunFinished.kind)
     if finished is None:
-        row |= _said(connection, run_id)
+        row |= _said(connection, run_id, run.owner)
     else:
         end, answered = finished.body_as(RunFinished), _first(connection, run_id, AnswerReady.kind)
         ready = answered.body_as(AnswerReady) if answered else None
@@ -95,6 +97,7 @@ def _decided(run: AnyRow, decided: GateDecided, decided_at: float, now: float) -
     return {
         "run_id": run.run_id,
         "corpus": run.corpus,
+        "owner": run.owner,
         "profile": decided.profile,
         "plan": decided.plan.value,
         "config_hash": decided.config_hash,
@@ -126,7 +129,7 @@ def _ended(
         recorded[row.kind], done[row.kind] = int(row.recorded), int(row.done)
     asked = done[CrawlDirected.kind]
     ages = _ages(connection, run.run_id, ready, recorded[PageUnchanged.kind], finished_at)
-    said = _said(connection, run.run_id) if recorded[FeedbackGiven.kind] else _NOTHING_SAID
+    said = _said(connection, run.run_id, run.owner) if recorded[FeedbackGiven.kind] else _NOTHING_SAID
     chunks, checks = (ready.answer.chunks, ready.answer.checks) if ready else ((), ())
     return {
         "finished_at": finished_at,
@@ -216,22 +219,45 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-_NOTHING_SAID: dict[str, Any] = {"signals": "{}", "used": None, "judged_at": None}
+_NOTHING_SAID: dict[str, Any] = {"signals": "{}", "used": None, "judged_at": None, "judged_by": None}
 
 
-def _said(connection: Transaction, run_id: str) -> dict[str, Any]:
-    """Aggregate a run's feedback: the mean of each signal, the number of chunks used, the time of the first."""
+def _said(connection: Transaction, run_id: str, owner: str | None) -> dict[str, Any]:
+    """Aggregate what counts of a run's feedback: the mean of each signal, the chunks used, the time of the first.
+
+    The word of the key that asked and of operators counts. An agent's key that did not ask counts only where they are
+    silent, the first of such keys alone, and as `judged_by`: nobody speaks for another's answers.
+    """
+    said = connection.execute(_SAID, {"of_run": run_id, "of_kind": FeedbackGiven.kind}).all()
+    givers = [_giver(row.dedupe_key) for row in said]
+    strangers = _strangers(connection, {one for one in givers if one not in (owner, None)})
+    judged_by = next(iter(givers), None) if strangers.issuperset(givers) else None
+    counted = {judged_by} if judged_by else {*givers} - strangers
     values: dict[str, list[float]] = defaultdict(list)
     used: set[str] = set()
     judged_at: float | None = None
-    for row in connection.execute(_SAID, {"of_run": run_id, "of_kind": FeedbackGiven.kind}):
+    for row, giver in zip(said, givers, strict=True):
         feedback = decode(row.payload).body_as(FeedbackGiven)
+        if giver not in counted:
+            continue
         used.update(feedback.chunk_ids_used)
         if feedback.value is not None:
             values[feedback.signal].append(feedback.value)
             judged_at = row.created_at if judged_at is None else min(judged_at, row.created_at)
     means = {signal: sum(values[signal]) / len(values[signal]) for signal in sorted(values)}
-    return {"signals": json.dumps(means), "used": len(used) or None, "judged_at": judged_at}
+    return {"signals": json.dumps(means), "used": len(used) or None, "judged_at": judged_at, "judged_by": judged_by}
+
+
+def _giver(dedupe_key: str | None) -> str | None:
+    """Return who gave feedback, by the key under which `Service.give_feedback` records it."""
+    return dedupe_key.split(":")[1] if dedupe_key and ":" in dedupe_key else None
+
+
+def _strangers(connection: Transaction, givers: Collection[str]) -> frozenset[str]:
+    """Return those of the givers that are keys of agents."""
+    asked = ({"id": one} for one in givers)
+    found = [connection.select(api_keys, one).first() for one in asked]
+    return frozenset(row.id for row in found if row is not None and row.role == "agent")
 
 
 def _first(connection: Transaction, run_id: str, kind: str) -> Event | None:

@@ -24,6 +24,7 @@ table: the author of such a step writes out, in the step that makes the table, t
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -72,11 +73,41 @@ def add_graph(operations: Operations) -> None:
     _create(operations, tables.graph_corpora, tables.graph_documents, tables.graph_edges)
 
 
+def add_owners(operations: Operations) -> None:
+    """Add the owner of each outcome, and the corpus and owner of each step back.
+
+    The step that makes both tables makes them as they are now, so a ledger from before it has nothing to add. A step
+    back of all corpora and owners begins anew, and its end is recorded with the next run of its profile.
+    """
+    connection = operations.get_bind()
+    if any(column["name"] == "owner" for column in inspect(connection).get_columns("outcomes")):
+        return
+    operations.add_column("outcomes", Column("owner", Text, nullable=False, server_default="local"))
+    operations.add_column("outcomes", Column("judged_by", Text))
+    of_run = "SELECT owner FROM runs WHERE runs.run_id = outcomes.run_id"
+    operations.execute(f"UPDATE outcomes SET owner = ({of_run}) WHERE EXISTS ({of_run})")  # noqa: S608
+    before = connection.execute(text("SELECT name, profile, state, tripped_at, changed_at FROM defences"))
+    rows = [dict(row) for row in before.mappings()]
+    for row in rows:
+        if row["name"] in ("satisfaction", "freshness", "latency"):
+            row["state"] = json.dumps(json.loads(row["state"]) | {"configuration": None})
+    operations.drop_table("defences")
+    _create(operations, tables.defences)
+    if rows:
+        connection.execute(insert(tables.defences), rows)
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
 
-STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness, 6: add_learning, 7: add_graph}
+STEPS: dict[int, Callable[[Operations], None]] = {
+    4: add_quarantine,
+    5: add_freshness,
+    6: add_learning,
+    7: add_graph,
+    8: add_owners,
+}
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 
 

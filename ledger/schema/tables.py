@@ -310,6 +310,8 @@ outcomes = _table(
     Column("signals", Text, nullable=False, server_default="{}"),  # JSON: signal -> a number in [0, 1]
     Column("judged_at", Float),
     Column("changed_at", Float, nullable=False),
+    Column("owner", Text, nullable=False, server_default="local"),  # the API key that asked
+    Column("judged_by", Text),  # the API key whose feedback counts; NULL: the owner's
     Index("outcomes_decided", "decided_at", "run_id"),
 )
 
@@ -333,8 +335,10 @@ defences = _table(
     "defences",
     Column("name", Text, primary_key=True),
     Column("profile", Text, primary_key=True),
+    *(Column(name, Text, primary_key=True, server_default="*") for name in ("corpus", "owner")),
     Column("state", Text, nullable=False),  # JSON: the state that the next look reads
     Column("tripped_at", Float),  # NULL while it only watches
+    Column("pin", Text),  # "on" or "off" while an operator holds it so
     Column("changed_at", Float, nullable=False),
 )
 

@@ -13,19 +13,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
 
 import structlog
 
 from sluice.contracts.errors import SluiceError, Unavailable
-from sluice.contracts.learning.control import Defence
-from sluice.evaluation.defence import DefenceState
+from sluice.contracts.learning.control import Defence, DefenceName, Pin
+from sluice.evaluation.defence import ALL, DefenceState, Scope, pinned
 from sluice.gate.profile import Profile
 from sluice.gate.settings import DefenceSettings
-from sluice.ledger.learning.defences import WHOLE_INSTANCE
+from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
 
 log = structlog.get_logger(__name__)
+
+Key = tuple[DefenceName, Scope]
 
 LOOK_SECONDS = 1.0
 """Seconds for which a reading of the ledger is reused."""
@@ -55,7 +58,7 @@ class StandingDefences:
     ) -> None:
         self._ledger, self._blobs, self._settings, self._monotonic = ledger, blobs, settings, monotonic
         self._lock = threading.Lock()
-        self._states: tuple[tuple[str, DefenceState], ...] = ()
+        self._rows: dict[Key, tuple[DefenceState, Pin | None]] = {}
         self._read_at: float | None = None
         self._profiles: dict[str, Profile] = {}
 
@@ -63,11 +66,12 @@ class StandingDefences:
         """Return the active defences for a run that `profile` would decide."""
         if not self._settings.enabled:
             return StepsBack(profile)
-        states = [state for name, state in self._standing() if _concerns(name, state, profile)]
+        states, is_held = self._applying(run_id, profile)
         defences = [state.tripped for state in states if state.tripped is not None]
         if not defences:
             return StepsBack(profile)
-        if all(defence.name != "cost" for defence in defences) and self._is_trickle(run_id, profile.name):
+        can_heal = not is_held and all(defence.name != "cost" for defence in defences)
+        if can_heal and self._is_trickle(run_id, profile.name):
             return StepsBack(profile, tuple(defences), is_trickle=True)
         fallback = next((state.falls_back_to for state in states if state.falls_back_to is not None), None)
         if fallback is None:
@@ -78,20 +82,36 @@ class StandingDefences:
         configured = next(state.configuration for state in states if state.falls_back_to is not None)
         return StepsBack(before, tuple(defences), fallback_from=configured)
 
-    def _standing(self) -> tuple[tuple[str, DefenceState], ...]:
+    def _applying(self, run_id: str, profile: Profile) -> tuple[list[DefenceState], bool]:
+        """Return the defences that concern the run, each once, the widest; and whether an operator holds one on."""
+        standing = self._standing()
+        if not standing:
+            return [], False
+        run = Scope(profile.name, *self._ledger.tenancy(run_id))
+        pins = {(key, scope): pin for (key, scope), (_, pin) in standing.items() if pin}
+        found: dict[DefenceName, DefenceState] = {}
+        for (name, scope), (state, pin) in standing.items():
+            held = pinned(pins, name, run)
+            concerned = scope.covers(run) and held != "off" and (pin == "on") >= (held == "on")
+            if concerned and (pin == "on" or scope.profile == ALL or _is_of(state, profile)):
+                found.setdefault(name, state)
+        return list(found.values()), any(pinned(pins, name, run) == "on" for name in found)
+
+    def _standing(self) -> dict[Key, tuple[DefenceState, Pin | None]]:
         with self._lock:
             now = self._monotonic()
             if self._read_at is None or now - self._read_at >= LOOK_SECONDS:
                 rows = self._ledger.defences.standing()
-                self._states = tuple((row.profile, DefenceState.model_validate_json(row.state)) for row in rows)
+                self._rows = {key_of(row): (DefenceState.model_validate_json(row.state), row.pin) for row in rows}
                 self._read_at = now
-            return self._states
+            return self._rows
 
     def _is_trickle(self, run_id: str, profile: str) -> bool:
         if draw(run_id) >= self._settings.trickle_share:
             return False
         day = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
-        return self._ledger.defences.take_trickle(profile, day, self._settings.trickle_runs_per_day)
+        _, owner = self._ledger.tenancy(run_id)
+        return self._ledger.defences.take_trickle(profile, day, self._settings.trickle_runs_per_day, owner)
 
     def _profile(self, configuration: str) -> Profile | None:
         """Return the profile of a configuration; None where its bytes no longer exist."""
@@ -107,16 +127,19 @@ class StandingDefences:
         return self._profiles[config_hash]
 
 
+def key_of(row: DefenceRow) -> Key:
+    """Return the defence and the scope of a row."""
+    return cast(DefenceName, row.name), Scope(row.profile, row.corpus, row.owner)
+
+
 def draw(run_id: str) -> float:
     """Return a number in [0, 1) for the run: the first 8 bytes of SHA-256 divided by 2 to the 64th."""
     return int.from_bytes(hashlib.sha256(f"{SALT}{run_id}".encode()).digest()[:8], "big") / 2**64
 
 
-def _concerns(name: str, state: DefenceState, profile: Profile) -> bool:
-    """Return whether a defence of the profile `name` applies to this very configuration: a new one begins without."""
-    if name == WHOLE_INSTANCE:
-        return True
-    return name == profile.name and (state.configuration or "").partition("+")[0] == profile.config_hash
+def _is_of(state: DefenceState, profile: Profile) -> bool:
+    """Return whether a defence was measured on this very configuration of its profile: a new one begins without."""
+    return (state.configuration or "").partition("+")[0] == profile.config_hash
 
 
 def _alone(defence: Defence) -> Defence:

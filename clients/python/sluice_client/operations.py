@@ -431,9 +431,20 @@ class Operations:
         return get("/v1/defences")
 
     @operation
-    def lift_defence(self, name: str, *, profile: str | None = None, note: str = "") -> Call[list[models.DefenceView]]:
+    def lift_defence(
+        self, name: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
+    ) -> Call[list[models.DefenceView]]:
         """Lift a defence before it heals. Needs an operator of all corpora."""
-        return Call("DELETE", "/v1/defences/{}", (name,), queried({"profile": profile, "note": note}))
+        where = queried({"profile": profile, "corpus": corpus, "note": note})
+        return Call("DELETE", "/v1/defences/{}", (name,), where)
+
+    @operation
+    def pin_defence(
+        self, name: str, pin: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
+    ) -> Call[list[models.DefenceView]]:
+        """Hold a defence on or off, or let it go (`auto`). Needs an operator of all corpora."""
+        held = {"pin": pin, "profile": profile, "corpus": corpus, "note": note}
+        return Call("PUT", "/v1/defences/{}", (name,), body=held)
 
     @operation
     def stages(self) -> Call[list[models.StageView]]:

@@ -13,15 +13,16 @@ from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.ids import new_run_id
-from sluice.contracts.learning.control import Defence
-from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
+from sluice.contracts.learning.control import Defence, DefencePin
+from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefencePinned, DefenceTripped
 from sluice.evaluation.defence import FULL, LEAST, TO_SWITCH
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.self_defence import SelfDefence
 from sluice.workers.runtime.standing_defences import StandingDefences
-from sluice.workers.service.learning.control import lift_defence, list_defences
+from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.learning.control import lift_defence, list_defences, pin_defence
 from tests.support.in_process import Instance, MakeInstance
 
 QUESTION = "which release of the library is the latest?"
@@ -48,19 +49,20 @@ def profiles(tmp_path: Path) -> dict[str, Path]:
 class Agent:
     """Asks, and says how the answers did; the reconciler looks at what became of them."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, corpus: str = "default", owner: str = "local") -> None:
+        self.instance, self.corpus, self.owner = instance, corpus, owner
         self.ledger = instance.context.ledger
         self.defence = SelfDefence(instance.context, grace_seconds=-60.0)
 
     def asks(self) -> str:
-        run_id = self.instance.service.ask(GateRequest(query=QUESTION)).run_id
+        request = GateRequest(query=QUESTION, corpus=self.corpus)
+        run_id = self.instance.service.ask(request, owner=self.owner).run_id
         self.instance.works("query", "gate", "query")
         return run_id
 
     def says(self, run_id: str, *, well: bool) -> None:
         outcome = "success" if well else "failure"
-        self.instance.service.give_feedback(FeedbackRequest(run_id=run_id, outcome=outcome))
+        self.instance.service.give_feedback(FeedbackRequest(run_id=run_id, outcome=outcome), owner=self.owner)
         self.instance.works("gate")
 
     def hears_of(self, runs: int, *, well: bool) -> str:
@@ -108,6 +110,11 @@ class Agent:
         kinds = (DefenceTripped.kind, DefenceHealed.kind)
         found = [event for run in runs for kind in kinds for event in self.ledger.events_of_kind(run.run_id, kind)]
         return sorted(found, key=lambda event: event.occurred_at)
+
+    def steps_back(self) -> list[str]:
+        """The steps back that stand for its next run."""
+        control = self.decision(self.asks()).control
+        return [] if control is None else [one.name for one in control.defences]
 
     def standing(self) -> list[Defence]:
         return [one.stands for one in list_defences(self.ledger) if one.stands is not None]
@@ -171,9 +178,7 @@ def test_without_a_configuration_before_the_gate_stays_with_the_corpus_and_an_op
     run_id = agent.asks()
     decided = agent.decision(run_id)
     assert decided.plan == "retrieve"
-    [veto] = [
-        veto for veto in decided.vetoes if veto.name == "self_defence_satisfaction" and veto.lowered_from == "search"
-    ]
+    [veto] = [veto for veto in decided.vetoes if veto.name == "self_defence_satisfaction"]
     assert "no configuration before" in veto.why
     assert "sluice gate defences satisfaction --lift --profile default" in veto.lifted_by
     assert agent.recomputed(run_id) == decided.model_dump_json()
@@ -186,3 +191,93 @@ def test_without_a_configuration_before_the_gate_stays_with_the_corpus_and_an_op
     assert (healed.by, healed.operator, healed.why) == ("operator", "ann", "the provider was mended")
     with pytest.raises(NotFound, match="sluice gate defences"):
         lift_defence(agent.instance.context, "satisfaction", "ann")
+
+
+FLOOD = 2 * FULL + TO_SWITCH + 20
+"""As many runs as were seen to turn the search off for everybody."""
+
+
+def agents_with_keys(make_instance: MakeInstance, folder: Path, *corpora: str, **defence: object) -> tuple[Agent, ...]:
+    """Agents with a key each, limited to a corpus; the first one is hostile."""
+    instance = make_instance(gate={"profiles_dir": folder}, search={"enabled": True}, defence=defence)
+    keys = [ApiKeys(instance.context.ledger).create(f"of {one}", "agent", [one])[0] for one in corpora]
+    agents = tuple(Agent(instance, corpus, key) for corpus, key in zip(corpora, keys, strict=True))
+    agents[0].decides_anew()
+    return agents
+
+
+@pytest.mark.parametrize("corpora", [("theirs", "ours"), ("shared", "shared")])
+def test_the_feedback_of_one_key_steps_back_for_its_own_runs_alone(
+    make_instance: MakeInstance, profiles: dict[str, Path], corpora: tuple[str, str]
+) -> None:
+    hostile, other = agents_with_keys(make_instance, profiles["new"], *corpora, trickle_runs_per_day=0)
+    hostile.hears_of(FLOOD, well=False)
+    hostile.looks()
+    decided = other.decision(other.asks())
+    assert (decided.scored_plan, decided.control) == ("full_loop", None)
+    assert hostile.steps_back() == ["satisfaction"], "its own answers do get worse, as it says"
+
+
+def test_a_key_that_speaks_ill_of_anothers_answers_moves_nothing_of_theirs(
+    make_instance: MakeInstance, profiles: dict[str, Path]
+) -> None:
+    hostile, other = agents_with_keys(make_instance, profiles["new"], "shared", "shared", trickle_runs_per_day=0)
+    for _ in range(2):
+        hostile.says(other.hears_of(FLOOD // 2, well=True), well=False)
+    silent = other.asks()
+    hostile.says(silent, well=False)
+    outcomes_of = other.ledger.outcomes.of_run
+    [heard] = [one for one in other.ledger.outcomes.decided_between(0.0) if one.run_id == silent]
+    assert (heard.satisfaction, heard.judged_by) == (0.0, hostile.owner), "it counts, as the word of who gave it"
+    last = other.asks()
+    other.says(last, well=True)
+    hostile.says(last, well=False)
+    found = outcomes_of(last)
+    assert found is not None
+    assert (found.satisfaction, found.judged_by) == (1.0, None)
+
+
+def test_many_small_owners_of_a_corpus_step_back_together_and_no_one_alone_decides(
+    make_instance: MakeInstance, profiles: dict[str, Path]
+) -> None:
+    agents = agents_with_keys(make_instance, profiles["new"], *["shared"] * 5, trickle_runs_per_day=0)
+    for _ in range(2):
+        for agent in agents[:3]:
+            agent.hears_of(FULL // 2 + TO_SWITCH, well=False)
+    agents[0].looks()
+    [stands] = [one for one in agents[0].standing() if one.owner is None and one.corpus]
+    assert (stands.corpus, stands.owner) == ("shared", None)
+    assert agents[4].steps_back() == ["satisfaction"], "the others found it bad, without any one of them too"
+
+
+def test_an_operator_holds_a_defence_off_or_on_for_a_corpus(
+    make_instance: MakeInstance, profiles: dict[str, Path]
+) -> None:
+    agent, other = agents_with_keys(make_instance, profiles["new"], "theirs", "ours", trickle_share=1.0)
+    context = agent.instance.context
+    agent.hears_of(FLOOD, well=False)
+    agent.looks()
+    held = pin_defence(context, "satisfaction", DefencePin(pin="off", corpus="theirs", note="a flood"), "ann")
+    assert held[0].pinned == "off"
+    assert agent.steps_back() == [], "what stood is lifted"
+    agent.hears_of(FLOOD, well=False)
+    agent.looks()
+    assert agent.standing() == []
+
+    pin_defence(context, "satisfaction", DefencePin(pin="on", corpus="theirs"), "ann")
+    control = agent.decision(agent.asks()).control
+    assert control is not None
+    assert [(one.name, one.step) for one in control.defences] == [("satisfaction", "retrieve_only")]
+    assert not control.is_trickle, "an operator's word has no trickle"
+    assert other.steps_back() == []
+    pin_defence(context, "satisfaction", DefencePin(pin="auto", corpus="theirs"), "ann")
+    assert agent.steps_back() == []
+
+    runs = [run for run in reversed(agent.ledger.runs(corpus=CONTROL_CORPUS, limit=50)) if run.kind == "control"]
+    events = [event for run in runs for event in agent.ledger.events_of_kind(run.run_id, DefencePinned.kind)]
+    bodies = [event.body_as(DefencePinned) for event in events]
+    assert [(body.pin, body.corpus, body.profile, body.operator) for body in bodies] == [
+        ("off", "theirs", "*", "ann"),
+        ("on", "theirs", "*", "ann"),
+        ("auto", "theirs", "*", "ann"),
+    ]

@@ -9,23 +9,25 @@ that dies meanwhile writes nothing: the next look reads the same runs.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 
-from sluice.contracts.learning.control import Defence, DefenceName, Step
+from sluice.contracts.learning.control import DefenceName, Pin, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
 from sluice.evaluation import defence as rules
-from sluice.evaluation.defence import DefenceState
+from sluice.evaluation.defence import DefenceState, Scope
 from sluice.evaluation.evaluator import GRACE_SECONDS
 from sluice.ledger.events.control_runs import ControlChange
-from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
+from sluice.ledger.learning.defences import DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
 from sluice.otel import metrics
-from sluice.workers.service.learning.control import announce_control
+from sluice.workers.runtime.standing_defences import Key, key_of
+from sluice.workers.service.learning.control import announce_control, subject_of
 
 if TYPE_CHECKING:
     from sluice.contracts.learning.run_outcome import RunOutcome
@@ -40,14 +42,13 @@ _LEASE = "self-defence"
 _BY_RUNS: tuple[DefenceName, ...] = ("satisfaction", "freshness", "latency")
 _UNITS = ("usd", "pages", "bytes", "tokens", "milliseconds")
 
-Key = tuple[DefenceName, str]
-
 
 @dataclass
 class _Look:
-    """Result of one look: the states by defence and profile, the keys of changed states, and the changes to record."""
+    """Result of one look: the states by defence and scope, the keys of changed states, and the changes to record."""
 
     states: dict[Key, DefenceState]
+    pins: dict[Key, Pin]
     changed: set[Key] = field(default_factory=set)
     changes: list[ControlChange] = field(default_factory=list)
 
@@ -59,10 +60,11 @@ class _Look:
 
     def rows(self) -> Iterable[DefenceRow]:
         """Yield the rows of the states that changed."""
-        for name, profile in sorted(self.changed):
-            state = self.states[name, profile]
+        for key in sorted(self.changed):
+            name, (profile, corpus, owner) = key
+            state = self.states[key]
             since = state.tripped.since.timestamp() if state.tripped else None
-            yield DefenceRow(name, profile, state.model_dump_json(), since)
+            yield DefenceRow(name, profile, state.model_dump_json(), since, corpus, owner, self.pins.get(key))
 
 
 class SelfDefence:
@@ -86,7 +88,8 @@ class SelfDefence:
         seen, rows = self._ledger.defences.rows()
         now = self._ledger.clock()
         look = _Look(
-            {(cast(DefenceName, row.name), row.profile): DefenceState.model_validate_json(row.state) for row in rows}
+            {key_of(row): DefenceState.model_validate_json(row.state) for row in rows},
+            {key_of(row): row.pin for row in rows if row.pin},
         )
         place = Place(seen.decided_at, seen.run_id) if seen.writes else Place(now - rules.LONGEST_SECONDS)
         runs, place = self._ledger.outcomes.page(place, now - self._grace_seconds, RUNS_AT_ONCE)
@@ -104,65 +107,74 @@ class SelfDefence:
                 announce_control(self._context, run_of_change)
         for change in look.changes:
             log.warning(change.action, subject=change.subject, note=change.note)
-        for (name, profile), state in look.states.items():
-            metrics.SELF_DEFENCE_ACTIVE.labels(name, profile).set(state.tripped is not None)
+        stand: Counter[tuple[str, str]] = Counter()
+        for (name, scope), state in look.states.items():
+            stand[name, scope.profile] += state.tripped is not None
+        for labels, scopes in stand.items():
+            metrics.SELF_DEFENCE_ACTIVE.labels(*labels).set(scopes)
 
     def _read(self, run: RunOutcome, look: _Look) -> None:
-        stale_seconds = self._stale_seconds(run.profile)
+        """Count the run in every scope that holds it, but for what an operator holds on or off."""
         for name in _BY_RUNS:
-            key = (name, run.profile)
-            before = look.states.get(key, DefenceState())
-            state, change = rules.watch(name, before, run, stale_seconds)
-            if state.configuration is not None and state.configuration != before.configuration:
-                moment = run.decided_at.timestamp()
-                self._ledger.configurations.record(run.profile, state.configuration, moment)
-            if change == "trip":
-                state = self._trip(name, run.profile, state, look)
-            elif change == "heal":
-                state = self._heal(name, run, before, state, look)
-            look.put(key, state)
+            own = rules.scope_of(name, run)
+            if rules.pinned(look.pins, name, own) is None:
+                for scope in own.around():
+                    self._watch((name, scope), run, look)
 
-    def _trip(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> DefenceState:
+    def _watch(self, key: Key, run: RunOutcome, look: _Look) -> None:
+        name, scope = key
+        before = look.states.get(key, DefenceState())
+        state, change = rules.watch(name, before, run, self._stale_seconds(run.profile), scope)
+        if state.configuration is not None and state.configuration != before.configuration:
+            self._ledger.configurations.record(run.profile, state.configuration, run.decided_at.timestamp())
+        if change == "trip":
+            state = self._trip(key, state, look)
+        elif change == "heal":
+            state = self._heal(key, run, before, state, look)
+        look.put(key, state)
+
+    def _trip(self, key: Key, state: DefenceState, look: _Look) -> DefenceState:
         """Return the tripped state with its step back, and add the change to the look."""
-        step, falls_back_to, why = self._step(name, profile, state, look)
-        command = f"`sluice gate defences {name} --lift --profile {profile}`"
-        return self._record_trip(
-            name, profile, state, step, why, f"{_HEALED_BY[name]}, or {command}", look, falls_back_to
-        )
+        name, scope = key
+        step, falls_back_to, why = self._step(key, state, look)
+        of_corpus = "" if scope.corpus == rules.ALL else f" --corpus {scope.corpus}"
+        command = f"`sluice gate defences {name} --lift --profile {scope.profile}{of_corpus}`"
+        return self._record_trip(key, state, step, why, f"{_HEALED_BY[name]}, or {command}", look, falls_back_to)
 
-    def _step(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> tuple[Step, str | None, str]:
+    def _step(self, key: Key, state: DefenceState, look: _Look) -> tuple[Step, str | None, str]:
+        name, scope = key
         windows = "; ".join(closed.why or "" for closed in state.closed[-rules.IN_A_ROW :])
         if name == "latency":
             return "lower_plan", None, windows
-        failed = {one for (_, of), other in look.states.items() if of == profile for one in other.failed}
+        failed = {one for (_, of), other in look.states.items() if of == scope for one in other.failed}
         configuration = state.configuration or ""
-        before = self._ledger.configurations.before(profile, configuration, failed)
+        before = self._ledger.configurations.before(scope.profile, configuration, failed)
         if before is None:
             return "retrieve_only", None, f"{windows}; there is no configuration before"
         return "previous_configuration", before, windows
 
-    def _heal(
-        self, name: DefenceName, run: RunOutcome, before: DefenceState, state: DefenceState, look: _Look
-    ) -> DefenceState:
+    def _heal(self, key: Key, run: RunOutcome, before: DefenceState, state: DefenceState, look: _Look) -> DefenceState:
         if before.configuration != rules.configuration_of(run):
             why, by = f"configuration {rules.configuration_of(run)[:12]} took its place", "configuration"
         else:
             why, by = "; ".join(closed.why or "" for closed in state.closed[-rules.IN_A_ROW :]), "data"
-        self._record_heal(name, run.profile, by, why, look)
+        self._record_heal(key, by, why, look)
         return rules.heal(state)
 
     def _watch_cost(self, look: _Look) -> None:
         """Step back to the corpus alone where a ceiling of the day is nearly used up; heal again where none is."""
-        key: Key = ("cost", WHOLE_INSTANCE)
+        key: Key = ("cost", Scope())
+        if key in look.pins:
+            return
         state = look.states.get(key, DefenceState())
         verdict, why = rules.judge_cost(self._used_of_day())
         today = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
         if state.tripped is None and verdict == "bad" and state.lifted_day != today:
             ceiling = f"a higher ceiling (below {rules.FAR:.0%} of it)"
             lifted_by = f"the next UTC day, {ceiling}, or `sluice gate defences cost --lift`"
-            state = self._record_trip("cost", WHOLE_INSTANCE, state, "retrieve_only", why, lifted_by, look)
+            state = self._record_trip(key, state, "retrieve_only", why, lifted_by, look)
         elif state.tripped is not None and verdict in ("good", "void"):
-            self._record_heal("cost", WHOLE_INSTANCE, "data", why, look)
+            self._record_heal(key, "data", why, look)
             state = rules.heal(state)
         look.put(key, state)
 
@@ -173,8 +185,7 @@ class SelfDefence:
 
     def _record_trip(
         self,
-        name: DefenceName,
-        profile: str,
+        key: Key,
         state: DefenceState,
         step: Step,
         why: str,
@@ -183,14 +194,15 @@ class SelfDefence:
         falls_back_to: str | None = None,
     ) -> DefenceState:
         since = datetime.fromtimestamp(self._ledger.clock(), UTC)
-        defence = Defence(name=name, step=step, profile=profile, since=since, why=why, lifted_by=lifted_by)
+        defence = rules.stepping_back(*key, step, since, why, lifted_by)
         tripped = DefenceTripped(defence=defence, configuration=state.configuration, falls_back_to=falls_back_to)
-        look.changes.append(ControlChange((tripped,), "defence_trip", f"defence:{name}:{profile}", note=why))
+        look.changes.append(ControlChange((tripped,), "defence_trip", subject_of(*key), note=why))
         return rules.trip(state, defence, falls_back_to)
 
-    def _record_heal(self, name: DefenceName, profile: str, by: str, why: str, look: _Look) -> None:
-        healed = DefenceHealed.model_validate({"name": name, "profile": profile, "by": by, "why": why})
-        look.changes.append(ControlChange((healed,), "defence_heal", f"defence:{name}:{profile}", note=why))
+    def _record_heal(self, key: Key, by: str, why: str, look: _Look) -> None:
+        facts = {**rules.named(*key), "by": by, "why": why}
+        healed = DefenceHealed.model_validate(facts)
+        look.changes.append(ControlChange((healed,), "defence_heal", subject_of(*key), note=why))
 
     def _stale_seconds(self, profile: str) -> float:
         freshness = self._settings.freshness

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sluice.contracts.api import DefenceView
 from sluice.contracts.errors import Conflict, InvalidSetting, NotFound
-from sluice.contracts.learning.control import Arm, DefenceName, FlagAction, FlagName, FlagResult, FlagState
-from sluice.contracts.learning.events import DefenceHealed
+from sluice.contracts.learning.control import (
+    Arm,
+    DefenceName,
+    DefencePin,
+    FlagAction,
+    FlagName,
+    FlagResult,
+    FlagState,
+    Step,
+)
+from sluice.contracts.learning.events import DefenceHealed, DefencePinned
 from sluice.contracts.learning.rollout import Cause, Rollout, RolloutRequest
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.evaluation.defence import DefenceState, heal
+from sluice.evaluation.defence import ALL, DefenceState, Scope, heal, named, stepping_back, trip
 from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
 from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
 from sluice.evaluation.rollout.canary import StageVerdict, expected_runs, judge_stage, read_judging
@@ -25,6 +34,7 @@ from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.runtime.flag_rules import NAMES
 from sluice.workers.runtime.gate_models import read_model_file
+from sluice.workers.runtime.standing_defences import key_of
 from sluice.workers.service.caller import Caller
 
 __all__ = ["AbReport", "FlagDesk", "JudgedStage", "RolloutDesk", "change_rollout", "judge_rollout"]
@@ -85,34 +95,91 @@ _ATTEMPTS = 5
 
 
 def list_defences(ledger: Ledger) -> list[DefenceView]:
-    """Return every defence that has looked at something, by name and profile."""
+    """Return the defences that stand or are held, then those that have closed a window, and that of the cost."""
     _, rows = ledger.defences.rows()
-    return [_view(row) for row in rows]
+    views = [_view(row) for row in sorted(rows, key=lambda row: not row.is_at_work)]
+    return [one for one in views if one.stands or one.pinned or one.windows or one.name == "cost"]
 
 
 def lift_defence(
-    context: Context, name: DefenceName, operator: str, profile: str | None = None, note: str = ""
+    context: Context,
+    name: DefenceName,
+    operator: str,
+    profile: str | None = None,
+    note: str = "",
+    corpus: str | None = None,
 ) -> Sequence[DefenceView]:
-    """End a step back of one profile, or of all where none is named. Its windows begin anew. Recorded and audited.
+    """End a step back, or an operator's hold, in every scope of a profile and of a corpus, or in all where none is
+    named. Their windows begin anew. Recorded and audited.
 
     Raises:
         NotFound: no step back of that name stands.
         Conflict: other processes changed the steps back all the time; nothing was lifted.
     """
-    ledger = context.ledger
-    for _ in range(_ATTEMPTS):
-        position, rows = ledger.defences.rows()
-        standing = [row for row in rows if row.name == name and row.tripped_at and profile in (None, row.profile)]
+    wanted = Scope(profile or ALL, corpus or ALL)
+
+    def changed(rows: Sequence[DefenceRow]) -> tuple[list[DefenceRow], list[ControlChange]]:
+        standing = [row for row in rows if row.name == name and row.is_at_work and wanted.covers(key_of(row)[1])]
         if not standing:
-            of = "" if profile is None else f" of profile {profile!r}"
+            of = "".join(f" of {what} {one!r}" for what, one in (("profile", profile), ("corpus", corpus)) if one)
             raise NotFound(f"no step back {name!r}{of} stands; `sluice gate defences` tells which do")
-        lifted = [_lifted(row, ledger.clock()) for row in standing]
-        changes = [_change(row, operator, note) for row in standing]
-        created = ledger.defences.write(position, position, lifted, changes)
+        return [_lifted(row, context.ledger.clock()) for row in standing], [
+            _healed(row, operator, note) for row in standing
+        ]
+
+    return _change(context, changed)
+
+
+def pin_defence(context: Context, name: DefenceName, request: DefencePin, operator: str) -> Sequence[DefenceView]:
+    """Hold a defence on or off for a profile and a corpus, or give it back to the outcomes. Recorded and audited.
+
+    Held on, the gate steps back there, without a trickle; held off, nothing trips there, and what stands is lifted.
+
+    Raises `Conflict` as `lift_defence` does.
+    """
+    scope, pin = Scope(request.profile or ALL, request.corpus or ALL), None if request.pin == "auto" else request.pin
+    body = DefencePinned(
+        name=name, profile=scope.profile, corpus=scope.corpus, pin=request.pin, operator=operator, note=request.note
+    )
+
+    def changed(rows: Sequence[DefenceRow]) -> tuple[list[DefenceRow], list[ControlChange]]:
+        now, found = context.ledger.clock(), {key_of(row): row for row in rows}
+        inside = [row for key, row in found.items() if key[0] == name and scope.covers(key[1])]
+        standing = [row for row in inside if row.tripped_at and not row.pin and pin]
+        own = found.get((name, scope)) or DefenceRow(name, scope.profile, "{}", None, scope.corpus)
+        state = heal(DefenceState.model_validate_json(own.state))
+        if pin == "on":
+            lifted_by = f"`sluice gate defences {name} --pin auto`, with its profile and corpus"
+            since, why = datetime.fromtimestamp(now, UTC), f"held by {operator}: {request.note or 'no reason given'}"
+            state = trip(state, stepping_back(name, scope, _HELD_STEP[name], since, why, lifted_by), None)
+        becomes = replace(own, state=state.model_dump_json(), tripped_at=now if pin == "on" else None, pin=pin)
+        others = [row for row in standing if key_of(row) != (name, scope)]
+        pinned = ControlChange((body,), f"defence_pin_{request.pin}", subject_of(name, scope), operator, request.note)
+        healed = [_healed(row, operator, request.note or f"held {pin}") for row in standing]
+        return [becomes, *(_lifted(row, now) for row in others)], [*healed, pinned]
+
+    return _change(context, changed)
+
+
+_HELD_STEP: dict[DefenceName, Step] = {
+    "satisfaction": "retrieve_only",
+    "freshness": "retrieve_only",
+    "latency": "lower_plan",
+    "cost": "retrieve_only",
+}
+Changed = Callable[[Sequence[DefenceRow]], tuple[list[DefenceRow], list[ControlChange]]]
+
+
+def _change(context: Context, changed: Changed) -> list[DefenceView]:
+    """Write what an operator changes of the rows, and announce it."""
+    for _ in range(_ATTEMPTS):
+        position, rows = context.ledger.defences.rows()
+        becoming, changes = changed(rows)
+        created = context.ledger.defences.write(position, position, becoming, changes)
         if created is not None:
             for run in created:
                 announce_control(context, run)
-            return [_view(row) for row in lifted]
+            return [_view(row) for row in becoming]
     raise Conflict("the steps back changed meanwhile: try again")
 
 
@@ -120,15 +187,18 @@ def _lifted(row: DefenceRow, now: float) -> DefenceRow:
     state = heal(DefenceState.model_validate_json(row.state))
     if row.name == "cost":
         state = state.model_copy(update={"lifted_day": datetime.fromtimestamp(now, UTC).date().isoformat()})
-    return DefenceRow(row.name, row.profile, state.model_dump_json(), None)
+    return replace(row, state=state.model_dump_json(), tripped_at=None, pin=None)
 
 
-def _change(row: DefenceRow, operator: str, note: str) -> ControlChange:
-    why = note or "lifted"
-    healed = DefenceHealed.model_validate(
-        {"name": row.name, "profile": row.profile, "by": "operator", "why": why, "operator": operator}
-    )
-    return ControlChange((healed,), "defence_lift", f"defence:{row.name}:{row.profile}", operator, note)
+def _healed(row: DefenceRow, operator: str, note: str) -> ControlChange:
+    facts = {**named(*key_of(row)), "by": "operator", "why": note or "lifted", "operator": operator}
+    healed = DefenceHealed.model_validate(facts)
+    return ControlChange((healed,), "defence_lift", subject_of(*key_of(row)), operator, note)
+
+
+def subject_of(name: DefenceName, scope: Scope) -> str:
+    """Return the name of a defence in the audit: its profile, then a corpus and an owner where it is of one."""
+    return ":".join(("defence", name, scope.profile, *(one for one in scope[1:] if one != ALL)))
 
 
 def _view(row: DefenceRow) -> DefenceView:
@@ -136,9 +206,15 @@ def _view(row: DefenceRow) -> DefenceView:
     windows = tuple(
         f"{datetime.fromtimestamp(one.closed_at, UTC):%Y-%m-%d %H:%M} {one.verdict}: {one.why}" for one in state.closed
     )
-    facts = {"name": row.name, "profile": row.profile, "stands": state.tripped, "windows": windows}
-    return DefenceView.model_validate(
-        facts | {"configuration": state.configuration, "falls_back_to": state.falls_back_to}
+    name, scope = key_of(row)
+    return DefenceView(
+        name=name,
+        **scope._asdict(),
+        pinned=row.pin,
+        stands=state.tripped,
+        configuration=state.configuration,
+        falls_back_to=state.falls_back_to,
+        windows=windows,
     )
 
 

@@ -132,10 +132,12 @@ class Decision(Model):  # A decision for agents: the recorded one, and its order
     use_crawl: bool
     justification: dict[str, float]
 
-class Defence(Model):  # A fallback in force: its trigger with the figures, and the condition that ends it.
+class Defence(Model):  # A fallback in force: its trigger with the figures, and the condition that ends it. It concerns
     name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str
     step: Literal['previous_configuration', 'lower_plan', 'retrieve_only'] | str
     profile: str
+    corpus: str | None = None
+    owner: str | None = None
     since: datetime
     why: str
     lifted_by: str

@@ -66,9 +66,12 @@ class DeadLetterSummary(Model):  # A dead letter in a list
     operator: str | None
     note: str | None
 
-class DefenceView(Model):  # One defence of the gate for one profile ("*" for all)
+class DefenceView(Model):  # One defence of the gate for a profile, a corpus and an owner ("*" for all)
     name: Literal['satisfaction', 'freshness', 'latency', 'cost'] | str
     profile: str
+    corpus: str = '*'
+    owner: str = '*'
+    pinned: Literal['on', 'off'] | str | None = None
     stands: Defence | None = None
     configuration: str | None = None
     falls_back_to: str | None = None

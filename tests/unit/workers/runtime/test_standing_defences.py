@@ -15,6 +15,7 @@ from sluice.gate.profile import Profile, load_profiles
 from sluice.gate.settings import DefenceSettings
 from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
 from sluice.ledger.ledger import Ledger
+from sluice.ledger.runs import NewRun
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.standing_defences import LOOK_SECONDS, StandingDefences, draw
 from tests.support.ledger_story import NOON, Clock
@@ -57,12 +58,17 @@ def steps_back(
     return defence
 
 
-def of_trickle(is_in: bool, share: float = 0.05) -> str:
-    return next(run_id for run_id in iter(new_run_id, "") if (draw(run_id) < share) is is_in)
+def a_run(ledger: Ledger, run_id: str | None = None, corpus: str = "docs", owner: str = "local") -> str:
+    run = NewRun(run_id or new_run_id(), "gate", corpus, "0" * 64, owner)
+    return ledger.create_run(run, []).run_id
+
+
+def of_trickle(ledger: Ledger, is_in: bool, share: float = 0.05) -> str:
+    return a_run(ledger, next(run_id for run_id in iter(new_run_id, "") if (draw(run_id) < share) is is_in))
 
 
 def test_where_nothing_stands_the_profile_decides_alone(ledger: Ledger, blobs: BlobStore, now: Profile) -> None:
-    found = StandingDefences(ledger, blobs, DefenceSettings()).of(new_run_id(), now)
+    found = StandingDefences(ledger, blobs, DefenceSettings()).of(a_run(ledger), now)
     assert (found.profile, found.defences, found.is_trickle, found.fallback_from) == (now, (), False, None)
 
 
@@ -72,11 +78,11 @@ def test_the_configuration_before_decides_but_for_the_trickle(
     blobs.put(before.canonical_bytes())
     defence = steps_back(ledger, "satisfaction", "previous_configuration", now.config_hash, before.config_hash)
     standing = StandingDefences(ledger, blobs, DefenceSettings(trickle_runs_per_day=1))
-    found = standing.of(of_trickle(False), now)
+    found = standing.of(of_trickle(ledger, False), now)
     assert (found.profile, found.defences, found.fallback_from) == (before, (defence,), now.config_hash)
-    found = standing.of(of_trickle(True), now)
+    found = standing.of(of_trickle(ledger, True), now)
     assert (found.profile, found.is_trickle, found.fallback_from) == (now, True, None)
-    found = standing.of(of_trickle(True), now)
+    found = standing.of(of_trickle(ledger, True), now)
     assert (found.profile, found.is_trickle) == (before, False), "the trickle of the day is used up"
 
 
@@ -85,7 +91,7 @@ def test_behind_a_promoted_model_stands_the_same_profile_without_it(
 ) -> None:
     blobs.put(now.canonical_bytes())
     steps_back(ledger, "satisfaction", "previous_configuration", f"{now.config_hash}+7", now.config_hash)
-    found = StandingDefences(ledger, blobs, DefenceSettings()).of(of_trickle(False), now)
+    found = StandingDefences(ledger, blobs, DefenceSettings()).of(of_trickle(ledger, False), now)
     assert (found.profile, found.fallback_from) == (now, f"{now.config_hash}+7"), "so no model is asked"
 
 
@@ -93,7 +99,7 @@ def test_where_the_profile_before_is_lost_the_gate_stays_with_the_corpus(
     ledger: Ledger, blobs: BlobStore, now: Profile, before: Profile
 ) -> None:
     steps_back(ledger, "freshness", "previous_configuration", now.config_hash, before.config_hash)
-    found = StandingDefences(ledger, blobs, DefenceSettings()).of(of_trickle(False), now)
+    found = StandingDefences(ledger, blobs, DefenceSettings()).of(of_trickle(ledger, False), now)
     assert (found.profile, found.fallback_from) == (now, None)
     assert [(defence.name, defence.step) for defence in found.defences] == [("freshness", "retrieve_only")]
 
@@ -103,14 +109,14 @@ def test_a_new_configuration_and_another_profile_begin_without_it(
 ) -> None:
     steps_back(ledger, "latency", "lower_plan", now.config_hash)
     standing = StandingDefences(ledger, blobs, DefenceSettings())
-    assert standing.of(of_trickle(False), now).defences
-    assert standing.of(of_trickle(False), before).defences == ()
-    assert standing.of(of_trickle(False), load_profiles()["code"]).defences == ()
+    assert standing.of(of_trickle(ledger, False), now).defences
+    assert standing.of(of_trickle(ledger, False), before).defences == ()
+    assert standing.of(of_trickle(ledger, False), load_profiles()["code"]).defences == ()
 
 
 def test_cost_concerns_every_profile_and_has_no_trickle(ledger: Ledger, blobs: BlobStore, now: Profile) -> None:
     steps_back(ledger, "cost", "retrieve_only", profile=WHOLE_INSTANCE)
-    found = StandingDefences(ledger, blobs, DefenceSettings()).of(of_trickle(True), now)
+    found = StandingDefences(ledger, blobs, DefenceSettings()).of(of_trickle(ledger, True), now)
     assert ([defence.name for defence in found.defences], found.is_trickle) == (["cost"], False)
 
 
@@ -119,12 +125,12 @@ def test_it_is_read_again_after_a_second_and_not_at_all_where_it_is_off(
 ) -> None:
     clock = Clock()
     standing = StandingDefences(ledger, blobs, DefenceSettings(), clock)
-    assert standing.of(new_run_id(), now).defences == ()
+    assert standing.of(a_run(ledger), now).defences == ()
     steps_back(ledger, "cost", "retrieve_only", profile=WHOLE_INSTANCE)
-    assert standing.of(new_run_id(), now).defences == ()
+    assert standing.of(a_run(ledger), now).defences == ()
     clock.passes(LOOK_SECONDS)
-    assert standing.of(new_run_id(), now).defences
-    assert StandingDefences(ledger, blobs, DefenceSettings(enabled=False)).of(new_run_id(), now).defences == ()
+    assert standing.of(a_run(ledger), now).defences
+    assert StandingDefences(ledger, blobs, DefenceSettings(enabled=False)).of(a_run(ledger), now).defences == ()
 
 
 def test_the_draw_takes_its_share_of_the_runs() -> None:
