@@ -134,7 +134,12 @@ def recall(
         return memory.recall(feature, query, top_k, task_id)
 
 
-@router.get("/prompt", responses=problem_responses(503, 507), summary="A block for the next iteration's prompt")
+@router.post(
+    "/prompt", responses=problem_responses(503, 507), summary="A block for the next iteration's prompt, recorded"
+)
+@router.get(
+    "/prompt", responses=problem_responses(503), summary="A block for the next iteration's prompt, not recorded"
+)
 def prompt(
     request: Request,
     memory: Memory,
@@ -146,12 +151,11 @@ def prompt(
     max_tokens: Annotated[int | None, Query(ge=50, le=20_000)] = None,
 ) -> PromptBlock:
     """Return the errors of the last iterations first, then learnings as observations, from the journal as it is now.
-    This GET writes: it records the printed lines, so that an agent that only repeats them has learned nothing new. The
-    same block for the same iteration and session is recorded once."""
-    with request_span(request, "GET /v1/memory/prompt"):
-        return memory.prompt(
-            feature, iteration_number=iteration, session_id=session, task_id=task_id, query=query, max_tokens=max_tokens
-        )
+    POST records the printed lines, so that an agent that only repeats them has learned nothing new: the same block for
+    the same iteration and session once. GET writes nothing."""
+    wanted = {"iteration_number": iteration, "session_id": session, "task_id": task_id, "query": query}
+    with request_span(request, f"{request.method} /v1/memory/prompt"):
+        return memory.prompt(feature, max_tokens=max_tokens, records=request.method == "POST", **wanted)
 
 
 @router.get("/status", responses=problem_responses(503), summary="How a project's memory fares")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_type_hints
 import typer
 
 from sluice.cli.connection import connected, wrong
-from sluice.cli.output import console, errors_told, marked, print_json, print_table, say
+from sluice.cli.output import INTERRUPTED, console, errors_told, marked, print_json, print_table, say
 from sluice_client.errors import Conflict
 
 Column = str | tuple[str, str | Callable[[Any], object]]
@@ -182,12 +182,14 @@ def moment(told: str) -> datetime:
 
 def ask_first(question: str, *, yes: bool) -> None:
     """Ask the operator for confirmation, unless `yes` gives it. Raises `InvalidInput` if there is nobody to ask,
-    `Conflict` if the operator does not agree."""
+    `Conflict` if the operator does not agree, `typer.Exit` at Ctrl-C."""
     if yes:
         return
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise typer.Exit(INTERRUPTED) from error
         raise wrong("yes", "there is nobody to ask", "give --yes") from error
     if not agreed:
         raise Conflict("nothing was removed")

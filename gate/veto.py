@@ -101,13 +101,21 @@ SEARCH_OFF = "web search is switched off"
 NO_PROVIDER = "web search has no provider"
 CRAWL_OFF = "crawling is switched off"
 EGRESS_DENIED = "no request may leave this machine"
+MEMORY_ALONE = "the corpus is an agent's memory, which takes no pages"
 
 _LIFTED_BY = {
     SEARCH_OFF: "search.enabled = true in sluice.toml",
     NO_PROVIDER: 'search.providers in sluice.toml, for instance ["searxng"]',
     CRAWL_OFF: "crawl.enabled = true in sluice.toml",
     EGRESS_DENIED: 'egress.policy = "open", or "listed", in sluice.toml',
+    MEMORY_ALONE: "another corpus",
 }
+
+
+MEMORY_POLICY = PolicyState(
+    search_allowed=False, crawl_allowed=False, search_reason=MEMORY_ALONE, crawl_reason=MEMORY_ALONE
+)
+"""The policy of an agent's memory: what a search finds may not become a document of it."""
 
 
 def policy_state(

@@ -79,7 +79,7 @@ class Memory:
 
     `search` is the index; without it, and while it is away, recall compares words with the journal itself. `judge` and
     `ask` are models that help to tell learnings apart and to distil them; if one fails, rules decide. `derives`: the
-    consequences of new iterations are derived before a question is answered; else another process calls `catch_up`.
+    consequences of new iterations are derived before a question is answered; else `derive` or `catch_up` is called.
     `upkeep` does the background work for which no question may wait.
     """
 
@@ -148,6 +148,15 @@ class Memory:
         """
         return self._catch_up(self.journal(feature))
 
+    def derive(self, feature: str) -> None:
+        """Catch up if new iterations are few, else in the background."""
+        journal = self.journal(feature)
+        new = count_new(journal.read())
+        if 0 < new <= FEW_ITERATIONS:
+            self._catch_up(journal)
+        elif new:
+            self._upkeep.do(f"catch up {feature}", lambda: self._catch_up_a_little(journal))
+
     def learn(
         self,
         feature: str,
@@ -202,7 +211,7 @@ class Memory:
     ) -> Learnings:
         """See `MemoryPort.learnings`."""
         journal = self.journal(feature)
-        self._derive(journal)
+        self._derive(feature)
         held = journal.read()
         found = (
             one
@@ -215,7 +224,7 @@ class Memory:
         """See `MemoryPort.recall`."""
         started = time.perf_counter()
         journal = self.journal(feature)
-        self._derive(journal)
+        self._derive(feature)
         state = journal.read()
         wanted = self.config.top_k if top_k is None else top_k
         hits, behind = find(self._search, self.project_path, state, query, top_k=wanted, task_id=task_id)
@@ -239,12 +248,15 @@ class Memory:
         task_id: int | None = None,
         query: str = "",
         max_tokens: int | None = None,
+        records: bool = True,
     ) -> PromptBlock:
-        """See `MemoryPort.prompt`."""
+        """See `MemoryPort.prompt`. Without `records` nothing is written, and echoes of the block are not recognised."""
         _check_place(iteration_number or 1, now := self._clock(), now)
         journal = self.journal(feature)
-        self._derive(journal)
-        if not journal.read().entry_ids:
+        if records:
+            self._derive(feature)
+        state = journal.read()
+        if not state.entry_ids:
             return PromptBlock(text="", tokens=0)
         blocks: list[PromptBlock] = []
 
@@ -263,7 +275,10 @@ class Memory:
             blocks.append(block)
             return [entry] if block.text else []
 
-        journal.transact(decide)
+        if records:
+            journal.transact(decide)
+        else:
+            decide(state)
         return blocks[-1]
 
     def journal(self, feature: str) -> Journal:
@@ -313,13 +328,9 @@ class Memory:
     ) -> None:
         self.close()
 
-    def _derive(self, journal: Journal) -> None:
-        """Catch up if new iterations are few, else in the background; not at all if another process does it."""
-        new = count_new(journal.read()) if self._derives else 0
-        if 0 < new <= FEW_ITERATIONS:
-            self._catch_up(journal)
-        elif new:
-            self._upkeep.do(f"catch up {journal.feature}", lambda: self._catch_up_a_little(journal))
+    def _derive(self, feature: str) -> None:
+        if self._derives:
+            self.derive(feature)
 
     def _catch_up_a_little(self, journal: Journal) -> bool:
         self._catch_up(journal, seconds=0)

@@ -131,6 +131,11 @@ def collection_name(project_path: str, feature: str) -> str:
     return f"{sha256_text(project_path)[:8]}-{sha256_text(feature)[:8]}"
 
 
+def is_memory_corpus(name: str) -> bool:
+    """Return whether a corpus has the name of a collection: then it is memory's, which alone writes to it."""
+    return COLLECTION_NAME.fullmatch(name) is not None
+
+
 def expected_collections(project_path: str, features: Iterable[str]) -> frozenset[str]:
     """Return the collections of a project's features."""
     return frozenset(collection_name(project_path, feature) for feature in features)
@@ -139,7 +144,7 @@ def expected_collections(project_path: str, features: Iterable[str]) -> frozense
 def orphan_collections(existing: Iterable[str], project_path: str, features: Iterable[str]) -> tuple[str, ...]:
     """Return, sorted, the collections in `existing` of this project that belong to no feature; never another's."""
     expected, own = expected_collections(project_path, features), sha256_text(project_path)[:8]
-    found = (name for name in existing if COLLECTION_NAME.fullmatch(name) and name.startswith(f"{own}-"))
+    found = (name for name in existing if is_memory_corpus(name) and name.startswith(f"{own}-"))
     return tuple(sorted(set(found) - expected))
 
 

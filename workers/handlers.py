@@ -21,6 +21,8 @@ from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import make_directives
 from sluice.gate.profile import choose_profile
+from sluice.gate.veto import MEMORY_POLICY
+from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers
 from sluice.workers.steps.answer import Answering
@@ -66,7 +68,7 @@ def on_coverage_probed(
         request,
         event.body_as(CoverageProbed),
         steered.profile,
-        policy=policy,
+        policy=MEMORY_POLICY if is_memory_corpus(event.corpus) else policy,
         budget=BudgetState.of(
             ledger.budget_left(event.run_id),
             search_usd=crawl_limits.search_usd,

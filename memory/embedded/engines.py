@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from sluice.memory.qdrant_schema import COLLECTION_NAME, CollectionConfig
+from sluice.memory.qdrant_schema import CollectionConfig, is_memory_corpus
 
 if TYPE_CHECKING:
     from sluice.index.local.reader import IndexReader
@@ -48,7 +48,7 @@ class LocalEngine:
         """Return the names of the collections' folders."""
         if not self._root.is_dir():
             return ()
-        return tuple(sorted(one.name for one in self._root.iterdir() if COLLECTION_NAME.fullmatch(one.name)))
+        return tuple(sorted(one.name for one in self._root.iterdir() if is_memory_corpus(one.name)))
 
     def drop(self, collection: str) -> None:
         """Remove a collection; the journals hold its content."""
@@ -92,7 +92,7 @@ class QdrantEngine:
         client = server_client(self._settings)
         try:
             names = (name.removeprefix(prefix) for name in list_collections(client) if name.startswith(prefix))
-            return tuple(sorted(name for name in names if COLLECTION_NAME.fullmatch(name)))
+            return tuple(sorted(name for name in names if is_memory_corpus(name)))
         finally:
             client.close()
 

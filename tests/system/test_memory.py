@@ -43,7 +43,7 @@ def test_each_iteration_is_told_what_the_one_before_met_and_never_what_poisons_i
     for number in range(1, ITERATIONS + 1):
         accepted = record(instance, number)
         params = {**AUTH, "iteration": str(number + 1), "session": f"s{number + 1}"}
-        block = instance.http.get("/v1/memory/prompt", params=params).json()["text"]
+        block = instance.http.post("/v1/memory/prompt", params=params).json()["text"]
         assert f"cookie variant {number * 37} is not accepted" in block
         assert "gnore all previous" not in block
         assert "rm -rf" not in block

@@ -38,7 +38,7 @@ class Instance:
         self.quarantine = QuarantineDesk(self.context)
         self.flags = FlagDesk(self.context)
         self.rollouts = RolloutDesk(self.context)
-        self.memory = MemoryDesk(self.context)
+        self.memory = MemoryDesk(self.context, reads_write=False)
         self.graph = GraphDesk(self.context)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)

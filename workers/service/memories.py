@@ -69,12 +69,13 @@ class Rebuilt:
 class MemoryDesk:
     """The memories of one instance's projects. Safe for threads."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, reads_write: bool = True) -> None:
+        """`reads_write`: a read derives the learnings of new iterations; else a recorded prompt does, or a worker."""
         self.context = context
         self.room = DiskRoom(context.settings.data_dir)
         self._service = Service(context)
-        by_model = context.memory_model.is_there  # then a worker derives with it: no request waits for it
-        self.memories = context.open_memories(partial(InstanceIndex, context), derives=not by_model)
+        self.derives = not context.memory_model.is_there  # else a worker derives with it: no request waits for it
+        self.memories = context.open_memories(partial(InstanceIndex, context), derives=self.derives and reads_write)
 
     def of(self, project: str, caller: Caller) -> InstanceMemory:
         """Return the memory of a project as far as the caller may touch it. The project may be unknown yet."""
@@ -198,11 +199,17 @@ class InstanceMemory:
         metrics.MEMORY_RECALL_SECONDS.labels(recalled.searched).observe(recalled.duration_ms / 1e3)
         return recalled
 
-    def prompt(self, feature: str, *, max_tokens: int | None = None, **wanted: Any) -> PromptBlock:
-        """Implement `MemoryPort.prompt`; `wanted` holds its other parameters."""
-        self._written_to(feature)
+    def prompt(
+        self, feature: str, *, max_tokens: int | None = None, records: bool = True, **wanted: Any
+    ) -> PromptBlock:
+        """Implement `MemoryPort.prompt`; `wanted` holds its other parameters. Without `records` nothing is written."""
+        memory = self._readable(feature)
+        if records:
+            self._written_to(feature)
+            if self._desk.derives:
+                memory.derive(feature)
         most = max_tokens or self._desk.context.settings.memory.max_prompt_tokens
-        return self._memories.of(self.project_path).prompt(feature, max_tokens=most, **wanted)
+        return memory.prompt(feature, max_tokens=most, records=records, **wanted)
 
     def export(self, feature: str) -> Iterator[str]:
         """Implement `MemoryPort.export`."""

@@ -31,6 +31,7 @@ from sluice.gate.profile import choose_profile
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.events.outbox import run_baggage
 from sluice.ledger.ledger import CreatedRun, NewRun
+from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel.context import current_traceparent
 from sluice.trust.prompts.catalogue import template_named
 from sluice.workers.context import Context
@@ -95,10 +96,12 @@ class Service:
 
         Raises:
             InvalidInput: a document that cannot be read, by its index.
-            PolicyRefused: a URL is to be crawled while crawling is off, or the negative list names every document.
+            PolicyRefused: a URL is to be crawled while crawling is off, the negative list names every document, or the
+                corpus is an agent's memory.
             BudgetExhausted: the run's limits or the day leave no room for its pages.
             Overloaded: its queues are full; says when to come back.
         """
+        _require_documents_corpus(request.corpus)
         contents = [(i, d) for i, d in enumerate(request.documents) if has_content(d)]
         urls = [
             usable_url(f"documents.{i}.url", d.url)
@@ -137,6 +140,7 @@ class Service:
         `removed` holds ids of documents that the source no longer has: they go in the same run. Raises `Overloaded` if
         its queues are full; the error says when to come back.
         """
+        _require_documents_corpus(corpus)
         run = self.new_run("documents", corpus)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
         size = Size()
@@ -155,6 +159,7 @@ class Service:
 
         URLs in `by_sitemap` are not requested if their sitemap says that they have not changed since.
         """
+        _require_documents_corpus(corpus)
         usable = [usable_url("url", url) for url in urls]
         run = self.new_run("crawl", corpus, limits=limits, named_pages=len(usable))
         run = replace(run, is_small=_has_few_pages(run))
@@ -169,8 +174,10 @@ class Service:
 
         Raises:
             NotFound: the corpus holds no such document.
+            PolicyRefused: the corpus is an agent's memory.
             Overloaded: the index's queue is full; says when to come back.
         """
+        _require_documents_corpus(corpus)
         if not self._context.readers.existing(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
         run = self.new_run("deletion", corpus, owner=owner, is_small=True)
@@ -323,6 +330,14 @@ class Service:
     def _submission(self, batch: Sequence[Document]) -> Next:
         raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
         return Next(DocumentsSubmitted(documents=self._context.blobs.put(raw.encode()), document_count=len(batch)))
+
+
+def _require_documents_corpus(corpus: str) -> None:
+    """Raise `PolicyRefused` for a corpus of an agent's memory: it is made from a journal, by memory alone."""
+    if is_memory_corpus(corpus):
+        problem = f"corpus {corpus} is an agent's memory: it is made from a journal, and takes and loses nothing else"
+        remedy = "record, change or reject entries by /v1/memory (or `sluice memory`), or name another corpus"
+        raise PolicyRefused("memory.corpus", problem, remedy)
 
 
 def _has_few_pages(run: NewRun) -> bool:

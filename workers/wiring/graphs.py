@@ -12,7 +12,7 @@ from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
 from sluice.contracts.index import GraphDirected
 from sluice.graph.settings import GraphSettings, address_of
-from sluice.memory.qdrant_schema import COLLECTION_NAME
+from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def address_rules(url: str, egress: EgressSettings) -> CheckAddress:
 
 def is_graphed(corpus: str) -> bool:
     """Return whether a corpus has a graph: those of agents' memories have none."""
-    return COLLECTION_NAME.fullmatch(corpus) is None
+    return not is_memory_corpus(corpus)
 
 
 def graph_directives(corpus: str, indexed: DocumentIndexed, settings: GraphSettings) -> Iterator[GraphDirected]:

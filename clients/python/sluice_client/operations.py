@@ -170,7 +170,8 @@ class Operations:
     ) -> Call[models.PromptBlock]:
         """Return a block for the next iteration's prompt. Its text is recorded, so that echoes of it do not count."""
         of = {"project": project, "feature": feature, "iteration": iteration, "session": session}
-        return get("/v1/memory/prompt", **of, task_id=task_id, query=query or None, max_tokens=max_tokens)
+        more = {"task_id": task_id, "query": query or None, "max_tokens": max_tokens}
+        return post("/v1/memory/prompt", is_repeatable=True, **of, **more)
 
     @operation
     def add_learning(

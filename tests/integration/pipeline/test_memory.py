@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sluice.contracts.api import GateRequest
 from sluice.contracts.errors import Forbidden, InvalidInput, NotFound
 from sluice.contracts.ingest import ChunksEmbedded
 from sluice.contracts.memory.api import LearningPatch
+from sluice.contracts.plan import Plan
 from sluice.memory.qdrant_schema import collection_name
 from sluice.workers.service.caller import Caller
 from tests.support.in_process import MakeInstance
@@ -146,3 +148,17 @@ def test_a_feature_that_was_never_written_to_is_empty_and_leaves_nothing_on_disk
         memory.record("no output of any agent at all")
     folder = memory.instance.context.settings.data_dir / "memory"
     assert list(folder.rglob("*.jsonl")) == []
+
+
+def test_a_question_of_memory_s_corpus_searches_no_web_and_crawls_no_page(make_instance: MakeInstance) -> None:
+    """What is found outside would become documents of it."""
+    search = {"enabled": True, "providers": ["searxng"], "searxng_url": "http://127.0.0.1:9"}
+    instance = make_instance(search=search, crawl={"enabled": True}, egress={"allow": ["search=127.0.0.1:9"]})
+    corpora = ("docs", collection_name(PROJECT, "auth"))
+    asked = [GateRequest(query="no session cookie", plan=Plan.FULL_LOOP, corpus=corpus) for corpus in corpora]
+    runs = [instance.service.ask(one).run_id for one in asked]
+    instance.works("query", "gate")
+    decisions = [instance.context.ledger.run(run_id).decision for run_id in runs]
+    assert [one.plan for one in decisions if one] == [Plan.FULL_LOOP, Plan.RETRIEVE]
+    assert decisions[1] is not None
+    assert {"memory" in veto.why for veto in decisions[1].vetoes} == {True}

@@ -21,8 +21,8 @@ from sluice_client.calls import Call, operation
 from sluice_client.operations import Operations
 from tests.support.repository import REPOSITORY
 
-LEFT_OUT = {"GET /v1/runs/{}/events", "PUT /v1/memory/learnings"}
-"""A stream has a method of its own on each client; what is always refused has none."""
+LEFT_OUT = {"GET /v1/runs/{}/events", "PUT /v1/memory/learnings", "GET /v1/memory/prompt"}
+"""A stream has a method of its own on each client; what is always refused has none; a prompt is recorded."""
 SAMPLES = {"filter": {}, "documents": (), "payload": b"", "enabled": True, "data": ""}
 """Arguments that are no text."""
 WRITTEN_BY_HAND = {"Idempotency-Key", "Last-Event-ID"}
