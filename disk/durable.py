@@ -120,11 +120,18 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def replace_pointer(pointer: Path, target: str) -> None:
-    """Make the symbolic link `pointer` point to `target`, atomically and durably."""
+    """Make the symbolic link `pointer` point to `target`, atomically and durably.
+
+    A folder in its place, as a copy that follows links makes, is a copy of what the link named: it is removed.
+    """
     temporary = pointer.with_name(f".{pointer.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
-    temporary.replace(pointer)
+    try:
+        temporary.replace(pointer)
+    except IsADirectoryError:
+        shutil.rmtree(pointer)
+        temporary.replace(pointer)
     fsync_path(pointer.parent)
 
 

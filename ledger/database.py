@@ -27,13 +27,14 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, Ope
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from sluice.contracts.errors import DiskFull, InvalidSetting, Unavailable, is_disk_full
+from sluice.contracts.errors import Corrupted, DiskFull, InvalidSetting, Unavailable, is_disk_full
 from sluice.ledger import sqlite_writers
 from sluice.ledger.sqlite_writers import Turn, WalSync
 from sluice.ledger.transaction import Transaction
 from sluice.otel import metrics
 
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+_SQLITE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _POSTGRESQL_FULL = "53100"
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
@@ -150,6 +151,12 @@ class Database:
         try:
             yield
         except Exception as error:
+            if _code(error) in _SQLITE_DAMAGED:
+                file = self.url.database
+                raise Corrupted(
+                    f"the ledger {file} is damaged ({error.args[0]}): stop Sluice and restore the file from a backup; "
+                    f"`sqlite3 {file} 'PRAGMA quick_check'` says where the damage is"
+                ) from error
             if not isinstance(error, (OperationalError, InterfaceError, PoolTimeout, *self._failures)):
                 raise
             if _says_full(error):
@@ -199,8 +206,14 @@ class LedgerPart:
 
 def _says_full(error: BaseException) -> bool:
     """Return whether the driver reports a full disk: SQLite by its error code, PostgreSQL by its state."""
+    return _code(error) in _SQLITE_FULL or _code(error) == _POSTGRESQL_FULL
+
+
+def _code(error: BaseException) -> int | str | None:
+    """Return SQLite's error code, or PostgreSQL's state; None for an error of neither."""
     met: Any = getattr(error, "orig", None) or error  # SQLAlchemy's error carries the driver's
-    return getattr(met, "sqlite_errorcode", None) in _SQLITE_FULL or getattr(met, "sqlstate", None) == _POSTGRESQL_FULL
+    code: int | str | None = getattr(met, "sqlite_errorcode", None) or getattr(met, "sqlstate", None)
+    return code
 
 
 def _checked(url: str) -> URL:

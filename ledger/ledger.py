@@ -41,6 +41,7 @@ from sluice.contracts.outcome import Next, Outcome
 from sluice.ledger import runs
 from sluice.ledger.api_keys import KeysTable
 from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import LET_GO, record
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
 from sluice.ledger.events import backlog, claims, finish, pauses, settle
@@ -114,6 +115,11 @@ class Ledger(LedgerReader):
     def close(self) -> None:
         """Close this process's connections."""
         self.database.close()
+
+    def let_go(self, corpus: str, operator: str) -> None:
+        """Record that an operator gives up the records that the corpus's journal lacks."""
+        with self.database.writing() as connection:
+            record(connection, self.clock(), operator, LET_GO, [f"corpus:{corpus}"])
 
     # -- runs
 

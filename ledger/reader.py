@@ -16,12 +16,13 @@ from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
 from sluice.ledger.blob_references import Place, references
 from sluice.ledger.database import Database
+from sluice.ledger.dead_letters.audit import LET_GO
 from sluice.ledger.events import pauses, reservations
 from sluice.ledger.events.finish import gaps_of
 from sluice.ledger.events.outbox import WakeUp
 from sluice.ledger.events.pauses import Pause
 from sluice.ledger.schema.columns import moment, perhaps_moment, storable
-from sluice.ledger.schema.tables import IS_OPEN, IS_READY, AnyRow, dead_letters, events, runs
+from sluice.ledger.schema.tables import IS_OPEN, IS_READY, AnyRow, dead_letters, events, operator_actions, runs
 from sluice.ledger.transaction import Transaction
 
 
@@ -66,6 +67,14 @@ _KEYED = _PAYLOADS.where(events.c.dedupe_key == bindparam("of_key"))
 _OF_KIND = _PAYLOADS.where(events.c.kind == bindparam("of_kind"))
 _TOLD_KINDS = (GateDecided.kind, AnswerReady.kind, AnswerStale.kind)
 _TOLD = _PAYLOADS.where(events.c.kind.in_(_TOLD_KINDS))
+_LET_GO = select(func.max(operator_actions.c.at)).where(
+    operator_actions.c.action == LET_GO, operator_actions.c.subject == "corpus:" + runs.c.corpus
+)
+_WRITTEN = (
+    select(runs.c.corpus, func.max(runs.c.journal_offset).label("reached"))
+    .where(runs.c.journal_offset > 0, runs.c.created_at > func.coalesce(_LET_GO.scalar_subquery(), 0.0))
+    .group_by(runs.c.corpus)
+)
 _AFTER = (
     select(events.c.seq, events.c.payload)
     .where(_OF_RUN, events.c.seq > bindparam("after"))
@@ -206,6 +215,11 @@ class LedgerReader:
             event.body.unarchived_by or "" if isinstance(event.body, PageCrawled) else event.id
             for event in map(decode, payloads)
         )
+
+    def written_offsets(self) -> dict[str, int]:
+        """Return the journal offset that runs have reached in each corpus, since an operator last let one go."""
+        with self.database.reading() as connection:
+            return {row.corpus: row.reached for row in connection.execute(_WRITTEN)}
 
     def event(self, event_id: str) -> Event:
         """Return one event. Raises `NotFound` if there is no such event."""

@@ -22,7 +22,7 @@ from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.settings import Settings
-from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusWriters, PerCorpus
+from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusTruth, CorpusWriters, PerCorpus
 from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.graphs import GraphArms, build_graph_server
 from sluice.workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
@@ -459,17 +459,22 @@ class Context:
         return self.opened(PerCorpus(lambda corpus: open_collection(corpus, self.settings.qdrant)))
 
     @lazy
+    def truth(self) -> CorpusTruth:
+        """Finds corpora whose journal was lost."""
+        return CorpusTruth(self.settings, self.ledger.written_offsets)
+
+    @lazy
     def readers(self) -> CorpusReaders:
         """The reader of each corpus."""
-        searching = self.graphs.searching
+        searching, collections = self.graphs.searching, self._collections
         return self.opened(
-            CorpusReaders(self.settings, self._collections, reranker=lambda: self.reranker, graph=searching)
+            CorpusReaders(self.settings, collections, lambda: self.reranker, searching, lambda: self.truth)
         )
 
     @lazy
     def writers(self) -> CorpusWriters:
         """The writer of each corpus that this process writes to."""
-        return self.opened(CorpusWriters(self.settings, self._collections))
+        return self.opened(CorpusWriters(self.settings, self._collections, lambda: self.truth))
 
     @lazy
     def shipper(self) -> Shipper:

@@ -17,7 +17,7 @@ import typer
 
 from sluice.cli.configured import configured
 from sluice.cli.output import errors_told
-from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Queue
 from sluice.disk.locks import lock_file
 from sluice.otel.environment import fresh_metrics_dir
@@ -102,8 +102,18 @@ def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
 
 
 def _prepare_instance(settings: Settings) -> None:
-    """Empty the folder of metrics. Raises `Conflict` if a running instance still adds to it."""
+    """Empty the folder of metrics.
+
+    Raises `Conflict` if a running instance still adds to it, and `NotFound` if the ledger's file is gone: its API keys
+    are gone with it, and without a key everybody on this machine would be an operator.
+    """
+    from sluice.index.disk.layout import list_corpora
+
     make_private(settings.data_dir)
+    ledger, corpora = settings.data_dir / "ledger.sqlite", list_corpora(settings.index_root)
+    if corpora and settings.ledger_url is None and not ledger.exists():
+        remedy = "restore it from a backup, or begin a new one, without the runs and API keys, with `sluice migrate`"
+        raise NotFound(f"{ledger} is gone, and {settings.index_root} holds {', '.join(corpora)}: {remedy}")
     with lock_file(settings.data_dir / "up.lock", Conflict(f"another `sluice up` runs on {settings.data_dir}")):
         prepare_metrics(settings, of_instance=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -141,12 +142,15 @@ def _one_before(layout: CorpusLayout, current: str | None) -> str:
 
 
 @on_disk
-def rebuild(context: Context, corpus: str = "default", prove: bool = False) -> Shown:
+def rebuild(context: Context, corpus: str = "default", prove: bool = False, let_go: bool = False) -> Shown:
     """Rebuild the index from the journal and publish it.
 
     The old generation serves until then.
     """
-    _corpora(context, corpus)
+    if let_go:
+        context.ledger.let_go(checked_corpus(corpus), getpass.getuser())
+    else:
+        _corpora(context, corpus)
     try:
         with context.writers.writing(corpus) as writer:
             done = writer.rebuild()

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import BinaryIO
 
-from sluice.contracts.errors import Corrupted, Unavailable
+from sluice.contracts.errors import Corrupted, Fenced, Unavailable
 from sluice.disk.durable import fsync_path
 from sluice.index.journal.files import (
     Frame,
@@ -66,11 +66,13 @@ class Journal:
     def append(self, entries: Sequence[tuple[Kind, bytes]], meanwhile: Callable[[], None] = _do_nothing) -> int:
         """Append the records, flush them, and return the offset of the last.
 
-        `meanwhile` is called while the disk flushes. Raises `Unavailable` when the disk refuses, and what `meanwhile`
-        raises; then nothing of the batch is kept.
+        `meanwhile` is called while the disk flushes. Raises `Unavailable` when the disk refuses, `Fenced` when the file
+        was removed meanwhile, and what `meanwhile` raises; then nothing of the batch is kept.
         """
         if not entries:
             return self.last_offset
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise Fenced("the journal's file was removed while it was open")
         frames = [encode_frame(self.last_offset + number, *entry) for number, entry in enumerate(entries, start=1)]
         if self._file.tell() > self._segment_bytes:
             self._roll()

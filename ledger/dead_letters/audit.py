@@ -13,6 +13,8 @@ from sluice.ledger.transaction import Transaction
 
 SLUICE = "sluice"
 """The operator of actions that Sluice takes by itself."""
+LET_GO = "let_go"
+"""Action on a corpus whose lost records an operator gives up."""
 
 _RECORD = insert(operator_actions).returning(operator_actions.c.seq)
 _OF = (

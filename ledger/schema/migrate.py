@@ -205,7 +205,7 @@ def look(database: Database) -> Migration:
 
 
 def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = None) -> Migration:
-    """Copy the ledger and carry out the steps that are due; a new or current ledger is left as it is.
+    """Copy the ledger and carry out the steps that are due; a current ledger is left as it is, and a new one is made.
 
     Raises:
         Conflict: the ledger was written by a newer Sluice, or by one that was never released.
@@ -213,6 +213,8 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
             was changed.
     """
     if not _is_there(database):
+        with database.installing() as connection:
+            install(connection)
         return Migration(None)
     with database.installing() as connection:
         plan = _plan(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -40,7 +41,9 @@ def _ledger(context: Context) -> HealthCheck:
         "ready": {stage: depth.ready for stage, depth in depths.items() if depth.ready},
         "in_flight": {stage: depth.claimed for stage, depth in depths.items() if depth.claimed},
     }
-    return HealthCheck(ok=True, facts=facts)
+    database = context.ledger.database
+    lost = "" if not database.on_sqlite or os.path.exists(str(database.url.database)) else f"{database.url} was deleted"
+    return HealthCheck(ok=not lost, detail=lost, facts=facts)
 
 
 def _disk(context: Context) -> HealthCheck:
@@ -76,6 +79,7 @@ def _snapshots(context: Context) -> HealthCheck:
         }
         if reader.fallback_reason:
             damaged.append(f"{corpus}: {reader.fallback_reason}")
+    damaged += context.truth.problems().values()
     return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
 
 

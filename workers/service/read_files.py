@@ -39,6 +39,8 @@ HEAD_BYTES = 4_096
 CONTROL_SHARE = 0.05
 """Share of control characters above which bytes are no text: text has hardly any, machine code and samples a tenth."""
 
+MOST_SIGNATURE_BYTES = 16_384
+"""Bytes read of a signature, which has some hundred."""
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
 _READABLE = frozenset({HTML, JSON, PDF, XML})
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
@@ -147,7 +149,8 @@ class _Reading:
         if not beside.is_file():
             return None, None
         try:
-            signature = Signature.model_validate_json(beside.read_bytes())
+            with beside.open("rb") as file:
+                signature = Signature.model_validate_json(file.read(MOST_SIGNATURE_BYTES + 1)[:MOST_SIGNATURE_BYTES])
         except ValidationError:
             return None, f"its signature {beside.name} is not one that `sluice sign` wrote"
         problem = problem_with(signature, body, None, self.keys)

@@ -272,6 +272,8 @@ class Service:
         return self._accept(run, first)
 
     def _accept(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
+        if run.kind in ("documents", "crawl", "deletion"):
+            self._context.truth.check(run.corpus)
         events = [(self.event_of(one, run), one) for one in first]
         return self.started(self._context.ledger.create_run(run, events))
 

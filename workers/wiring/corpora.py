@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from sluice.contracts.errors import Fenced, NotFound, Overloaded
+from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded
 from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.settings import Settings
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 HANDOVER_SECONDS = 1.0
 """Pause before a retry on a corpus that is being handed over, which takes about as long."""
+
+
+LEDGER_SECONDS = 10.0
+"""Seconds for which what the ledger knows of all corpora is not read again."""
 
 
 class Closable(Protocol):
@@ -63,6 +69,52 @@ class PerCorpus(Generic[Part]):
                 part.close()
 
 
+class CorpusTruth:
+    """Finds corpora whose journal lacks records that runs have written, by the ledger: files were deleted, or an older
+    copy was put in their place. Memories' corpora are not looked at: what they index is kept elsewhere."""
+
+    def __init__(self, settings: Settings, written_offsets: Callable[[], Mapping[str, int]]) -> None:
+        self._root = settings.index_root
+        self._written_offsets = written_offsets
+        self._known: tuple[float, Mapping[str, int]] = (-math.inf, {})
+
+    def problems(self) -> dict[str, str]:
+        """Return the problem of each such corpus, by its name."""
+        found = {corpus: self._problem(corpus, reached) for corpus, reached in self._written().items()}
+        return {corpus: problem for corpus, problem in found.items() if problem}
+
+    def check(self, corpus: str) -> None:
+        """Raise `Corrupted` if the corpus is one of them."""
+        if problem := self._problem(corpus, self._written().get(corpus, 0)):
+            raise Corrupted(problem)
+
+    def _written(self) -> Mapping[str, int]:
+        """Return the offset that runs have reached in each corpus, as it was at most `LEDGER_SECONDS` ago."""
+        read_at, known = self._known
+        if time.monotonic() - read_at > LEDGER_SECONDS:
+            self._known = (time.monotonic(), known := self._written_offsets())
+        return known
+
+    def _problem(self, corpus: str, reached: int) -> str:
+        from sluice.index.disk.layout import CorpusLayout
+        from sluice.index.journal.files import read_journal
+        from sluice.index.local.build_alias import read_last_offset
+        from sluice.workers.wiring.graphs import is_graphed
+
+        if not reached or not is_graphed(corpus):
+            return ""
+        layout = CorpusLayout(self._root, corpus)
+        found = read_last_offset(layout)
+        if found < reached:  # after a power cut the journal may hold more than it says that it has flushed
+            found = max((frame.offset for frame in read_journal(layout.journal, found)), default=found)
+        if found >= reached:
+            return ""
+        return (
+            f"the journal of corpus {corpus!r} ends at record {found}, and runs have written {reached}: restore "
+            f"{layout.journal} from a backup, or give up what is lost with `sluice rebuild --corpus {corpus} --let-go`"
+        )
+
+
 class CorpusReaders:
     """The reader of each corpus, by the engine that the settings name. Safe for threads."""
 
@@ -72,12 +124,14 @@ class CorpusReaders:
         collections: PerCorpus[ServerCollection],
         reranker: Callable[[], Reranker | None],
         graph: Callable[[str], GraphArm | None],
+        truth: Callable[[], CorpusTruth],
     ) -> None:
-        """`reranker` and `graph` are called when a corpus is opened, not before."""
+        """`reranker`, `graph` and `truth` are called when a corpus is opened, not before."""
         self._settings = settings
         self._collections = collections
         self._reranker = reranker
         self._graph = graph
+        self._truth = truth
         self._trust = source_trust_of(settings.trust)
         self._open = PerCorpus(self._new)
         self._top_passages: dict[str, TopPassages] = {}
@@ -105,8 +159,10 @@ class CorpusReaders:
         return self._open.of(corpus)
 
     def existing(self, corpus: str) -> Reader:
-        """Return the reader of a corpus that was written to. Raises `NotFound` if it never was."""
+        """Return the reader of a corpus that was written to. Raises `NotFound` if it never was, and `Corrupted` if it
+        was and its journal is gone."""
         if not self.exists(corpus):
+            self._truth().check(corpus)
             raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
         return self.reader(corpus)
 
@@ -140,9 +196,12 @@ class CorpusReaders:
 class CorpusWriters:
     """The one writer of each corpus that this process writes to. Safe for threads."""
 
-    def __init__(self, settings: Settings, collections: PerCorpus[ServerCollection]) -> None:
+    def __init__(
+        self, settings: Settings, collections: PerCorpus[ServerCollection], truth: Callable[[], CorpusTruth]
+    ) -> None:
         self._settings = settings
         self._collections = collections
+        self._truth = truth
         self._lock = threading.RLock()
         self._open: dict[str, Writer] = {}
         self._in_use: Counter[str] = Counter()
@@ -154,6 +213,7 @@ class CorpusWriters:
         Raises:
             Overloaded: it is being handed over to another process; come back in a moment.
             Unavailable: another process writes to it.
+            Corrupted: its journal lacks records that were written, until an operator restores it or lets them go.
             Fenced: another took it over meanwhile; the next try begins with a new writer.
         """
         writer = self._take(corpus)
@@ -208,6 +268,7 @@ class CorpusWriters:
 
     def _new(self, corpus: str) -> Writer:
         settings = self._settings
+        self._truth().check(corpus)
         if settings.index.engine == "qdrant":
             from sluice.index.qdrant.writer import QdrantWriter
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -239,3 +240,17 @@ def test_a_signature_beside_a_file_is_verified_and_is_no_document(tmp_path: Path
     }
     assert skips.reason("good.md.sig") == "a signature"
     assert "did not sign this content" in skips.reason("changed.md")
+
+
+def test_a_signature_of_any_size_is_read_no_farther_than_one_can_be_long(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A lease ends.")
+    with (tmp_path / "a.md.sig").open("wb") as file:
+        file.truncate(3_000_000_000)  # sparse: more than this test may hold in memory
+    skipped: list[tuple[Path, str]] = []
+    tracemalloc.start()
+    found = list(documents_in([tmp_path / "a.md"], now=NOW, on_skip=lambda *told: skipped.append(told)))
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert not found
+    assert "is not one that `sluice sign` wrote" in skipped[0][1]
+    assert peak_bytes < 100_000_000
