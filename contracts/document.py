@@ -86,8 +86,23 @@ class Document(Value):
         """Return the address that a reader would look up: the URL, else the path, else the id."""
         return self.url or self.file_path or self.id
 
+    @property
+    def size(self) -> int:
+        """Return how many characters or bytes the content has."""
+        return len(self.text or "") + len(self.data or b"")
 
-class DocumentBatch(Value):
+
+class Batch(Value):
+    """Documents that travel together (a blob)."""
+
+    @property
+    def subject(self) -> str | None:
+        """Return the source of the only document; None if there are several."""
+        documents: tuple[Document | ChunkedDocument, ...] = getattr(self, "documents", ())
+        return documents[0].source if len(documents) == 1 else None
+
+
+class DocumentBatch(Batch):
     """Documents that travel together from a submission to the chunk worker (a blob)."""
 
     documents: tuple[Document, ...]
@@ -148,6 +163,11 @@ class DocumentFacts(Value):
     inspection_sha256: LaterText = None
     """Digest of the chunks that the inspection let through and of its findings: see `inspection_digest`."""
 
+    @property
+    def source(self) -> str:
+        """Return the address that a reader would look up: the URL, else the path, else the id."""
+        return self.url or self.file_path or self.document_id
+
 
 class ChunkedDocument(DocumentFacts):
     """A document version as the index keeps it: its facts and its chunks."""
@@ -172,7 +192,7 @@ class TokenIds(Value):
     ids: Base64Bytes
 
 
-class ChunkBatch(Value):
+class ChunkBatch(Batch):
     """The chunked documents of one event (a blob)."""
 
     documents: tuple[ChunkedDocument, ...]

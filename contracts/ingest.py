@@ -10,7 +10,7 @@ from pydantic import Field, computed_field
 
 from sluice.contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Allowance, LaterAmount
-from sluice.contracts.document import ChunkBatch, sha256_text
+from sluice.contracts.document import ChunkBatch, DocumentBatch, sha256_text
 from sluice.contracts.event import Body
 from sluice.contracts.operations.forget import Selection
 
@@ -184,6 +184,13 @@ class DocumentsSubmitted(Body, queue="chunk"):
 
     documents: BlobRef
     document_count: Annotated[int, Field(ge=1)]
+    subject: LaterText = None
+    """The source of its document, if it has one alone; so of the three events below."""
+
+    @classmethod
+    def of(cls, batch: DocumentBatch, blob: BlobRef) -> DocumentsSubmitted:
+        """Return the event of a batch that is stored as `blob`."""
+        return cls(documents=blob, document_count=len(batch.documents), subject=batch.subject)
 
 
 class ChunkFact(Value):
@@ -200,6 +207,7 @@ class DocumentChunked(Body, queue="embed"):
     document_ids: tuple[str, ...]
     chunks: tuple[ChunkFact, ...]
     token_estimate: int
+    subject: LaterText = None
 
     @classmethod
     def of(cls, batch: ChunkBatch, blob: BlobRef) -> DocumentChunked:
@@ -214,6 +222,7 @@ class DocumentChunked(Body, queue="embed"):
             document_ids=tuple(document.document_id for document in batch.documents),
             chunks=chunks,
             token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),
+            subject=batch.subject,
         )
 
 
@@ -229,6 +238,7 @@ class ChunksPartlyEmbedded(Body, queue="embed"):
     chunk_count: Annotated[int, Field(ge=0)] = 0
     cache_hits: int = 0
     cost_usd: float = 0.0
+    subject: LaterText = None
 
 
 class ChunksEmbedded(Body, queue="index"):
@@ -241,6 +251,7 @@ class ChunksEmbedded(Body, queue="index"):
     chunk_count: int
     cache_hits: int = 0
     cost_usd: float = 0.0
+    subject: LaterText = None
 
 
 class DocumentsRemoved(Body, queue="index"):

@@ -16,7 +16,7 @@ from opentelemetry import trace
 
 from sluice.contracts.base import BlobRef, shared_fields
 from sluice.contracts.budget import Spend
-from sluice.contracts.document import ChunkBatch, Document, DocumentBatch, Provenance, document_id_for, snippet_id_for
+from sluice.contracts.document import ChunkBatch, Document, DocumentBatch, Provenance, document_id_for
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from sluice.contracts.event import Body, Event, Gap
 from sluice.contracts.ingest import (
@@ -40,7 +40,7 @@ from sluice.ingest.search.search import SearchFailed
 from sluice.ledger.learning.flags import flag_gap
 from sluice.workers.runtime.event_counters import count_failed_search
 from sluice.workers.runtime.negative_list import forgotten_page
-from sluice.workers.steps.chunk import Chunker, gap_of
+from sluice.workers.steps.chunk import Chunker, documents_of_snippets, gap_of
 from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.observers import utc_now
 
@@ -268,29 +268,6 @@ def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:
         canonical_url=page.canonical_url,
         links=page.page_links,
         nosnippet=page.nosnippet,
-    )
-
-
-def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Document, ...]:
-    """Return one document per snippet. Its id differs from its page's, so that a snippet never replaces a page."""
-    return tuple(
-        Document(
-            id=snippet_id_for(result.url),
-            url=result.url,
-            media_type="text/plain",
-            title=result.title or None,
-            text=result.snippet,
-            provenance=Provenance(
-                source="search",
-                fetched_at=completed.searched_at,
-                search_query=completed.query,
-                provider=completed.provider,
-                published_at=result.published_at,
-                run_id=run_id,
-            ),
-        )
-        for result in completed.results
-        if result.snippet.strip()
     )
 
 

@@ -60,6 +60,7 @@ from sluice.workers.runtime.event_counters import count_events
 from sluice.workers.runtime.heartbeat import Heartbeat
 from sluice.workers.runtime.isolation import Isolation, counts_as_failure, stage_window
 from sluice.workers.settings import DeliverySettings
+from sluice.workers.steps.apart import apart
 
 log = structlog.get_logger(__name__)
 
@@ -186,7 +187,7 @@ def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None
 def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span, *, may_go_on: bool) -> Settled | None:
     stage, context = worker.stage, worker.context
     try:
-        handled = run_handler(claim.event, stage, claim.attempts, context)
+        handled = run_handler(claim, stage, context)
         go_on = _go_on(worker) if may_go_on else None
         try:
             return _settle_within_budget(claim, handled, worker, hop, go_on)
@@ -269,10 +270,15 @@ def _send(emitted: Sequence[Event], context: Context, wake_ups: Sequence[WakeUp]
     context.transport.publish_wake_ups(wake_ups, emitted)
 
 
-def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> Handled:
-    """Return the outcome of the event's handler; `outcome_of` turns whatever it raises into one."""
-    started = time.perf_counter()
+def run_handler(claim: Claim, stage: Queue, context: Context) -> Handled:
+    """Return the outcome of the event's handler; `outcome_of` turns whatever it raises into one.
+
+    An event of several documents on which a worker died, or which cannot be handled, is parted instead.
+    """
+    started, event, attempts = time.perf_counter(), claim.event, claim.attempts
     try:
+        if claim.deaths and (parted := _parted(event, context)):
+            return Handled(parted, seconds=time.perf_counter() - started)
         outcome = _decided(HANDLERS[event.kind](event, context), event, context)
         return Handled(outcome, seconds=time.perf_counter() - started)
     except CostlyFailure as failure:
@@ -283,7 +289,19 @@ def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> 
     failed = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
     stack = None if isinstance(error, EmbedderDown) else error  # a known outage, reported while it lasts
     log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=stack)
+    if (isinstance(failed, DeadLetter) or not isinstance(error, SluiceError | OSError)) and (
+        parted := _parted(event, context)
+    ):
+        return Handled(replace(parted, spend=spend), seconds=time.perf_counter() - started)
     return Handled(replace(failed, spend=spend), error, time.perf_counter() - started)
+
+
+def _parted(event: Event, context: Context) -> Done | None:
+    try:
+        return apart(event, context)
+    except Exception as error:  # its documents cannot be loaded: it fails as a whole
+        log.warning("not_parted", kind=event.kind, error=repr(error), exc_info=error)
+        return None
 
 
 def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> Outcome:

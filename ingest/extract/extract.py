@@ -37,6 +37,12 @@ _HEAD_BYTES = 2_048
 _FRONT_LINE = re.compile(r"^(title|author|date|lang|language):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _READABLE_LINE_CHARS = 400
+MOST_GROWTH, LEAST_ROOM = 16, 100_000
+"""Characters of text for each byte of a document, and for any document: lists nested 100 deep give four times the page.
+A PDF is compressed, and has bounds of its own."""
+_LAYOUT_GROWTH = 4
+"""Characters of laid out JSON for each of it: objects of one short pair, in five levels, give three."""
+_JSON_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|\[\s*\]|\{\s*\}|[\[\]{},:]|[^\s"\[\]{},:]+')
 
 
 def extract_document(document: Document) -> Extracted:
@@ -59,7 +65,7 @@ def extract(body: bytes, media_type: str, *, charset: str | None = None, url: st
     if kind == media_types.PDF:
         return extract_pdf(body)
     _require_text(kind)
-    return _read(decode(body, charset), kind, url)
+    return _bounded(_read(decode(body, charset), kind, url), len(body))
 
 
 def extract_text(text: str, media_type: str, *, url: str | None = None, path: str | None = None) -> Extracted:
@@ -71,7 +77,15 @@ def extract_text(text: str, media_type: str, *, url: str | None = None, path: st
         raise InvalidInput("text", f"{len(text)} characters are more than {MAX_BODY_BYTES}", "split the document")
     kind = media_types.settle(media_type, path, text[:_HEAD_BYTES].encode("utf-8", "replace"))
     _require_text(kind)
-    return _read(text, kind, url)
+    return _bounded(_read(text, kind, url), len(text))
+
+
+def _bounded(extracted: Extracted, size: int) -> Extracted:
+    most = max(LEAST_ROOM, MOST_GROWTH * size)
+    if len(extracted.text) > most:
+        problem = f"its text is longer than {most:,} characters, {MOST_GROWTH} times the document"
+        raise InvalidInput("body", problem, "send the text itself")
+    return extracted
 
 
 def _read(text: str, kind: str, url: str | None) -> Extracted:
@@ -112,11 +126,39 @@ def _markdown(text: str) -> Extracted:
 
 
 def _laid_out(text: str) -> str:
-    """Indent JSON over several lines; text with short lines, and text that is not JSON, stays unchanged."""
+    """Indent JSON over several lines, in time and room linear in the text.
+
+    Text with short lines, text that is not JSON, and JSON that is so deep that its indents would outgrow it stay
+    unchanged.
+    """
     text = visible_in_its_lines(text)
     if max(map(len, text.split("\n"))) <= _READABLE_LINE_CHARS:
         return text
     try:
-        return visible(json.dumps(json.loads(text), ensure_ascii=False, indent=1))
+        json.loads(text)
+        pieces: list[str] = []
+        room, depth = _LAYOUT_GROWTH * len(text), 0
+        for piece in map(_written_out, _JSON_PIECE.findall(text)):
+            if piece in "]}":
+                depth -= 1
+                pieces.append("\n" + depth * " ")
+            pieces.append(piece)
+            if piece in "[{":
+                depth += 1
+            if piece in "[{,":
+                pieces.append("\n" + depth * " ")
+            elif piece == ":":
+                pieces.append(" ")
+            room -= len(piece) + (depth + 1) * (piece in "[]{},")
+            if room < 0:
+                return text
+        return visible("".join(pieces))
     except (ValueError, RecursionError):
         return text
+
+
+def _written_out(piece: str) -> str:
+    """Return a piece of JSON with its escaped letters as letters."""
+    if piece[0] == '"':
+        return json.dumps(json.loads(piece), ensure_ascii=False) if "\\" in piece else piece
+    return piece if len(piece) == 1 or piece[0] not in "[{" else piece[0] + piece[-1]

@@ -76,7 +76,7 @@ def _origin(row: AnyRow, run: AnyRow, event: Event | None) -> dict[str, Any]:
 
 def subject_of(body: Body) -> str:
     """Return the subject of an event for a reader: its page, question or documents, else its kind."""
-    for name in ("url", "query"):
+    for name in ("url", "query", "subject"):
         if value := getattr(body, name, None):
             return str(value)
     documents: tuple[str, ...] = getattr(body, "document_ids", ())

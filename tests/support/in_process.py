@@ -31,12 +31,12 @@ class Instance:
         models = {"embed": {"model_dir": MODELS}, "gate": {"deadline_seconds": 600}}
         self.context = Context(Settings.model_validate({"data_dir": valkey.settings.data_dir, **models, **sections}))
         self.service = Service(self.context)
-        self._heartbeat = Heartbeat(self.context.ledger, 30.0)
+        self.heartbeat = Heartbeat(self.context.ledger, 30.0)
 
     def works(self, *stages: Queue) -> None:
         """Each stage does all that is ready in it, one after the other."""
         for stage in stages:
-            worker = StageWorker(stage, f"{stage}-1", self.context, self._heartbeat)
+            worker = StageWorker(stage, f"{stage}-1", self.context, self.heartbeat)
             while backlog := self.context.ledger.backlogs().get(stage):
                 for wake_up in self.context.ledger.next_ready(stage, backlog.ready):
                     use_wake_up(wake_up.event_id, worker)
@@ -44,7 +44,7 @@ class Instance:
     def works_once(self, stage: Queue) -> None:
         """The stage handles the one event whose turn it is."""
         [wake_up] = self.context.ledger.next_ready(stage, 1)
-        use_wake_up(wake_up.event_id, StageWorker(stage, f"{stage}-1", self.context, self._heartbeat))
+        use_wake_up(wake_up.event_id, StageWorker(stage, f"{stage}-1", self.context, self.heartbeat))
 
     def adds(self, *texts: str, **limits: float) -> str:
         documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(texts)]
@@ -67,7 +67,7 @@ class Instance:
         return self.context.ledger.run(run_id).missing
 
     def close(self) -> None:
-        self._heartbeat.close()
+        self.heartbeat.close()
         self.context.close()
 
 

@@ -36,6 +36,12 @@ class Hold:
 _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
 
+def is_cancelled() -> bool:
+    """Return whether this thread's run was cancelled, or its claim taken over."""
+    hold = _hold.get()
+    return hold is not None and hold.lost.is_set()
+
+
 def check_cancelled() -> None:
     """Raise `Fenced` if this thread's run was cancelled or its claim taken over: nothing more of it is recorded."""
     hold = _hold.get()

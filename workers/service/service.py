@@ -330,8 +330,8 @@ class Service:
         return [*directed, *(Next(GapFound(gap=gap)) for gap in left_out)]
 
     def _submission(self, batch: Sequence[Document]) -> Next:
-        raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
-        return Next(DocumentsSubmitted(documents=self._context.blobs.put(raw.encode()), document_count=len(batch)))
+        whole = DocumentBatch(documents=tuple(batch))
+        return Next(DocumentsSubmitted.of(whole, self._context.blobs.put(encoded("documents", whole).encode())))
 
 
 def _require_documents_corpus(corpus: str) -> None:

@@ -38,7 +38,7 @@ class Size:
         """Yield the documents, each counted as it passes."""
         for document in documents:
             self.documents += 1
-            self.characters += _length(document)
+            self.characters += document.size
             yield document
 
     @property
@@ -47,16 +47,12 @@ class Size:
         return self.documents <= SMALL_DOCUMENTS and self.characters <= SMALL_CHARACTERS
 
 
-def _length(document: Document) -> int:
-    return len(document.text or "") + len(document.data or b"")
-
-
 def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Yield batches of documents that travel together."""
     batch: list[Document] = []
     characters = 0
     for document in documents:
-        length = _length(document)
+        length = document.size
         if batch and (len(batch) == DOCUMENTS_PER_EVENT or characters + length > CHARACTERS_PER_EVENT):
             yield batch
             batch, characters = [], 0

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from sluice.contracts.budget import Spend
-from sluice.contracts.document import ChunkBatch, Document
+from sluice.contracts.document import ChunkBatch, Document, Provenance, snippet_id_for
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
 from sluice.contracts.event import Event, Gap
-from sluice.contracts.ingest import DocumentChunked
+from sluice.contracts.ingest import DocumentChunked, SearchCompleted
 from sluice.contracts.outcome import Done, Next
 from sluice.gate.budget import fit_within
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
@@ -25,6 +25,7 @@ from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.runtime.negative_list import without_forgotten
+from sluice.workers.runtime.reading import ReadingStopped, bounded_reading, cpu_seconds_for
 from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
@@ -94,12 +95,16 @@ class Chunker(Step):
         for document in documents:
             check_cancelled()
             try:
-                result = chunk_and_tokenize(document, extract_document(document), settings, self.tokenizer)
-            except (InvalidInput, PolicyRefused) as refusal:
+                result = self._read(document)
+            except SluiceError as refusal:
+                if not isinstance(refusal, InvalidInput | PolicyRefused):
+                    raise
                 gaps.append(gap_of(refusal, "chunk", document.source))
                 continue
-            except MemoryError:
-                gaps.append(_beyond_memory(document))
+            except (Exception, ReadingStopped) as error:
+                check_cancelled()
+                log.error("document_unread", document_id=document.id, source=document.source, exc_info=error)
+                gaps.append(_unread(document, error))
                 continue
             if result.document.chunks:
                 chunked.append(result)
@@ -110,10 +115,36 @@ class Chunker(Step):
         directed = self.director.direct(chunked, event, tokenizer_sha256(self.tokenizer))
         return replace(directed, gaps=(*gaps, *directed.gaps))
 
+    def _read(self, document: Document) -> Tokenized:
+        with bounded_reading(cpu_seconds_for(document.size)):
+            return chunk_and_tokenize(document, extract_document(document), self.settings.chunk, self.tokenizer)
+
+
+def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Document, ...]:
+    """Return one document per snippet. Its id differs from its page's, so that a snippet never replaces a page."""
+    return tuple(
+        Document(
+            id=snippet_id_for(result.url),
+            url=result.url,
+            media_type="text/plain",
+            title=result.title or None,
+            text=result.snippet,
+            provenance=Provenance(
+                source="search",
+                fetched_at=completed.searched_at,
+                search_query=completed.query,
+                provider=completed.provider,
+                published_at=result.published_at,
+                run_id=run_id,
+            ),
+        )
+        for result in completed.results
+        if result.snippet.strip()
+    )
+
 
 def _source_of(priced: _Priced) -> str:
-    document = priced.document.document
-    return document.url or document.file_path or document.document_id
+    return priced.document.document.source
 
 
 def _size(chunked: Tokenized) -> Portion:
@@ -121,11 +152,19 @@ def _size(chunked: Tokenized) -> Portion:
     return Portion(len(chunks), sum(chunk.token_estimate for chunk in chunks))
 
 
-def _beyond_memory(document: Document) -> Gap:
-    """Return the gap of a document that needs more memory to read than a child of the pool may have."""
-    log.error("document_beyond_memory", document_id=document.id, source=document.source)
-    why = "reading it takes more memory than a worker may have"
-    return Gap(stage="chunk", subject=document.source, reason="memory", detail=why, lifted_by="split the document")
+def _unread(document: Document, error: BaseException) -> Gap:
+    """Return the gap of a document that takes too much time or memory to read, or that no reader was written for."""
+    reason, why, lift = (
+        "unreadable",
+        f"its reader failed: {error!r}"[:500],
+        "convert the document, and report the error",
+    )
+    if isinstance(error, MemoryError):
+        reason, why, lift = "memory", "reading it takes more memory than a worker may have", "split the document"
+    elif isinstance(error, ReadingStopped):
+        seconds = cpu_seconds_for(document.size)
+        reason, why, lift = "time", f"reading it takes more than {seconds} s of processor time", "split the document"
+    return Gap(stage="chunk", subject=document.source, reason=reason, detail=why, lifted_by=lift)
 
 
 def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:

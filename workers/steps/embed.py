@@ -69,8 +69,8 @@ class ChunkEmbedder(Step):
         `ChunksEmbedded`; before that, `ChunksPartlyEmbedded` with what the rest may cost reserved. Raises Unavailable
         (or its children) where the model is out of reach.
         """
-        end = _end_of_portion(batch, begun.chunk_count, self.embedding.portion(event.corpus))
         texts = embedding_texts(batch)
+        end = _end_of_portion(batch, texts, begun.chunk_count, self.embedding.portion(event.corpus))
         started = time.perf_counter()
         embedded = self.embedding.embed_by(begun.model_fingerprint, texts[begun.chunk_count : end])
         metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
@@ -84,6 +84,7 @@ class ChunkEmbedder(Step):
                 chunk_count=end,
                 cache_hits=cache_hits,
                 cost_usd=cost_usd,
+                subject=batch.subject,
             )
             return Done((self._next(partly, texts[end:], event),), spend=embedded.spend)
         dimension = embedded.vectors.shape[1]
@@ -98,6 +99,7 @@ class ChunkEmbedder(Step):
             chunk_count=len(texts),
             cache_hits=cache_hits,
             cost_usd=cost_usd,
+            subject=batch.subject,
         )
         return Done((Next(body),), spend=embedded.spend)
 
@@ -107,9 +109,17 @@ class ChunkEmbedder(Step):
         return Next(partly, reserve=reserve)
 
 
-def _end_of_portion(batch: ChunkBatch, start: int, most: Portion) -> int:
-    """Return how many chunks of the batch have a vector once the portion from `start` on is embedded."""
-    sizes = [Portion(1, chunk.token_estimate) for document in batch.documents for chunk in document.chunks]
+def _end_of_portion(batch: ChunkBatch, texts: Sequence[str], start: int, most: Portion) -> int:
+    """Return how many chunks of the batch have a vector once the portion from `start` on is embedded.
+
+    A text that stood before is embedded already, and takes no room: a document may be made of one line a million times.
+    """
+    chunks = (chunk for document in batch.documents for chunk in document.chunks)
+    first = {text: position for position, text in reversed(tuple(enumerate(texts)))}
+    sizes = [
+        Portion(1, chunk.token_estimate) if first[text] == position else Portion(0, 0)
+        for position, (chunk, text) in enumerate(zip(chunks, texts, strict=True))
+    ]
     return start + end_of_portion(sizes[start:], most)
 
 

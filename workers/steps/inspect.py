@@ -175,7 +175,7 @@ def _quarantined(document: ChunkedDocument, blocked: list[Chunk]) -> Gap:
     many = "all of it" if len(blocked) == len(document.chunks) else f"{len(blocked)} of {len(document.chunks)} chunks"
     return Gap(
         stage="embed",
-        subject=document.url or document.file_path or document.document_id,
+        subject=document.source,
         reason="quarantined",
         detail=f"the guard holds {many} back: {', '.join(rules) or 'blocked'}",
         lifted_by="look with `sluice quarantine`, then `sluice quarantine ID --release`",

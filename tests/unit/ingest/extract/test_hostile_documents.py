@@ -111,3 +111,13 @@ def test_a_tag_of_too_many_attributes_keeps_its_first_ones_and_the_page_its_link
 def test_links_deeper_than_the_tree_are_found() -> None:
     page = "<div>" * 1_000 + "<a href=/deep>deep</a>"
     assert [link.url for link in read_page(page, "https://a.example/", "Bot").anchors] == ["https://a.example/deep"]
+
+
+@pytest.mark.parametrize("inner", ["0,", "[],", '"a",', '{"a":1},', "1e9,"])
+@pytest.mark.parametrize("depth", [1, 60, 500])
+def test_json_is_laid_out_in_room_and_time_for_its_length(depth: int, inner: str) -> None:
+    text = "[" * depth + inner * 200_000 + "0" + "]" * depth
+    started = time.thread_time()
+    laid_out = extract(text.encode(), "application/json").text
+    assert len(laid_out) < 5 * len(text)
+    assert time.thread_time() - started < CPU_SECONDS
