@@ -50,7 +50,7 @@ def bounded_reading(cpu_seconds: float) -> Iterator[None]:
 
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
     limits = (int(until) + 1 + GRACE_SECONDS, soft, hard)
-    handler = signal.signal(signal.SIGALRM, look)
+    signal.signal(signal.SIGALRM, look)  # and never back to its default: a last alarm may be on its way to a thread
     resource.setrlimit(resource.RLIMIT_CPU, (min(one for one in limits if one != resource.RLIM_INFINITY), hard))
     signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
     try:
@@ -59,4 +59,3 @@ def bounded_reading(cpu_seconds: float) -> Iterator[None]:
         is_reading = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-        signal.signal(signal.SIGALRM, handler)
