@@ -20,7 +20,7 @@ from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import Verdict
 from sluice.disk.json_lines import read_objects
-from sluice.trust.guard.normalise import normalise, texts_within
+from sluice.text.readings import decoded, normalise
 
 SHIPPED = Path(__file__).with_name("redteam.jsonl")
 Outcome = Literal["kept out", "warned", "unmarked"]
@@ -104,10 +104,10 @@ def holds(text: str, payload: str) -> bool:
 
     In scripts without spaces a part of the words is enough.
     """
-    reading = normalise(text)
+    reading, within = normalise(text), decoded(text)
     wanted = _WORD.findall(normalise(payload).text)
     rows = {" ".join(wanted[at : at + _WORDS_IN_A_ROW]) for at in range(max(1, len(wanted) - _WORDS_IN_A_ROW + 1))}
-    for view in (reading, *texts_within(text, reading)):
+    for view in (reading, *((within.lowered(),) if within else ())):
         words = f" {' '.join(_WORD.findall(view.text))} "
         if any(f" {row} " in words for row in rows):
             return True

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 
-from sluice.text.disguises import LATIN_OF
 from sluice.text.hidden import (
     BLACK_FLAG,
     CONTROL,
@@ -30,7 +28,6 @@ _OVERRIDES = re.compile("[\u202d\u202e]")
 _INVISIBLE = re.compile(f"[{NO_WIDTH}]")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _SURROGATES = re.compile(f"[{SURROGATES}]")
-_LATIN = str.maketrans(LATIN_OF)
 
 
 def make_visible(text: str, cut: Counter[str]) -> str:
@@ -55,20 +52,6 @@ def make_visible(text: str, cut: Counter[str]) -> str:
     text = _count(_INVISIBLE, text, cut, "mark.invisible")
     text = _JOINERS.sub(lambda found: _joiner(text, found, cut), text)
     return _SURROGATES.sub("\ufffd", text)
-
-
-def as_read(text: str) -> str:
-    """Return `text` in lower case with compatibility forms and look-alikes as Latin letters; equally long."""
-    if text.isascii():
-        return text.lower()
-    return "".join(map(_plain, text)).translate(_LATIN).lower() if len(text.lower()) == len(text) else text
-
-
-def _plain(character: str) -> str:
-    if character.isascii():
-        return character
-    plain = unicodedata.normalize("NFKC", character)
-    return plain if len(plain) == 1 else character
 
 
 def _joiner(text: str, found: re.Match[str], cut: Counter[str]) -> str:

@@ -11,20 +11,19 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from sluice.text.orders import find_discarding
 from sluice.text.pattern_file import PatternFile
 
 _PATTERNS = PatternFile(Path(__file__).with_name("override.toml"))
-_HINTS = ("ignor", "oubli", "negeer", "vergeet", "忽略", "无视", "無視", "忘れ", "무시", "تجاهل", "talimat")
-"""Every text that matches a command in another language contains one of these."""
-
 _MARKS = "\"'`“”‘’«»"
 
 
 def find_overrides(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield rule, start and end of each command to a model in `text`, which is in lower case."""
+    for start, end, _ in find_discarding(text):
+        if not _is_spoken_about(text, start, end, _PATTERNS["about"]) and _begins(text, start):
+            yield "override", start, end
     for rule, pattern in _rules().items():
-        if rule == "override.other-languages" and not any(hint in text for hint in _HINTS):
-            continue
         for found in pattern.finditer(text):
             start, end = found.span()
             told_anywhere = rule in ("conceal", "address", "authority")

@@ -10,13 +10,13 @@ from collections import Counter
 
 from sluice.memory.block_marks import cut_blocks, remove_marks
 from sluice.memory.ports import FindCommands, MaskPrivate, Sanitise, Sanitised
-from sluice.memory.sanitise.characters import as_read, make_visible
+from sluice.memory.sanitise.characters import make_visible
 from sluice.memory.sanitise.harmful import find_harmful
 from sluice.memory.sanitise.likely_harm import find_likely_harm
 from sluice.memory.sanitise.markup import take_out_markup
 from sluice.memory.sanitise.override import find_overrides
 from sluice.memory.sanitise.sentences import cut_sentences, tidy
-from sluice.text.disguises import readings_within
+from sluice.text.readings import decoded, normalise
 
 _WORD = re.compile(r"\w")
 
@@ -28,12 +28,12 @@ def sanitize_learning_text(text: str) -> Sanitised:
     """
     cut: Counter[str] = Counter()
     text = take_out_markup(_without_blocks(make_visible(text, cut), cut), cut)
-    read = as_read(text)
+    read = normalise(text)
     spans: list[tuple[int, int]] = []
-    for rule, start, end in _commands(read) or find_likely_harm(read):
+    for rule, start, end in _commands(read.text) or find_likely_harm(read.text):
         cut[rule] += 1
-        spans.append((start, end))
-    if any(_commands(other) for other in readings_within(text, read)):
+        spans.append(read.span(start, end))
+    if (within := decoded(text)) and _commands(within.lowered().text):
         cut["hidden.encoded"] += 1
         return Sanitised("", dict(cut), blocked=True)
     text = tidy(cut_sentences(text, spans)) if cut else text.strip()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import ClassVar
 
-from sluice.contracts.document import ChunkedDocument
+from sluice.contracts.document import Chunk, ChunkedDocument
 from sluice.contracts.trust import Finding, Verdict
+from sluice.text.passage import shown_names
+from sluice.text.readings import Reading, decoded, normalise
 from sluice.trust.guard.mention import (
     Topic,
     is_about_attacks,
@@ -21,17 +23,21 @@ from sluice.trust.guard.mention import (
     is_quoted,
 )
 from sluice.trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
-from sluice.trust.guard.normalise import Reading, normalise, texts_within
 from sluice.trust.guard.rules import Match, decide, find_matches
 from sluice.trust.guard.windows import is_candidate
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters whose only use is to hide a text."""
+_AS_WRITTEN = frozenset(("exfiltrate.image",))
+"""Rules about addresses, in which escapes are no disguise."""
 _MOST_TRIES = 50
 """Most matches of one rule that are examined in a text, which may consist of nothing else."""
 _FEW_WORDS = 6
 _FEW_MASKS = 3
 _SLIP = 3
+_LONGEST_FACT = 2_000
+_LONGEST_END = 150
+"""Characters of a text in which a command may end that begins in the passage's head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class RuleGuard:
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
         """Return a judgement for each chunk, in their order. `embed` returns unit vectors of texts, one row each."""
         del embed
-        return _judged(document, {})
+        return _judged(document, lambda _: {})
 
 
 class ModelGuard(RuleGuard):
@@ -65,25 +71,84 @@ class ModelGuard(RuleGuard):
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
         """Return judgements, as `RuleGuard.judge` does. Raises the errors of `embed`."""
-        return _judged(document, find_by_model(document, load_model(), embed))
+        return _judged(document, partial(find_by_model, model=load_model(), embed=embed))
 
 
-def _judged(document: ChunkedDocument, by_model: Mapping[int, Finding]) -> tuple[Judgement, ...]:
+FindByModel = Callable[[ChunkedDocument], Mapping[int, Finding]]
+"""Returns what a model finds in a document, by the number of the chunk."""
+
+
+def _judged(document: ChunkedDocument, find: FindByModel) -> tuple[Judgement, ...]:
     headings = _headings(document)
-    around = find_by_rule(_facts(document), headings)
-    whole = tuple(finding.model_copy(update={"start": 0, "end": 0}) for finding in around)
+    readings = {number: found for number, one in enumerate(document.chunks) if (found := decoded(one.text))}
+    around = _findings_around(document, headings, find)
+    by_model = _without_examples(document, find)
+    by_model_decoded = _decoded_by_model(document, readings, find)
     submitted = document.provenance.origin == "submitted"
     judgements: list[Judgement] = []
     for number, chunk in enumerate(document.chunks):
-        findings = (*find_by_rule(chunk.text, headings), *whole)
-        if (scored := by_model.get(number)) and not is_example(document, number, scored.start, scored.end):
-            findings = (*findings, scored)
-        if not findings:
-            judgements.append(Judgement(Verdict.PASSED, ()))
-            continue
-        about_attacks = is_about_attacks(f"{headings}\n{chunk.text}")
-        judgements.append(Judgement(decide(findings, submitted=submitted, about_attacks=about_attacks), findings))
+        scored = (found[number] for found in (by_model, by_model_decoded) if number in found)
+        by_rule = _find_by_rule(chunk.text, headings, readings.get(number))
+        findings = (*by_rule, *_findings_before(document, chunk, headings), *around, *scored)
+        about_attacks = bool(findings) and is_about_attacks(f"{headings}\n{chunk.text}")
+        verdict = decide(findings, submitted=submitted, about_attacks=about_attacks)
+        judgements.append(Judgement(verdict, findings))
     return tuple(judgements)
+
+
+def _without_examples(document: ChunkedDocument, find: FindByModel) -> dict[int, Finding]:
+    return {
+        number: found
+        for number, found in find(document).items()
+        if not is_example(document, number, found.start, found.end)
+    }
+
+
+def _decoded_by_model(
+    document: ChunkedDocument, readings: Mapping[int, Reading], find: FindByModel
+) -> dict[int, Finding]:
+    """Find commands by the model in what is encoded in the chunks; names joined as in source code are left out."""
+    numbers = [number for number, one in readings.items() if any(found.kind != "joined" for found in one.disguises)]
+    if not numbers:
+        return {}
+    chunks = (document.chunks[number].model_copy(update={"text": readings[number].text}) for number in numbers)
+    found: dict[int, Finding] = {}
+    for place, one in _without_examples(document.model_copy(update={"chunks": tuple(chunks)}), find).items():
+        start, end = readings[numbers[place]].span(one.start, one.end)
+        found[numbers[place]] = one.model_copy(update={"start": start, "end": end})
+    return found
+
+
+def _findings_around(document: ChunkedDocument, headings: str, find: FindByModel) -> tuple[Finding, ...]:
+    """Find commands in what is shown of a document beside its texts. They are findings of each of its chunks."""
+    facts = "\n\n".join(_facts(document))
+    found = [*find_by_rule(facts, headings)]
+    if document.chunks:
+        chunk = document.chunks[0].model_copy(update={"text": facts, "section_path": (), "symbol_path": None})
+        found += _without_examples(document.model_copy(update={"title": None, "chunks": (chunk,)}), find).values()
+    return tuple(one.model_copy(update={"start": 0, "end": 0}) for one in found)
+
+
+def _facts(document: ChunkedDocument) -> Iterator[str]:
+    """Yield the texts beside its chunks that an answer, or a framework, shows of a document."""
+    provenance = document.provenance
+    sources = (document.title, document.url, document.file_path, document.document_id, provenance.repository)
+    for said in (*sources, provenance.author, provenance.branch, *document.metadata, *document.metadata.values()):
+        if isinstance(said, str):
+            yield said[:_LONGEST_FACT]
+
+
+def _findings_before(document: ChunkedDocument, chunk: Chunk, headings: str) -> tuple[Finding, ...]:
+    """Find commands that begin in the head of a passage, as it is shown, and may end in its text."""
+    source = document.file_path or document.url or document.document_id
+    head = "\n".join(shown_names((source, document.title, *chunk.section_path, chunk.symbol_path)))
+    together = f"{head}\n{chunk.text[:_LONGEST_END]}"
+    found = find_by_rule(together, headings)
+    return tuple(
+        one.model_copy(update={"start": 0, "end": max(0, one.end - len(head) - 1)})
+        for one in found
+        if one.start < len(head)
+    )
 
 
 def is_example(document: ChunkedDocument, number: int, start: int, end: int) -> bool:
@@ -92,52 +157,57 @@ def is_example(document: ChunkedDocument, number: int, start: int, end: int) -> 
     return is_mentioned_to_model(text, start, end, Topic(text, _headings(document)))
 
 
-def _facts(document: ChunkedDocument) -> str:
-    """Return the parts of a document, beside its text, that an answer shows: they may hold a command as well."""
-    said = (document.title, document.provenance.author, *document.metadata.values())
-    return "\n\n".join(fact for fact in said if isinstance(fact, str))
-
-
 def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
     """Find the commands that a text gives, and not merely mentions, by the rules; the first match of each rule.
 
     `headings` are the page's title and headings, which show its subject.
     """
-    reading = normalise(text)
+    return _find_by_rule(text, headings, decoded(text))
+
+
+def _find_by_rule(text: str, headings: str, reading: Reading | None) -> tuple[Finding, ...]:
+    """Find commands in a text and in `reading`, which is what is encoded in it."""
+    letters = normalise(text)
     findings: dict[str, Finding] = {}
-    for disguise in reading.disguises:
-        if disguise.kind in _HIDDEN_ALONE:
-            rule = f"hidden.{disguise.kind}"
-            findings.setdefault(rule, Finding(rule=rule, start=disguise.start, end=disguise.end))
-    within = tuple(texts_within(text, reading))
+
+    def add(rule: str, start: int, end: int) -> None:
+        findings.setdefault(rule, Finding(rule=rule, start=start, end=end))
+
+    for kind, start, end in _telling_disguises(text, letters, reading):
+        add(f"hidden.{kind}", start, end)
     topic: Topic | None = None
-    for told, (start, end) in _telling_disguises(text, reading, within):
-        findings.setdefault(f"hidden.{told}", Finding(rule=f"hidden.{told}", start=start, end=end))
-    for view in (reading, *within):
+    for view in (letters, *((reading.lowered(),) if reading else ())):
         tries: Counter[str] = Counter()
         for match in find_matches(view):
-            tries[match.rule.name] += 1
-            if match.rule.name in findings or tries[match.rule.name] > _MOST_TRIES:
+            tries[match.rule] += 1
+            if match.rule in findings or tries[match.rule] > _MOST_TRIES:
+                continue
+            if view is not letters and match.rule in _AS_WRITTEN:
                 continue
             topic = topic or Topic(text, headings)
             start, end = view.span(match.start, match.end)
-            kind = view.disguise_within(start, end)
             if _is_said(text, start, end, match, topic):
-                findings.setdefault(match.rule.name, Finding(rule=match.rule.name, start=start, end=end))
-                if kind:
-                    findings.setdefault(f"hidden.{kind}", Finding(rule=f"hidden.{kind}", start=start, end=end))
+                add(match.rule, start, end)
+                kind = view.disguise_within(start, end)
+                if kind and kind != "joined":
+                    add(f"hidden.{kind}", start, end)
     return tuple(findings.values())
 
 
-def _telling_disguises(text: str, reading: Reading, within: Sequence[Reading]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _telling_disguises(text: str, letters: Reading, reading: Reading | None) -> Iterator[tuple[str, int, int]]:
     """Yield disguises that no honest text has, whatever it says: encoded sentences to somebody, masked words."""
-    for view in within:
-        if len(view.text.split()) >= _FEW_WORDS and is_candidate(view.text):
-            yield view.disguises[0].kind, view.span(0, len(view.text))
+    for one in letters.disguises:
+        if one.kind in _HIDDEN_ALONE:
+            yield one.kind, one.start, one.end
     for kind in ("zero-width", "look-alike-letters"):
-        found = [one for one in reading.disguises if one.kind == kind and _is_masked(text[one.start : one.end], kind)]
+        found = [one for one in letters.disguises if one.kind == kind and _is_masked(text[one.start : one.end], kind)]
         if len(found) >= _FEW_MASKS:
-            yield kind, (found[0].start, found[-1].end)
+            yield kind, found[0].start, found[-1].end
+    if reading:
+        for one in reading.disguises:
+            plain = reading.plain_of(one).lower() if one.kind in ("encoded", "spaced-letters") else ""
+            if len(plain.split()) >= _FEW_WORDS and is_candidate(plain):
+                yield one.kind, one.start, one.end
 
 
 def _is_masked(word: str, kind: str) -> bool:
@@ -146,7 +216,7 @@ def _is_masked(word: str, kind: str) -> bool:
 
 
 def _is_said(text: str, start: int, end: int, match: Match, topic: Topic) -> bool:
-    if match.rule.group in ("role-mark", "tool-call") and (is_fenced(text, start) or is_quoted(text, start, end)):
+    if match.group in ("role-mark", "tool-call") and (is_fenced(text, start) or is_quoted(text, start, end)):
         return False
     return not is_mentioned(text, start, end, topic)
 

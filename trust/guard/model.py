@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.trust import Finding
 from sluice.trust.guard.rules import MODEL
-from sluice.trust.guard.windows import COUNTED, NAMES, Candidate, find_candidates, texts_to_embed, with_likeness
+from sluice.trust.guard.windows import (
+    COUNTED,
+    NAMES,
+    Candidate,
+    find_candidates,
+    repeated_sentences,
+    texts_to_embed,
+    with_likeness,
+    without,
+)
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
@@ -91,8 +100,27 @@ def inputs_of(document: ChunkedDocument, candidates: Sequence[Candidate], embed:
 def find_by_model(document: ChunkedDocument, model: WindowModel, embed: Embed) -> dict[int, Finding]:
     """Find for each chunk, by number, the window of the highest probability, if above the threshold.
 
-    Raises the errors of `embed`.
+    A sentence that stands several times is scored once, and found in each chunk that has it. Raises the errors of
+    `embed`.
     """
+    repeated = repeated_sentences(document)
+    if not repeated:
+        return _best_windows(document, model, embed)
+    once, places = without(document, repeated)
+    found: dict[int, Finding] = {}
+    texts: list[tuple[str, Finding]] = []
+    for number, one in _best_windows(once, model, embed).items():
+        kept = places[number]
+        found[number] = one.model_copy(update={"start": kept[one.start], "end": kept[one.end - 1] + 1})
+        texts.append((" ".join(once.chunks[number].text[one.start : one.end].lower().split()), one))
+    for sentence in repeated:
+        known = next((one for text, one in texts if sentence.lowered in text or text in sentence.lowered), None)
+        if known and sentence.chunk not in found:
+            found[sentence.chunk] = known.model_copy(update={"start": sentence.start, "end": sentence.end})
+    return found
+
+
+def _best_windows(document: ChunkedDocument, model: WindowModel, embed: Embed) -> dict[int, Finding]:
     found_by_words = list(find_candidates(document))
     if not found_by_words:
         return {}

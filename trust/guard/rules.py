@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.contracts.trust import Finding, Verdict
+from sluice.text.orders import find_discarding
 from sluice.text.pattern_file import PatternFile
-from sluice.trust.guard.normalise import Reading
+from sluice.text.readings import Reading
+from sluice.text.role_marks import find_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Place of a rule's match in a reading."""
+    """Place of a rule's match in a reading, with the rule's name and group."""
 
-    rule: Rule
+    rule: str
+    group: str
     start: int
     end: int
 
@@ -41,12 +44,17 @@ class Match:
 def find_matches(reading: Reading) -> Iterator[Match]:
     """Yield the matches of every rule in a reading, whether the text gives the command or quotes it."""
     text = reading.text
+    for start, end, language in find_discarding(text):
+        if language != "en" or _begins_clause(text, start):
+            yield Match(f"override.{language}", "override", start, end)
+    for name, start, end in find_marks(text):
+        yield Match(name, name.split(".", 1)[0], start, end)
     for rule in RULES:
         if rule.hints and not any(hint in text for hint in rule.hints):
             continue
         for found in rule.pattern.finditer(text):
             if not rule.is_command or _begins_clause(text, found.start()):
-                yield Match(rule, found.start(), found.end())
+                yield Match(rule.name, rule.group, found.start(), found.end())
 
 
 def _begins_clause(text: str, start: int) -> bool:
@@ -55,17 +63,6 @@ def _begins_clause(text: str, start: int) -> bool:
 
 
 def _read_rules(file: PatternFile) -> tuple[Rule, ...]:
-    hints: dict[str, list[str]] = file.tables["hints"]
-    overrides = (
-        {
-            "name": f"override.{one['language']}",
-            "group": "override",
-            "hints": hints.get(one["language"], ()),
-            "is_command": one["language"] == "en",
-            "pattern": one["pattern"],
-        }
-        for one in file.tables["overrides"]
-    )
     return tuple(
         Rule(
             one["name"],
@@ -74,7 +71,7 @@ def _read_rules(file: PatternFile) -> tuple[Rule, ...]:
             tuple(one.get("hints", ())),
             one.get("is_command", False),
         )
-        for one in (*overrides, *file.tables["rules"])
+        for one in file.tables["rules"]
     )
 
 

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.document import ChunkedDocument, embedding_text
 from sluice.text.pattern_file import PatternFile
-from sluice.trust.guard.normalise import normalise
+from sluice.text.readings import normalise
 
 SHORTEST = 60
 LONGEST = 320
@@ -35,6 +36,7 @@ _VALUE = re.compile(
 _KEY = re.compile(r"""["']\w+["']\s*:\s*["'\[{\d]""")
 _FEW_KEYS = 3
 _SHORTEST_VALUE = 12
+_SHORTEST_REPEATED = 20
 Window = tuple[int, int]
 
 
@@ -217,6 +219,45 @@ def _page_words(document: ChunkedDocument, words: Counter[str]) -> Counter[str]:
     if len(document.chunks) == 1:
         return words
     return content_words("\n".join(chunk.text for chunk in document.chunks).lower())
+
+
+class Repeated(NamedTuple):
+    """A sentence (`text[start:end]` of chunk number `chunk`) that stands in the document before, in lower case."""
+
+    chunk: int
+    start: int
+    end: int
+    lowered: str
+
+
+def repeated_sentences(document: ChunkedDocument) -> list[Repeated]:
+    """Return the sentences that might address somebody and have stood in the document before, in order."""
+    known: set[str] = set()
+    found: list[Repeated] = []
+    for number, chunk in enumerate(document.chunks):
+        start = 0
+        for end in _sentence_ends(chunk.text, 0, len(chunk.text)):
+            lowered = " ".join(chunk.text[start:end].lower().split())
+            if len(lowered) >= _SHORTEST_REPEATED and lowered in known and is_candidate(lowered):
+                found.append(Repeated(number, start, end, lowered))
+            known.add(lowered)
+            start = end
+    return found
+
+
+def without(document: ChunkedDocument, repeated: Sequence[Repeated]) -> tuple[ChunkedDocument, list[list[int]]]:
+    """Return the document without these sentences, and for each chunk the offsets that its characters had before.
+
+    Otherwise a command that stands three times is like the rest of its page, which is the command.
+    """
+    places = [list(range(len(chunk.text))) for chunk in document.chunks]
+    for one in reversed(repeated):
+        del places[one.chunk][one.start : one.end]
+    chunks = (
+        chunk.model_copy(update={"text": "".join(chunk.text[place] for place in kept)})
+        for chunk, kept in zip(document.chunks, places, strict=True)
+    )
+    return document.model_copy(update={"chunks": tuple(chunks)}), places
 
 
 def texts_to_embed(document: ChunkedDocument, candidates: Sequence[Candidate]) -> list[str]:

@@ -22,9 +22,9 @@ from sklearn.linear_model import LogisticRegression
 
 from bench.memory.poison.texts import Text, by_hand, corpus, documents, framed, learnings
 from sluice.memory.sanitise import likely_harm
-from sluice.memory.sanitise.characters import as_read
 from sluice.memory.sanitise.likely_harm import Weights, features_of, score
 from sluice.memory.sanitise.sentences import sentences
+from sluice.text.readings import normalise
 
 TARGET = Path(likely_harm.__file__).with_suffix(".json")
 STRENGTH, PROBABILITY, FOLDS = 1.0, 0.68, 6
@@ -62,13 +62,13 @@ def lines_of(path: Path) -> list[Text]:
 
 def harm(text: str, weights: Weights) -> bool:
     """Whether any sentence is likely harm."""
-    read = as_read(text)
+    read = normalise(text).text
     return any(score(read[start:end], weights) > weights.threshold for start, end in sentences(read))
 
 
 def fitted(texts: Sequence[Text]) -> Weights:
     """Weights of what is seen at least `LEAST_SEEN` times."""
-    features = [features_of(as_read(one.text)) for one in texts]
+    features = [features_of(normalise(one.text).text) for one in texts]
     seen = Counter(name for found in features for name in found)
     kept = [{name: value for name, value in found.items() if seen[name] >= LEAST_SEEN} for found in features]
     vectors = DictVectorizer()

@@ -1,0 +1,549 @@
+"""Reads a text as a language model would, and records which characters of the original each letter was read from.
+
+`letters` resolves compatibility forms, look-alikes, accents and invisible characters. `decoded` reads what is encoded
+in a text: escapes, base64 and its kin, numbers, shifted and reversed words, digits for letters, marks within words.
+Only what looks encoded is decoded, three times at most, so that base64 within base64 is read too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from sluice.text.hidden import (
+    BLACK_FLAG,
+    DIRECTION,
+    EMBEDDINGS,
+    FLAG_TAGS,
+    JOINERS,
+    NO_WIDTH,
+    SELECTORS_IN_A_ROW,
+    characters_of,
+)
+from sluice.text.orders import known_words
+
+_LOOK_ALIKES = (
+    ("аАɑαΑ", "a"), ("ВвΒβьЬ", "b"), ("сСϲ", "c"), ("ԁ", "d"), ("еЕёЁΕε", "e"), ("ɡ", "g"), ("һНΗн", "h"),
+    ("іІΙιıї", "i"), ("јЈ", "j"), ("ΚκКк", "k"), ("ӏ", "l"), ("МΜм", "m"), ("Νո", "n"), ("оОοΟօ", "o"),
+    ("рРρΡ", "p"), ("ԛ", "q"), ("г", "r"), ("ѕЅ", "s"), ("ТΤт", "t"), ("υս", "u"), ("ѵν", "v"), ("ԝѡω", "w"),
+    ("хХχΧ", "x"), ("уУΥγ", "y"), ("Ζ", "z"),
+)  # fmt: skip
+LATIN_OF = {other: latin for others, latin in _LOOK_ALIKES for other in others}
+"""Letters of other scripts that look like a Latin one (a selection of Unicode's confusables.txt, UTS 39)."""
+
+_BIDI = characters_of(EMBEDDINGS)
+_ZERO_WIDTH = characters_of(NO_WIDTH + JOINERS + DIRECTION) - _BIDI
+_BLANK = frozenset("\u2800\ufffc\U0001d159")
+"""Symbols that show nothing, beside the characters that Unicode itself calls format, private or unassigned."""
+_TAGS_OF_FLAG = re.compile(FLAG_TAGS)
+_WORD = re.compile(r"\w+")
+_OTHER = re.compile(r"[^\x00-\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Disguise:
+    """Characters of the original text (`text[start:end]`) that people see differently from how a model reads them."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read in a text.
+
+    `starts[i]` and `ends[i]` bound the characters of the original that `text[i]` was read from; None where both texts
+    have the same offsets. `disguises` are the disguised spans of the original text, with their kind.
+    """
+
+    text: str
+    starts: Sequence[int] | None = None
+    ends: Sequence[int] | None = None
+    disguises: tuple[Disguise, ...] = ()
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the characters of the original text that `text[start:end]` was read from."""
+        if self.starts is None or self.ends is None or start >= end:
+            return start, end
+        return min(self.starts[start:end]), max(self.ends[start:end])
+
+    def plain_of(self, disguise: Disguise) -> str:
+        """Return what was read from a disguised span of the original."""
+        starts = self.starts or range(len(self.text))
+        return "".join(self.text[place] for place, at in enumerate(starts) if disguise.start <= at < disguise.end)
+
+    def disguise_within(self, start: int, end: int) -> str | None:
+        """Return the kind of disguise in a span of the original text; None where there is none."""
+        return next((one.kind for one in self.disguises if one.start < end and start < one.end), None)
+
+    def lowered(self) -> Reading:
+        """Return the same reading in lower case; every character keeps its place."""
+        text = self.text.lower()
+        if len(text) != len(self.text):
+            text = "".join(one.lower() if len(one.lower()) == 1 else one for one in self.text)
+        return Reading(text, self.starts, self.ends, self.disguises)
+
+
+def normalise(text: str) -> Reading:
+    """Return the letters of `text` in lower case. An ASCII text costs one call of `str.lower`."""
+    return letters(text).lowered()
+
+
+@lru_cache(maxsize=4)
+def letters(text: str) -> Reading:
+    """Return `text` without disguises of single letters: Latin without accents, nothing invisible."""
+    if text.isascii():
+        return Reading(text)
+    read: list[str] = []
+    starts: list[int] = []
+    disguises: list[Disguise] = []
+    at = 0
+    for found in _OTHER.finditer(text):
+        offset = found.start()
+        if offset < at:
+            continue
+        read.extend(text[at:offset])
+        starts.extend(range(at, offset))
+        if hidden := _hidden_run(text, offset):
+            plain, at, kind = hidden
+            if kind:
+                disguises.append(Disguise(kind, offset, at))
+        else:
+            at = offset + 1
+            plain, is_mark = _plain(found[0])
+            if is_mark and (_is_vowel_sign(found[0]) or (read and read[-1].isascii())):
+                continue
+        read.extend(plain)
+        starts.extend([offset] * len(plain))
+    read.extend(text[at:])
+    starts.extend(range(at, len(text)))
+    _unmask_look_alikes(read, starts, disguises)
+    return Reading("".join(read), starts, [start + 1 for start in starts], tuple(disguises))
+
+
+def _hidden_run(text: str, offset: int) -> tuple[str, int, str | None] | None:
+    """Return the letters that invisible characters from `offset` on encode, their end, and the kind of disguise."""
+    character = text[offset]
+    if character in _BIDI:
+        end = _end_of(text, offset, _BIDI.__contains__)
+        return "", end, "bidi" if character in "\u202d\u202e" else None
+    if "\U000e0000" <= character <= "\U000e007f":
+        end = _end_of(text, offset, lambda one: "\U000e0000" <= one <= "\U000e007f")
+        is_flag = offset > 0 and text[offset - 1] == BLACK_FLAG and _TAGS_OF_FLAG.fullmatch(text, offset, end)
+        told = "".join(chr(ord(one) - 0xE0000) for one in text[offset:end])
+        return ("", end, None) if is_flag else ("".join(filter(str.isprintable, told)), end, "tag-characters")
+    if "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
+        if (found := SELECTORS_IN_A_ROW.match(text, offset)) is None:
+            return "", offset + 1, None
+        values = bytes(_selector_value(one) for one in found[0])
+        told = "".join(filter(str.isprintable, values.decode("utf-8", "ignore")))
+        return told, found.end(), "variation-selectors" if len(values) >= _ENCODED_SELECTORS else None
+    if _is_unseen(character):
+        end = _end_of(text, offset, _is_unseen)
+        inside = offset > 0 and end < len(text) and text[offset - 1].isalpha() and text[end].isalpha()
+        is_latin = inside and text[offset - 1] < "\u0250" and text[end] < "\u0250" and text[offset] != "\u00ad"
+        return "", end, "zero-width" if is_latin or end - offset >= _ENCODED_RUN else None
+    return None
+
+
+_ENCODED_RUN = 16
+"""Zero-width characters in a row that can hold two letters as bits: more than any script needs."""
+_ENCODED_SELECTORS = 4
+"""Variation selectors in a row that encode text; a character takes only one."""
+
+
+@lru_cache(maxsize=4096)
+def _is_unseen(character: str) -> bool:
+    return (
+        character in _ZERO_WIDTH
+        or character in _BLANK
+        or unicodedata.category(character) in ("Cf", "Cn", "Co", "Cs", "Cc")
+    )
+
+
+def _end_of(text: str, offset: int, belongs: Callable[[str], bool]) -> int:
+    while offset < len(text) and belongs(text[offset]):
+        offset += 1
+    return offset
+
+
+def _selector_value(character: str) -> int:
+    point = ord(character)
+    return point - 0xFE00 if point < 0xE0000 else point - 0xE0100 + 16
+
+
+def _is_vowel_sign(character: str) -> bool:
+    """Return whether it is an Arabic short vowel sign, which most texts leave out."""
+    return "\u064b" <= character <= "\u0652"
+
+
+_NAMED = re.compile(r"(?:LATIN|NEGATIVE|LISU|REGIONAL) (?:.* )?([A-Z])(?: WITH .*)?")
+"""Unicode's name of a letter in another form: small capitals, negative circles, turned or crossed letters."""
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> tuple[str, bool]:
+    """Return a character's compatibility form, without Latin accents; and whether it is a combining mark."""
+    apart = unicodedata.normalize("NFKD", character)
+    if apart[0].isascii():
+        return "".join(one for one in apart if not unicodedata.combining(one)), False
+    if named := _NAMED.fullmatch(unicodedata.name(character, "")):
+        return named[1].lower() if " SMALL " in named[0] else named[1], False
+    return unicodedata.normalize("NFKC", character), bool(unicodedata.combining(character))
+
+
+def _unmask_look_alikes(read: list[str], starts: Sequence[int], disguises: list[Disguise]) -> None:
+    """Replace look-alikes by Latin letters in words that mix both. Russian words stay Russian."""
+    text = "".join(read)
+    if not any(character in LATIN_OF for character in text):
+        return
+    for word in _WORD.finditer(text):
+        own = word[0]
+        foreign = [place for place, letter in enumerate(own) if letter in LATIN_OF]
+        if not foreign:
+            continue
+        is_mixed = any(letter.isascii() and letter.isalpha() for letter in own)
+        if is_mixed and all(letter.isascii() or letter in LATIN_OF for letter in own):
+            for place in foreign:
+                read[word.start() + place] = LATIN_OF[own[place]]
+            disguises.append(Disguise("look-alike-letters", starts[word.start()], starts[word.end() - 1] + 1))
+
+
+class _Piece(NamedTuple):
+    """What stands for `text[start:end]`."""
+
+    start: int
+    end: int
+    plain: str
+    kind: str
+
+
+_DEEPEST = 3
+_LONGEST_RUN = 20_000
+"""Most characters of a run that are decoded."""
+_MOST_GROWTH = 20_000
+"""Characters by which a decoded text may be longer than the original; escapes and codes make it shorter."""
+_PARAGRAPH = re.compile(r"\n\s*\n")
+
+
+def decoded(text: str) -> Reading | None:
+    """Return the paragraphs of `text` in which something is encoded, decoded; None where nothing is.
+
+    Kinds of the disguises are `encoded`, `spaced-letters`, `masked` (marks or digits within words) and `joined` (words
+    with signs for blanks, as names in source code have them).
+    """
+    first = reading = letters(text)
+    for _ in range(_DEEPEST):
+        pieces = _pieces(reading.text)
+        after = _with(reading, pieces) if pieces else reading
+        if after is reading or len(after.text) > len(text) + _MOST_GROWTH:
+            break
+        reading = after
+    return None if reading is first else _around_disguises(reading, text, len(first.disguises))
+
+
+def _pieces(text: str) -> list[_Piece]:
+    """Return what is decoded in one step, in order, without overlaps: codes, or words, or whole paragraphs."""
+    for step in (_codes, _words, _ciphered):
+        pieces: list[_Piece] = []
+        for piece in sorted(step(text)):
+            if piece.plain != text[piece.start : piece.end] and (not pieces or piece.start >= pieces[-1].end):
+                pieces.append(piece)
+        if pieces:
+            return pieces
+    return []
+
+
+def _with(reading: Reading, pieces: Sequence[_Piece]) -> Reading:
+    text: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    disguises = list(reading.disguises)
+
+    def keep(low: int, high: int) -> None:
+        text.append(reading.text[low:high])
+        starts.extend(range(low, high) if reading.starts is None else reading.starts[low:high])
+        ends.extend(range(low + 1, high + 1) if reading.ends is None else reading.ends[low:high])
+
+    at = 0
+    for piece in pieces:
+        keep(at, piece.start)
+        start, end = reading.span(piece.start, piece.end)
+        text.append(piece.plain)
+        starts.extend([start] * len(piece.plain))
+        ends.extend([end] * len(piece.plain))
+        disguises.append(Disguise(piece.kind, start, end))
+        at = piece.end
+    keep(at, len(reading.text))
+    return Reading("".join(text), starts, ends, tuple(disguises))
+
+
+def _around_disguises(reading: Reading, text: str, known: int) -> Reading:
+    """Return the reading of the paragraphs that hold a disguise behind the first `known` ones."""
+    starts, ends = reading.starts or (), reading.ends or ()
+    bounds = [0, *(found.end() for found in _PARAGRAPH.finditer(text)), len(text)]
+    held = {place for one in reading.disguises[known:] for place in _covering(bounds, one.start, one.end)}
+    kept = [place for number in sorted(held) for place in _covered(starts, bounds[number], bounds[number + 1])]
+    if len(kept) == len(starts):
+        return reading
+    return Reading(
+        "".join(reading.text[place] for place in kept),
+        [starts[place] for place in kept],
+        [ends[place] for place in kept],
+        reading.disguises,
+    )
+
+
+def _covering(bounds: Sequence[int], start: int, end: int) -> range:
+    return range(max(bisect_left(bounds, start + 1) - 1, 0), min(bisect_left(bounds, end), len(bounds) - 1))
+
+
+def _covered(starts: Sequence[int], low: int, high: int) -> range:
+    return range(bisect_left(starts, low), bisect_left(starts, high))
+
+
+_ESCAPE = re.compile(
+    r"(?:\\[uU]\{?[0-9a-fA-F]{4,8}\}?|\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2}|U\+[0-9A-F]{4,6} ?|=[0-9A-F]{2}(?![0-9A-Za-z])|"
+    r"(?:%[0-9a-fA-F]{2})+|&(?:#x?[0-9a-fA-F]{2,7}|[a-zA-Z]{2,24});)"
+)
+_FEW_ESCAPES = 3
+_LETTER = re.compile("[A-Za-z]")
+_RUN = re.compile(
+    r"(?<![\w+/=])(?:[\w+/-]{8,}={0,6}[ \t]*(?:\r?\n[ \t>#*/|]*(?=[\w+/-]{8,}={0,6}[ \t]*(?:\n|$)))?)+", re.ASCII
+)
+"""A word of the alphabets of base64, base32, base58 or hexadecimal, or lines of one such word each."""
+_GROUPS = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{4,8}(?: [A-Za-z0-9+/_-]{4,8}={0,2}){5,}(?![\w+/=-])")
+_BASE85 = re.compile(r"(?<!\S)(?=\S{0,40}[!#$%&()*+;<=>?@^_`{|}~\"',./:\[\\\]-])[!-~]{20,}(?!\S)")
+_NUMBERS = re.compile(r"(?<![\w.])(?:(?:0[xob]|\\x|&#|%)?+[0-9a-fA-F]{2,8}+(?:[\s,;:/|-]{1,3}+|(?!\w))){8,}+")
+_NUMBER = re.compile(r"[0-9a-fA-F]{2,}")
+_SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
+_SHORTEST_RUN = 16
+_LAYOUT = re.compile(r"\s[\s>#*/|]*")
+_MIXED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\d[a-zA-Z]|[a-zA-Z]\d")
+"""How encoded words differ from written ones: capitals and digits stand within them."""
+
+
+def _codes(text: str) -> Iterator[_Piece]:
+    for found in _SPACED.finditer(text):
+        yield _Piece(*found.span(), _letters_together(found[0]), "spaced-letters")
+    escapes = list(_ESCAPE.finditer(text))
+    plains = [_unescaped(found[0]) for found in escapes]
+    if len(escapes) >= _FEW_ESCAPES or any(map(_LETTER.search, plains)):
+        yield from (_Piece(*found.span(), plain, "encoded") for found, plain in zip(escapes, plains, strict=True))
+    for found in _NUMBERS.finditer(text):
+        run = found[0].rstrip(" \r\n\t,;:/|-")
+        if plain := _from_numbers(run):
+            yield _Piece(found.start(), found.start() + len(run), plain, "encoded")
+    for pattern in (_RUN, _GROUPS, _BASE85):
+        for found in pattern.finditer(text):
+            run = found[0].rstrip()
+            is_code = len(run) >= _SHORTEST_RUN and _MIXED.search(run)
+            if is_code and (plain := _from_run(run[:_LONGEST_RUN])):
+                yield _Piece(found.start(), found.start() + len(run), plain, "encoded")
+
+
+def _unescaped(escape: str) -> str:
+    if escape[0] == "%":
+        return unquote(escape, errors="replace")
+    if escape[0] == "&":
+        return html.unescape(escape)
+    octal = escape[0] == "\\" and escape[1].isdigit()
+    point = int(escape.strip("\\uUx{}+= "), 8 if octal else 16)
+    return chr(point) if point < 0x110000 else escape
+
+
+def _from_numbers(run: str) -> str | None:
+    """Return the text of a list of numbers of characters, in whichever base gives one."""
+    numbers = _NUMBER.findall(re.sub(r"0[xob]", "", run))
+    for base in (2, 8, 10, 16):
+        try:
+            points = [int(number, base) for number in numbers]
+        except ValueError:
+            continue
+        if all(point < 0x110000 for point in points) and (plain := _told("".join(map(chr, points)))):
+            return plain
+    return None
+
+
+def _from_run(run: str) -> str | None:
+    """Return the text that a run of characters encodes, in the first of the codes that gives one."""
+    run = _LAYOUT.sub("", run)
+    for alphabet, decode in _CODES:
+        if alphabet.fullmatch(run):
+            try:
+                found = decode(run)
+            except (ValueError, binascii.Error):
+                continue
+            is_wide = found[1::2].count(0) * 4 > len(found)
+            if plain := _told(found.decode("utf-16-le" if is_wide else "utf-8", "replace")):
+                return plain
+    return None
+
+
+def _told(plain: str) -> str | None:
+    """Return a decoded text where it is words, or may be decoded once more; an image, a hash or a key is neither."""
+    plain = plain.strip("\0")
+    if not all(one.isprintable() or one in "\r\n\t" for one in plain) or "\ufffd" in plain:
+        return None
+    if _ESCAPE.search(plain) or (_RUN.fullmatch(plain.strip()) and len(plain) >= _SHORTEST_RUN):
+        return plain
+    is_words = re.search(
+        r"[^\W\d_]{2,}[\W_]+[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]{4}|[a-z-]{2,} [/~.-]", plain
+    )
+    return plain if is_words and sum(one.isalnum() or one.isspace() for one in plain) >= 0.7 * len(plain) else None
+
+
+def _from_base64(run: str) -> bytes:
+    """Decode a run in either alphabet, with the whole bytes of a last, incomplete group."""
+    run = run.rstrip("=").replace("-", "+").replace("_", "/")
+    whole, rest = run[: len(run) // 4 * 4], run[len(run) // 4 * 4 :]
+    return base64.b64decode(whole + (rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""), validate=True)
+
+
+def _from_base32(run: str) -> bytes:
+    run = run.rstrip("=").upper()
+    return base64.b32decode(run + "=" * (-len(run) % 8))
+
+
+def _from_ascii85(run: str) -> bytes:
+    return base64.a85decode(run.removeprefix("<~").removesuffix("~>"))
+
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def _from_base58(run: str) -> bytes:
+    value = 0
+    for character in run:
+        value = value * 58 + _BASE58.index(character)
+    return value.to_bytes((value.bit_length() + 7) // 8)
+
+
+_CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
+    (re.compile(r"(?:[0-9a-fA-F]{2})+"), bytes.fromhex),
+    (re.compile(r"[A-Z2-7]+={0,6}|[a-z2-7]+={0,6}"), _from_base32),
+    (re.compile(r"[\w+/-]+={0,2}", re.ASCII), _from_base64),
+    (re.compile(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+"), base64.b85decode),
+    (re.compile(r"(?:<~)?[!-uz]+(?:~>)?"), _from_ascii85),
+    (re.compile(f"[{_BASE58}]{{16,400}}"), _from_base58),
+)
+"""Each code's alphabet, and how it is decoded. A run of base58 is one number, so it has to be short."""
+
+
+def _letters_together(run: str) -> str:
+    """Return spaced letters as words: two signs in a row, one of them a blank, part words."""
+    read: list[str] = []
+    for place, character in enumerate(run):
+        ahead = run[place : place + 3]
+        if character.isalnum() or (character in ",;:.!?" and len(ahead) > _PAIR and ahead[1:].isspace()):
+            read.append(character)
+        elif read and read[-1] != " " and len(ahead[:_PAIR]) == _PAIR and ahead[:_PAIR].isspace():
+            read.append(" ")
+    return " ".join(map(_divided, "".join(read).split()))
+
+
+def _divided(word: str) -> str:
+    """Return the known words of which a word without blanks consists, at least three; else the word."""
+    known, parts, at = known_words(), [], 0
+    while at < len(word):
+        end = next(
+            (end for end in range(min(len(word), at + _LONGEST_WORD), at, -1) if word[at:end].lower() in known), 0
+        )
+        if not end:
+            return word
+        parts.append(word[at:end])
+        at = end
+    return " ".join(parts) if len(parts) >= _FEW_WORDS else word
+
+
+_PAIR = 2
+_LONGEST_WORD = 20
+_GLUED = re.compile(r"(?<![^\W\d_])[^\W\d_]{16,80}(?![^\W\d_])")
+_JOINED = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:[*_~`|.^/+:\\'-]{1,4}[^\W\d_]+)+(?![^\W\d_])")
+_SIGN = re.compile(r"[\W\d_]+")
+_LEET = re.compile(
+    r"(?<![\w@$!|+])(?=[@$!|+\d]{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[@$!|+\d])[\w@$!|+]{2,24}(?![\w@$|+])", re.ASCII
+)
+_DIGITS = tuple(str.maketrans("01345789@$!|+", f"o{one}eastbgasi{other}t") for one, other in ("il", "li"))
+_WHOLE_WORD = 5
+"""Letters from which one word alone shows that it was masked."""
+_FEW_WORDS = 3
+
+
+def _words(text: str) -> Iterator[_Piece]:
+    """Yield words that marks divide, digits spell or signs join, where this makes them known words."""
+    known = known_words()
+    for found in _GLUED.finditer(text):
+        yield _Piece(*found.span(), _divided(found[0]), "joined")
+    for found in _JOINED.finditer(text):
+        whole = _SIGN.sub("", found[0])
+        parts = _SIGN.split(found[0])
+        if whole.lower() in known and len(whole) >= _WHOLE_WORD:
+            yield _Piece(*found.span(), whole, "masked")
+        elif len(parts) >= _FEW_WORDS and sum(part.lower() in known for part in parts) * 2 > len(parts):
+            yield _Piece(*found.span(), " ".join(parts), "joined")
+    spelled = [(found, _spelled(found[0], known)) for found in _LEET.finditer(text)]
+    if any(len(word) >= _WHOLE_WORD and word.lower() in known for _, word in spelled):
+        yield from (_Piece(*found.span(), word, "masked") for found, word in spelled)
+
+
+def _spelled(word: str, known: frozenset[str]) -> str:
+    readings = [word.translate(digits) for digits in _DIGITS]
+    return next((one for one in readings if one.lower() in known), readings[0])
+
+
+_CIPHERED = 12
+"""Letters of known words in a paragraph, read by one cipher, from which the paragraph is in it."""
+_SHORTEST_WORD = 4
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _ciphered(text: str) -> Iterator[_Piece]:
+    """Yield the paragraphs in which letters are shifted or mirrored in the alphabet, or words stand backwards."""
+    enciphered = _enciphered()
+    if sum(map(len, enciphered.keys() & set(_WORD.findall(text.lower())))) < _CIPHERED:
+        return
+    start = 0
+    for stop in (*(found.end() for found in _PARAGRAPH.finditer(text)), len(text)):
+        votes: Counter[str] = Counter()
+        paragraph = text[start:stop].rstrip()
+        for word in set(_WORD.findall(paragraph.lower())):
+            votes.update(dict.fromkeys(enciphered.get(word, ()), len(word)))
+        if votes and (best := votes.most_common(1)[0])[1] >= _CIPHERED:
+            yield _Piece(start, start + len(paragraph), _deciphered(paragraph, best[0]), "encoded")
+        start = stop
+
+
+def _deciphered(text: str, alphabet: str) -> str:
+    """Return a text whose `_ALPHABET` is `alphabet`; an empty one stands for letters in the opposite order."""
+    if alphabet:
+        return text.translate(str.maketrans(alphabet + alphabet.upper(), _ALPHABET + _ALPHABET.upper()))
+    return f"{text[::-1]}\n{_WORD.sub(lambda word: word[0][::-1], text)}"
+
+
+@cache
+def _enciphered() -> dict[str, set[str]]:
+    """Return every known word in every cipher, with the alphabets in which it is written so."""
+    alphabets = [_ALPHABET[by:] + _ALPHABET[:by] for by in range(1, 26)] + [_ALPHABET[::-1]]
+    known = [word for word in known_words() if word.isascii() and len(word) >= _SHORTEST_WORD]
+    found: dict[str, set[str]] = {}
+    for alphabet in alphabets:
+        table = str.maketrans(_ALPHABET, alphabet)
+        for word in known:
+            found.setdefault(word.translate(table), set()).add(alphabet)
+    for word in known:
+        found.setdefault(word[::-1], set()).add("")
+    for word in known:
+        found.pop(word, None)
+    return found
