@@ -295,8 +295,7 @@ class DefenceState(Value):
 
 def scope_of(name: DefenceName, run: RunOutcome) -> Scope:
     """Return the narrowest scope of a run's measure: satisfaction belongs to the key whose feedback counts."""
-    owner = run.judged_by or run.owner if name == "satisfaction" else run.owner
-    return Scope(run.profile, run.corpus, owner)
+    return Scope(run.profile, run.corpus, run.label_of if name == "satisfaction" else run.owner)
 
 
 def watch(

@@ -58,6 +58,10 @@ class KeysTable(LedgerPart):
         with self._database.reading() as connection:
             return [_record(row) for row in connection.execute(_ALL)]
 
+    def agents(self) -> frozenset[str]:
+        """Return the ids of the agents' keys in force."""
+        return frozenset(one.id for one in self.list() if one.role == "agent" and one.revoked_at is None)
+
     def find(self, key_hash: str) -> KeyRecord | None:
         """Return the key with this hash, revoked or not."""
         with self._database.reading() as connection:

@@ -67,16 +67,18 @@ def train(
     compared = choose_profile(context.profiles, profile)
     folders = list_collections(data or [])
     fingerprint = fingerprint_of_corpus(settings.embed, "default")
-    runs = recorded_runs(context.ledger, fingerprint, time.time() - since_days * DAY_SECONDS)
+    recorded = recorded_runs(context.ledger, fingerprint, time.time() - since_days * DAY_SECONDS)
+    runs = examples_of_runs(recorded, compared)
     training = Training(
         version=name,
         fingerprint=fingerprint,
         profile=compared,
         prior=prior_examples(folders, context.embedder, settings, compared, questions),
-        runs=examples_of_runs(runs, compared),
+        runs=runs,
         folders=folders,
         pseudo_runs=pseudo_runs,
         costs=costs,
+        several_owners=len(context.ledger.keys.agents() | {one.owner for one in runs}) > 1,
     )
     files = dict(training.files())
     write_model(folder, files)
@@ -149,10 +151,13 @@ def _runs(context: Context, model: GateModel, since_days: float) -> dict[str, li
     found = examples_of_runs(
         recorded_runs(context.ledger, model.embedder_fingerprint, since), context.profiles["default"]
     )
-    if len(found) < FEWEST_RUNS:
-        return {}
-    cases = ((model.probability(one.features), one.is_covered, one.weight) for one in found)
-    return {f"recorded runs of {since_days:g} days": count_said(cases)}
+    owners = {f"recorded runs of {since_days:g} days, {one.owner}": one.owner for one in found}
+    apart = {name: [one for one in found if one.owner == owner] for name, owner in owners.items()}
+    return {
+        name: count_said((model.probability(one.features), one.is_covered, one.weight) for one in own)
+        for name, own in apart.items()
+        if len(own) >= FEWEST_RUNS
+    }
 
 
 def vars_of(found: Confusion, costs: Costs) -> dict[str, float]:

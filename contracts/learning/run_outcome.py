@@ -76,6 +76,11 @@ class RunOutcome(Value):
         return sum(self.signals.values()) / len(self.signals) if self.signals else None
 
     @property
+    def label_of(self) -> str:
+        """Return whose word the signals are: the id of an API key."""
+        return self.judged_by or self.owner
+
+    @property
     def freshness_gain_seconds(self) -> float | None:
         """Return how much younger the run's own crawl made the cited text; None where either age is unknown."""
         if self.cited_age_seconds is None or self.cited_age_without_crawl_seconds is None:

@@ -3,18 +3,20 @@
 A recorded run shows whether the corpus was enough only if it was answered from the corpus alone (plan `retrieve`): its
 satisfaction is the label. The gate of its time chose these runs, so each weighs by the inverse of the propensity of its
 draw (Horvitz and Thompson, 1952), at most `MOST_WEIGHT`. Runs that always went outside teach nothing, and the
-collections stand for them.
+collections stand for them. One model decides for every owner (API key), so where there are several none has more than
+`MOST_OF_OWNER` of the evidence, or than the owner with the second most.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
@@ -29,6 +31,10 @@ MOST_WEIGHT = 20.0
 """A run of a share of 5 % or less counts as twenty: one run must not outweigh the rest."""
 SATISFIED = 0.5
 """The satisfaction from which a run counts as answered."""
+MOST_OF_OWNER = 1 / 3
+"""The others, collections among them, outweigh the labels of any one owner two to one."""
+LEAST_EVIDENCE = 100.0
+"""Runs as which all evidence must weigh together once owners are bounded."""
 RUNS_SOURCE = "runs"
 OUTSIDE = (Plan.SEARCH, Plan.FULL_LOOP)
 
@@ -53,6 +59,8 @@ class Example:
     heuristic_goes: bool
     """Whether the profile's score goes outside."""
     heuristic_score: float
+    owner: str = ""
+    """The API key whose feedback is the label of a recorded run."""
 
     def goes(self, probability: float, thresholds: Thresholds, profile: Profile) -> bool:
         """Return whether a model that gives `probability` goes outside."""
@@ -102,17 +110,50 @@ def examples_of_runs(
             continue
         covered = outcome.satisfaction >= SATISFIED
         one = make_example(RUNS_SOURCE, request.query, outcome.run_id, "run", covered, request, probed, profile)
-        found.append(replace(one, weight=min(MOST_WEIGHT, 1 / outcome.propensity)))
+        found.append(replace(one, weight=min(MOST_WEIGHT, 1 / outcome.propensity), owner=outcome.label_of))
     return found
 
 
-def weigh_together(prior: Sequence[Example], runs: Sequence[Example], pseudo_runs: float) -> list[Example]:
-    """Combine both; the collections weigh as `pseudo_runs` runs in all, and fade as runs come: n0 x n0 / (n0 + n)."""
-    if not prior:
-        return list(runs)
-    mass = pseudo_runs * pseudo_runs / (pseudo_runs + sum(one.weight for one in runs))
-    total = sum(one.weight for one in prior)
+def weigh_together(
+    prior: Sequence[Example], runs: Sequence[Example], pseudo_runs: float, *, several_owners: bool = False
+) -> list[Example]:
+    """Combine both; the collections weigh as `pseudo_runs` runs in all, and fade as runs come: n0 x n0 / (n0 + n).
+
+    `several_owners`: the instance has several, and each is bounded. Raises `InvalidInput` if too little remains.
+    """
+    of_collections = pseudo_runs if prior else 0.0
+    if runs and several_owners:
+        runs = _bounded(runs, of_collections)
+    mass, total = _fading(of_collections, weight_of(runs)), weight_of(prior)
     return [*(replace(one, weight=one.weight / total * mass) for one in prior), *runs]
+
+
+def weight_of(examples: Iterable[Example]) -> float:
+    """Return the weight of all examples together."""
+    return sum(one.weight for one in examples)
+
+
+def _fading(pseudo_runs: float, runs: float) -> float:
+    return pseudo_runs * pseudo_runs / (pseudo_runs + runs) if pseudo_runs else 0.0
+
+
+def _bounded(runs: Sequence[Example], pseudo_runs: float) -> list[Example]:
+    """Bound each owner's weight, by steps of a hundredth."""
+    weights: dict[str, float] = defaultdict(float)
+    for one in runs:
+        weights[one.owner] += one.weight
+    second, most = sorted([0.0, *weights.values()])[-2:]
+
+    def evidence() -> float:
+        weight = sum(min(most, one) for one in weights.values())
+        return weight + _fading(pseudo_runs, weight)
+
+    while most > max(second, 1.0) and most > MOST_OF_OWNER * evidence():
+        most = max(second, 0.99 * most)
+    if evidence() < LEAST_EVIDENCE:
+        told = f"{len(runs)} runs of {len(weights)} API keys weigh as {evidence():.0f}: no key may outweigh the others"
+        raise InvalidInput("examples", told, f"at least {LEAST_EVIDENCE:.0f}; --data brings more, or wait for feedback")
+    return [replace(one, weight=one.weight * min(1.0, most / weights[one.owner])) for one in runs]
 
 
 @dataclass(frozen=True, slots=True)

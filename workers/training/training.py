@@ -6,7 +6,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version as version_of
@@ -22,7 +22,7 @@ from sluice.evaluation.report import Block, Table, say_spread, to_markdown
 from sluice.gate.learned.model import Costs, GateModel
 from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger
-from sluice.workers.training.examples import Example, weigh_together
+from sluice.workers.training.examples import MOST_OF_OWNER, Example, weigh_together, weight_of
 from sluice.workers.training.fit import WAYS, Comparison, compare, fit_gate, load_fitting, unseen_probabilities
 
 SEED = 0
@@ -42,6 +42,7 @@ class Training:
     folders: Sequence[Path]
     pseudo_runs: float
     costs: Costs
+    several_owners: bool = False
 
     def files(self) -> Mapping[str, bytes]:
         """Fit and measure a model; return its files by name.
@@ -49,10 +50,10 @@ class Training:
         Raises `InvalidInput` if there are too few examples, and `Unavailable` if scikit-learn is not installed.
         """
         load_fitting("linear_model")
-        examples = weigh_together(self.prior, self.runs, self.pseudo_runs)
+        examples = weigh_together(self.prior, self.runs, self.pseudo_runs, several_owners=self.several_owners)
         model = fit_gate(examples, self.version, self.fingerprint, self.costs)
         comparisons = list(compare(examples, WAYS, self.fingerprint, self.costs, self.profile))
-        metadata = self._metadata(model, comparisons)
+        metadata = self._metadata(model, comparisons, self._owners(examples))
         return {
             MODEL: model.to_bytes(),
             METADATA: _json(metadata),
@@ -71,7 +72,24 @@ class Training:
             found[source] = [[one.probability, round(one.covered, 6), round(one.missing, 6)] for one in said]
         return found
 
-    def _metadata(self, model: GateModel, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    def _owners(self, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Return what each owner's labels weigh, and what a model without them is worth on them; for several owners."""
+        owners = sorted({one.owner for one in self.runs}) if self.several_owners else []
+        apart = [replace(one, source=one.owner or one.source) for one in examples]
+        compared = compare(apart, ("left out",), self.fingerprint, self.costs, self.profile) if owners else ()
+        unseen = {one.source: one for one in compared}
+        told = []
+        for owner in owners:
+            own = [one for one in examples if one.owner == owner]
+            facts = {"owner": owner, "count": len(own), "covered": sum(one.is_covered for one in own)}
+            facts["share"] = round(weight_of(own) / weight_of(examples), 4)
+            one = unseen.get(owner)
+            told.append(facts | {"f1": [round(one.heuristic_f1, 4), round(one.learned_f1, 4)] if one else None})
+        return told
+
+    def _metadata(
+        self, model: GateModel, comparisons: Sequence[Comparison], owners: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
         kinds = Counter((one.source, one.kind) for one in self.prior)
         return {
             "version": self.version,
@@ -86,7 +104,7 @@ class Training:
             "thresholds": model.thresholds.model_dump(),
             "calibration_method": model.calibration_method,
             "pseudo_runs": self.pseudo_runs,
-            "runs": {"count": len(self.runs), "covered": sum(one.is_covered for one in self.runs)},
+            "runs": {"count": len(self.runs), "covered": sum(one.is_covered for one in self.runs), "owners": owners},
             "collections": [
                 describe_collection(folder)
                 | {"cases": {kind: count for (source, kind), count in kinds.items() if source == folder.name}}
@@ -138,6 +156,13 @@ def list_blocks(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) 
         "calibration error in ten bins of equal weight; in brackets 95 of 100 draws of the questions. *Perfect* is\n"
         "what probabilities that are exactly right would measure on so many cases."
     )
+    if owners := metadata["runs"].get("owners"):
+        told = [
+            (one["owner"], str(one["count"]), str(one["covered"]), f"{one['share']:.1%}", _of_both(one["f1"]))
+            for one in owners
+        ]
+        columns = ("API key", "runs", "covered", "share of all evidence", "F1 profile, of a model without its labels")
+        yield Table(f"Labels by API key; each weighs at most {MOST_OF_OWNER:.0%}, or as the second does", columns, told)
     for way in WAYS:
         rows = [one for one in comparisons if one.way == way]
         if rows:
@@ -161,6 +186,10 @@ def _row(one: Comparison) -> tuple[str, ...]:
         *(f"{one.heuristic_area:.3f}", f"{one.learned_area:.3f}", say_spread(*one.calibration_error, ".3f")),
         f"{one.perfect_calibration_error:.3f}",
     )
+
+
+def _of_both(f1: Sequence[float] | None) -> str:
+    return ", ".join(f"{one:.3f}" for one in f1) if f1 else "too few"
 
 
 _AVERAGED = ("heuristic_f1", "learned_f1", "heuristic_area", "learned_area")

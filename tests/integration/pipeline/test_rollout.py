@@ -21,6 +21,7 @@ from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.gate import RolloutWatch
+from sluice.workers.service.api_keys import ApiKeys
 from sluice.workers.service.caller import Caller
 from sluice.workers.service.learning.control import FlagDesk, RolloutDesk
 from tests.support.gate_model import small_model, write_small_model
@@ -78,7 +79,7 @@ class Gate:
         request_body, probe = request.body_as(GateRequested), probed.body_as(CoverageProbed)
         return explain(request_body, probe, decided, profile, model).model_dump_json()
 
-    def copies(self, run_id: str, satisfied: Sequence[bool]) -> None:
+    def copies(self, run_id: str, satisfied: Sequence[bool], **facts: object) -> None:
         """As many more runs as this one was, judged so, each a unit of its own, decided just before it."""
         with self.ledger.database.writing() as connection:
             row = connection.execute(select(outcomes).where(outcomes.c.run_id == run_id)).one()._asdict()
@@ -90,6 +91,7 @@ class Gate:
                     "decided_at": row["decided_at"] - 1e-6 * at,
                     "milliseconds": 100.0,
                     "signals": f'{{"task_satisfaction": {float(well)}}}',
+                    **facts,
                 }
                 for at, well in enumerate(satisfied)
             ]
@@ -163,7 +165,7 @@ def test_a_canary_decides_its_share_by_session_and_every_decision_can_be_compute
     assert gate.decision(gate.asks(session_id="s0")).control is None
 
 
-def judged_arms(gate: Gate, canary: float, control: float, runs: int = 3_000) -> None:
+def judged_arms(gate: Gate, canary: float, control: float, runs: int = 3_000) -> dict[Arm | None, str]:
     """One real run of each arm, and many like it, of which these shares were satisfied."""
     found: dict[Arm | None, str] = {}
     number = 0
@@ -175,6 +177,7 @@ def judged_arms(gate: Gate, canary: float, control: float, runs: int = 3_000) ->
             gate.answers(run_id, well=True)
     for arm, share in (("canary", canary), ("control", control)):
         gate.copies(found[arm], [at % 100 < share * 100 for at in range(runs)])  # type: ignore[index]
+    return found
 
 
 def test_a_canary_that_does_as_well_goes_on_from_stage_to_stage_until_it_decides_all(gate: Gate) -> None:
@@ -204,6 +207,20 @@ def test_a_canary_that_is_a_tenth_worse_is_stopped_and_the_report_says_so(gate: 
     assert gate.decision(gate.asks()).control is None
     report = gate.desk.report(VERSION)
     assert "is WORSE than the gate's weights: satisfaction 0.720 against 0.800" in report.headline
+
+
+@pytest.mark.parametrize("does_well", [False, True])
+def test_what_one_key_says_of_a_canary_neither_stops_nor_promotes_it_for_all(gate: Gate, does_well: bool) -> None:
+    gate.desk.apply(RolloutRequest(action="canary", version=VERSION), "ann")
+    honest = judged_arms(gate, 0.5 if does_well else 0.8, 0.8)
+    hostile, _ = ApiKeys(gate.ledger).create("hostile", "agent", ["theirs"])
+    for arm in ("canary", "control"):
+        satisfied = [(arm == "canary") is does_well] * 3_000
+        gate.copies(honest[arm], satisfied, owner=hostile, corpus="theirs")  # type: ignore[index]
+    gate.looks()
+    last = gate.changes()[-1]
+    assert (last.status, last.share, last.verdict) == ("canary", 0.1, "inconclusive")
+    assert f"only by what key {hostile} asked and said" in last.why
 
 
 def test_one_model_is_tried_at_a_time_and_one_that_is_not_there_is_named(gate: Gate) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from sluice.contracts.learning.control import (
 )
 from sluice.contracts.learning.events import DefenceHealed, DefencePinned
 from sluice.contracts.learning.rollout import Cause, Rollout, RolloutRequest
+from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.evaluation.defence import ALL, DefenceState, Scope, heal, named, stepping_back, trip
 from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
@@ -319,23 +321,52 @@ class JudgedStage:
         return self.is_over or bool(satisfaction.canary_count and satisfaction.control_count)
 
 
+LARGEST_OWNERS = 3
+"""Owners without each of whom a verdict must hold: those with most judged runs can move it alone."""
+
+
 def judge_rollout(context: Context, rollout: Rollout) -> JudgedStage:
-    """Judge a rollout by the runs that were decided since it began."""
+    """Judge a rollout by the runs that were decided since it began.
+
+    Where the instance has several owners (API keys), a verdict that would not hold without one of them is inconclusive:
+    the model decides for all. Failed gates of severity P0 stop it, whoever asked.
+    """
     outcomes = context.ledger.outcomes
     stage_runs = outcomes.count_of_model(rollout.model_version, rollout.stage_began_at.timestamp())
     today = datetime.fromtimestamp(context.ledger.clock(), UTC).date()
-    runs = outcomes.compared(rollout.model_version, rollout.began_at.timestamp())
-    arms = fold(runs, rollout.model_version, today)
     stage, day_usd = rollout.stage, context.settings.budget.day_usd
     expected = None if stage is None or stage >= len(rollout.expected_runs) else rollout.expected_runs[stage]
-    verdict = judge_stage(
-        arms.get("canary", ArmFigures()),
-        arms.get("control", ArmFigures()),
-        is_last=rollout.next_share == 1,
-        stage_is_over=expected is not None and stage_runs >= expected,
-        usd_of_day=None if day_usd is None else day_usd * rollout.share,
-    )
+    owners: Counter[str] = Counter()
+
+    def judge(without: str | None = None) -> tuple[StageVerdict, dict[Arm, ArmFigures]]:
+        owners.clear()
+        runs = outcomes.compared(rollout.model_version, rollout.began_at.timestamp())
+        arms = fold(_counting(runs, owners, without), rollout.model_version, today)
+        return judge_stage(
+            arms.get("canary", ArmFigures()),
+            arms.get("control", ArmFigures()),
+            is_last=rollout.next_share == 1,
+            stage_is_over=expected is not None and stage_runs >= expected,
+            usd_of_day=None if day_usd is None else day_usd * rollout.share,
+        ), arms
+
+    verdict, arms = judge()
+    largest = [owner for owner, _ in owners.most_common(LARGEST_OWNERS)]
+    is_decisive = verdict.kind in ("promote", "stop") and not arms.get("canary", ArmFigures()).failed_checks
+    if is_decisive and len(context.ledger.keys.agents() | {*owners}) > 1:
+        alone = next((owner for owner in largest if judge(owner)[0].kind != verdict.kind), None)
+        if alone is not None:
+            why = f"{verdict.kind} only by what key {alone} asked and said: {verdict.why}"
+            verdict = verdict.model_copy(update={"kind": "inconclusive", "why": why})
     return JudgedStage(verdict, arms, stage_runs, expected)
+
+
+def _counting(runs: Iterable[RunOutcome], owners: Counter[str], without: str | None) -> Iterator[RunOutcome]:
+    """Yield the runs but those of one owner, and count the judged ones of each."""
+    for run in runs:
+        if without not in (run.owner, run.label_of):
+            owners[run.label_of] += run.satisfaction is not None
+            yield run
 
 
 def change_rollout(context: Context, becomes: Rollout, was: Rollout | None, action: str) -> None:

@@ -5,6 +5,7 @@ Without scikit-learn (the extra `fit`) the tests that fit are skipped.
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from sluice.gate.profile import load_profiles
 from sluice.gate.signals import read_signals
 from sluice.workers.training.examples import Example, examples_of_runs, weigh_together
 from sluice.workers.training.fit import FOLDS, compare, fit_gate, fold_of, folds_for_calibration, folds_of_articles
+from sluice.workers.training.training import Training
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PROFILE = load_profiles()["default"]
@@ -128,6 +130,58 @@ def test_collections_fade_as_runs_come() -> None:
     assert sum(one.weight for one in alone) == pytest.approx(1_000)
     assert sum(one.weight for one in beside if one.source == "made-up") == pytest.approx(1_000 * 1_000 / 1_300)
     assert [one.weight for one in beside if one.source == "runs"] == [1.0] * 300
+
+
+def owned(cases: list[Example], owner: str) -> list[Example]:
+    return [replace(one, source="runs", weight=1.0, owner=owner) for one in cases]
+
+
+def test_a_flood_of_one_owners_labels_does_not_turn_the_decisions_for_another() -> None:
+    pytest.importorskip("sklearn", reason="the extra fit is not installed")
+    prior = examples(600)
+    honest = owned(examples(400, seed=1), "key_honest")
+    flood = owned([replace(one, is_covered=not one.is_covered) for one in examples(5_000, seed=2)], "key_hostile")
+
+    def goes(runs: list[Example], *, several_owners: bool) -> list[bool]:
+        cases = weigh_together(prior, runs, 1_000.0, several_owners=several_owners)
+        model = fit_gate(cases, "v1", "test")
+        return [model.probability(one.features) < 0.5 for one in honest]
+
+    def alike(one: list[bool], other: list[bool]) -> float:
+        return float(np.mean([mine == theirs for mine, theirs in zip(one, other, strict=True)]))
+
+    without = goes(honest, several_owners=True)
+    assert alike(goes([*honest, *flood], several_owners=True), without) > 0.9
+    assert alike(goes([*honest, *flood], several_owners=False), without) < 0.2, "what bounds nobody is turned round"
+
+
+def test_of_several_owners_none_weighs_more_than_a_third_or_than_the_second() -> None:
+    runs = [*owned(examples(2_000), "a"), *owned(examples(300), "b"), *owned(examples(10), "c")]
+
+    def shares(found: list[Example]) -> dict[str, float]:
+        total = sum(one.weight for one in found)
+        return {owner: sum(one.weight for one in found if one.owner == owner) / total for owner in ("a", "b", "c")}
+
+    with_collections = shares(weigh_together(examples(100), runs, 1_000.0, several_owners=True))
+    assert with_collections["a"] == pytest.approx(1 / 3, abs=0.01)
+    alone = shares(weigh_together([], runs, 1_000.0, several_owners=True))
+    assert alone["a"] == pytest.approx(alone["b"])
+    assert shares(weigh_together([], runs, 1_000.0))["a"] == pytest.approx(2_000 / 2_310)
+    with pytest.raises(InvalidInput, match="no key may outweigh"):
+        weigh_together([], runs[:2_000], 1_000.0, several_owners=True)
+
+
+def test_the_report_says_what_each_owners_labels_weigh_and_what_a_model_without_them_is_worth_on_them() -> None:
+    pytest.importorskip("sklearn", reason="the extra fit is not installed")
+    runs = [*owned(examples(600, seed=1), "key_a"), *owned(examples(150, seed=2), "key_b")]
+    files = Training("v1", "test", PROFILE, examples(300), runs, (), 1_000.0, Costs(), several_owners=True).files()
+    told = json.loads(files["metadata.json"])["runs"]["owners"]
+    assert [(one["owner"], one["count"]) for one in told] == [("key_a", 600), ("key_b", 150)]
+    assert told[0]["share"] == pytest.approx(1 / 3, abs=0.01)
+    assert all(len(one["f1"]) == 2 for one in told)
+    report = files["report.md"].decode()
+    assert "Labels by API key" in report
+    assert "key_a" in report
 
 
 def outcome(**fields: Any) -> RunOutcome:
