@@ -64,6 +64,17 @@ def keep_append_only_file(settings: Settings, *, wanted: bool) -> None:
         client.config_set("appendonly", "yes" if wanted else "no")
 
 
+def answers(url: str, seconds: float) -> bool:
+    """Return whether our broker is there and answers in time, be it that it still loads its file."""
+    try:
+        with redis.Redis.from_url(url, socket_timeout=seconds, socket_connect_timeout=seconds) as client:
+            return bool(client.ping())
+    except redis.BusyLoadingError:
+        return True
+    except redis.RedisError:
+        return False
+
+
 def _configuration(folder: Path, port: int, password: str) -> str:
     return "\n".join(
         [
@@ -88,16 +99,8 @@ def _can_be_had(url: str) -> bool:
         try:
             probe.bind(("127.0.0.1", urlsplit(url).port or 0))
         except OSError:
-            return _is_ours(url)
+            return answers(url, 1.0)
     return True
-
-
-def _is_ours(url: str) -> bool:
-    try:
-        with redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1) as client:
-            return bool(client.ping())
-    except redis.RedisError:
-        return False
 
 
 def _free_port() -> int:

@@ -15,19 +15,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-ZOMBIE = "Z"
+ZOMBIE, RUNNABLE = "Z", "R"
 _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """One process at one moment. `started` (clock ticks since boot) tells it from a later one with the same id."""
+    """One process at one moment. `started` (clock ticks since boot) tells it from a later one with the same id; `used`
+    is the processor's time that it has had, in clock ticks."""
 
     pid: int
     parent: int
     group: int
     state: str
     started: int
+    used: int = 0
 
     @property
     def lives(self) -> bool:
@@ -50,7 +52,8 @@ def facts_of(pid: int) -> ProcessFacts | None:
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()  # the name before it may hold anything
-    return ProcessFacts(pid, parent=int(fields[1]), group=int(fields[2]), state=fields[0], started=int(fields[19]))
+    parent, group, user, system, started = (int(fields[place]) for place in (1, 2, 11, 12, 19))
+    return ProcessFacts(pid, parent, group, state=fields[0], started=started, used=user + system)
 
 
 def kill(pid: int) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from sluice.contracts.errors import SluiceError
 from sluice.workers.processes.process_group import ENDING_SIGNALS, LIFELINE, die_with_parent, tied_to_parent
+from sluice.workers.processes.procfs import RUNNABLE, facts_of
 
 PR_SET_NAME = 15
 LONGEST_NAME = 15
@@ -154,6 +155,8 @@ Program = Sequence[str] | Callable[[], object]
 """The program of a child: a command line, or a function for a fork of the supervisor."""
 
 FIRST_PAUSE_SECONDS = 0.2
+LONGEST_START_SECONDS = 600.0
+"""Time after which a program that has given no sign of life counts as silent, though it uses the processor."""
 _MOST_SIGNS = 4_096
 
 
@@ -174,8 +177,14 @@ class Child:
     pause_seconds: float = FIRST_PAUSE_SECONDS
     start_after: float = 0.0
     deaths: int = 0
+    gives_signs: bool = False
+    """Whether the program gives signs of life. Before the first it may take long to start, as long as it gets on."""
     silent_seconds: float = 0.0
-    """Seconds since its last sign of life; 0 for a program that gives none."""
+    """Seconds since its last sign of life, or before the first since it last used the processor or wanted it; 0 for a
+    program that gives none."""
+    starting_seconds: float = 0.0
+    used: int = 0
+    """The processor's time that it has had before its first sign, in clock ticks."""
     condemned: str | None = None
     """The reason why it is to be killed."""
     gone_by: float = float("inf")
@@ -227,6 +236,7 @@ class Child:
             os.close(mouth)
         self._ear, self.started_at = ear, time.monotonic()
         self.silent_seconds, self.condemned, self.gone_by, self.speaks = 0.0, None, float("inf"), False
+        self.starting_seconds, self.used = 0.0, 0
 
     def _fork(self, run: Callable[[], object], output: int | None, mouth: int, close: Collection[int]) -> Forked:
         def run_with_lifeline() -> None:
@@ -242,7 +252,17 @@ class Child:
         except BlockingIOError:
             heard = False
         self.speaks = self.speaks or heard
-        self.silent_seconds = 0.0 if heard or not self.speaks else self.silent_seconds + passed_seconds
+        is_well = heard or (not self.speaks and (not self.gives_signs or self._gets_on(passed_seconds)))
+        self.silent_seconds = 0.0 if is_well else self.silent_seconds + passed_seconds
+
+    def _gets_on(self, passed_seconds: float) -> bool:
+        """Return whether it still starts: since the last look it has used the processor, or it waits for it."""
+        self.starting_seconds += passed_seconds
+        facts = facts_of(self.pid) if self.pid else None
+        if facts is None:
+            return True
+        before, self.used = self.used, facts.used
+        return self.starting_seconds < LONGEST_START_SECONDS and (facts.state == RUNNABLE or facts.used > before)
 
     def ask_to_end(self, patience_seconds: float) -> None:
         """Send SIGTERM, once (twice would hurry it); after `patience_seconds` the supervisor kills it."""

@@ -4,8 +4,9 @@ Promises:
 
 - A process that dies is started again, after a pause that doubles with every quick death. A dead worker's claims are
   released at once, so its events need not wait for their leases to run out.
-- One that lives but gives no sign of life (it is stopped, or its interpreter hangs) is killed and started again, as is
-  a reconciler that no longer ticks. A worker that has grown too large is asked to end first.
+- One that lives but gives no sign of life (it is stopped, or its interpreter hangs, even while it starts) is killed and
+  started again. So is a reconciler that no longer ticks, and an embedded broker that no longer answers. A worker that
+  has grown too large is asked to end first.
 - The first signal lets every worker finish its running events, for three seconds; the second kills. Either way
   the remaining claims are released, and count no death.
 - When it has ended, no process that it started is left: no worker, no broker, no browser, no zombie. That also holds
@@ -34,7 +35,7 @@ from sluice.ledger.database import Database
 from sluice.ledger.schema.migrate import migrate
 from sluice.otel.metrics import forget_process
 from sluice.workers.broker.celery_app import processes_of, told_sizes
-from sluice.workers.broker.embedded import broker_command, prepare_broker
+from sluice.workers.broker.embedded import answers, broker_command, prepare_broker
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.processes import shutdown
 from sluice.workers.processes.process_group import adopt_orphans, belongs_to, worker_name
@@ -64,6 +65,7 @@ from sluice.workers.supervisor.task_queue import SignalInbox, TaskQueue
 
 log = structlog.get_logger(__name__)
 
+BROKER = "broker"
 LONGEST_PAUSE_SECONDS = 15.0
 STEADY_AFTER_SECONDS = 30.0
 BROKER_START_SECONDS = 15.0
@@ -76,7 +78,10 @@ TIDY_TICKS = 10
 EXAMINE_TICKS = 50
 """Ticks between two checks of the processes' memory and of the reconciler."""
 LATE = 3
-"""Exit code of the task that checks the reconciler, if that is late."""
+"""Exit code of the task that checks the reconciler, if that is late, and of the one that pings the broker."""
+PING_SECONDS = 3.0
+BROKER_SILENT_SECONDS = 20.0
+"""Longest time without an answer of the embedded broker, which takes milliseconds: four pings in a row."""
 MOST_PASSED_SECONDS = 1.0
 """Most that one tick adds to a process's silence: time in which the supervisor itself was stopped must not count."""
 
@@ -95,6 +100,7 @@ class Supervisor:
     _is_stopping: bool = False
     at_once: bool = False
     late_seconds: float = 0.0
+    unanswered_seconds: float = 0.0
     foreign: frozenset[int] = frozenset()
     """Children of this process that other code made."""
 
@@ -104,6 +110,7 @@ class Supervisor:
         self._table = ProcessTable(self.settings.data_dir)
         self.task_queue = TaskQueue("sluice-task", self._inherited)
         self._health = TaskQueue("sluice-health", self._inherited)
+        self.pings = TaskQueue("sluice-ping", self._inherited)
 
     def run(self) -> None:
         """Run until SIGTERM, SIGINT or SIGHUP; a second signal stops at once.
@@ -166,7 +173,7 @@ class Supervisor:
     def _start_broker(self) -> None:
         if not self.settings.broker_url:
             prepare_broker(self.settings)
-            self.start(self.add("broker", broker_command(self.settings)))
+            self.start(self.add(BROKER, broker_command(self.settings)))
         deadline = time.monotonic() + BROKER_START_SECONDS
         with closing(Transport(self.settings)) as transport:
             while not self._is_stopping:
@@ -185,6 +192,8 @@ class Supervisor:
                 self.add(f"{name}-{number}", self.program_of("worker", name), is_worker=True)
         self.add("reconciler", self.program_of("reconcile"))
         self.add("api", self.program_of("api"))
+        for child in self.children:
+            child.gives_signs = child.name != BROKER
         started = time.monotonic()
         self.tell(f"starting {len(self.children) - 1} processes")
         self.tell(f"events handled at once: {told_sizes(self.settings)}")
@@ -232,7 +241,7 @@ class Supervisor:
     def known_children(self) -> set[int]:
         """Children of this process that are no orphans."""
         ours = {child.process.pid for child in self.children if child.process is not None}
-        return ours | self.task_queue.children | self._health.children | self.foreign
+        return ours | self.task_queue.children | self._health.children | self.pings.children | self.foreign
 
     # -- watching
 
@@ -242,6 +251,7 @@ class Supervisor:
             self._pause(TICK_SECONDS)
             self.task_queue.look()
             self._health.look()
+            self.pings.look()
             ticks, now = ticks + 1, time.monotonic()
             passed_seconds, looked_at = min(now - looked_at, MOST_PASSED_SECONDS), now
             for child in self.children:
@@ -250,6 +260,7 @@ class Supervisor:
                 end_orphans(self.known_children)
             if ticks % EXAMINE_TICKS == 0:
                 self.weigh_workers()
+                self.ping_broker()
                 if self.task_queue.is_idle:
                     self.examine_reconciler()
 
@@ -313,7 +324,7 @@ class Supervisor:
 
     def examine_reconciler(self) -> None:
         """Check, in a process of its own, whether the reconciler still ticks."""
-        child = next((one for one in self.children if one.name == "reconciler" and one.pid is not None), None)
+        child = self._living("reconciler")
         if child is None:
             return
         process_id, began = child.pid, child.started_at
@@ -330,6 +341,28 @@ class Supervisor:
 
         self.task_queue.do(ask, judge)
 
+    def ping_broker(self) -> None:
+        """Ping the embedded broker, in a process of its own. A stopped one keeps its port, and answers nothing."""
+        child = self._living(BROKER)
+        if child is None or not self.pings.is_idle:
+            return
+        process_id = child.pid
+
+        def ask() -> None:
+            raise SystemExit(0 if answers(self.settings.broker_location, PING_SECONDS) else LATE)
+
+        def judge(code: int) -> None:
+            if child.pid != process_id:
+                return
+            self.unanswered_seconds = self.unanswered_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
+            if self.unanswered_seconds >= BROKER_SILENT_SECONDS:
+                child.condemned, self.unanswered_seconds = "it does not answer", 0.0
+
+        self.pings.do(ask, judge)
+
+    def _living(self, name: str) -> Child | None:
+        return next((one for one in self.children if one.name == name and one.pid is not None), None)
+
     # -- ending
 
     @property
@@ -342,7 +375,8 @@ class Supervisor:
         if self.children:
             self.tell("stopping: what is in hand may finish; Ctrl-C again stops at once")
         self._health.kill()
-        brokers = [child for child in self.children if child.name == "broker"]
+        self.pings.kill()
+        brokers = [child for child in self.children if child.name == BROKER]
         killed = self.stop([child for child in self.children if child not in brokers], self._end_seconds)
         if killed:
             self.task_queue.do(lambda: self.release_claims(killed, died=False))

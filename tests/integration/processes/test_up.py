@@ -208,6 +208,47 @@ def test_a_process_that_speaks_is_left_alone_and_one_that_never_did_too(supervis
     assert (lively.pid, quiet.pid) == pids
 
 
+def test_a_process_that_hangs_before_its_first_sign_of_life_is_killed_and_started_again(supervisor: Supervisor) -> None:
+    child = starts(supervisor, OBEDIENT)
+    child.gives_signs, first = True, child.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    for _ in range(10_000):
+        supervisor.look_after(child, 0.1)
+        if child.pid != first:
+            break
+    assert child.pid != first
+    until(lambda: (supervisor.look_after(child, 0.1), child.pid is not None)[1])
+
+
+def test_a_process_that_takes_long_to_start_is_left_alone_while_it_gets_on(supervisor: Supervisor) -> None:
+    """A loaded machine takes minutes for what takes a second. One that only keeps a processor busy ends all the same."""
+    child = starts(supervisor, "[None for _ in iter(int, 1)]")
+    child.gives_signs, first = True, child.pid
+    for _ in range(1_000):
+        supervisor.look_after(child, 0.1)
+        time.sleep(0.001)
+    assert child.pid == first
+    for _ in range(1_000):
+        supervisor.look_after(child, 1.0)
+    assert child.pid != first
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_stopped_is_killed_and_started_again_and_what_was_accepted_is_done(tmp_path: Path) -> None:
+    with Instance(tmp_path) as instance:
+        stopped = instance.processes["broker"]
+        os.kill(stopped, signal.SIGSTOP)
+        body = {"documents": [{"id": "a", "text": "What is accepted while the broker stands still is indexed."}]}
+        accepted = instance.http.post("/v1/documents", json=body, timeout=60).json()
+        health = instance.http.get("/healthz", timeout=60).json()
+        until(lambda: instance.processes.get("broker", stopped) != stopped)
+        until(lambda: instance.http.get("/healthz", timeout=60).status_code == 200)
+        assert instance.wait(accepted["run_id"])["status"] == "finished"
+        assert "it does not answer" in instance.logs(last_lines=1_000)
+        assert not health["checks"]["broker"]["ok"]
+
+
 def test_a_worker_that_grew_too_large_is_asked_to_end_and_no_death_is_counted(
     supervisor: Supervisor, ledger: Ledger, tmp_path: Path
 ) -> None:
