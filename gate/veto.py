@@ -101,12 +101,14 @@ SEARCH_OFF = "web search is switched off"
 NO_PROVIDER = "web search has no provider"
 CRAWL_OFF = "crawling is switched off"
 EGRESS_DENIED = "no request may leave this machine"
+NOT_FOR_CORPUS = "the corpus's policy forbids it"
 MEMORY_ALONE = "the corpus is an agent's memory, which takes no pages"
 
 _LIFTED_BY = {
     SEARCH_OFF: "search.enabled = true in sluice.toml",
     NO_PROVIDER: 'search.providers in sluice.toml, for instance ["searxng"]',
     CRAWL_OFF: "crawl.enabled = true in sluice.toml",
+    NOT_FOR_CORPUS: "search and crawl = true for the corpus under trust.corpora in sluice.toml",
     EGRESS_DENIED: 'egress.policy = "open", or "listed", in sluice.toml',
     MEMORY_ALONE: "another corpus",
 }
@@ -131,6 +133,16 @@ def policy_state(
         search_reason=search_reason,
         crawl_reason=crawl_reason,
     )
+
+
+def policy_of_corpus(state: PolicyState, *, search: bool, crawl: bool) -> PolicyState:
+    """Return the instance's state with the actions off that the corpus's policy forbids."""
+    changes: dict[str, object] = {}
+    if state.search_allowed and not search:
+        changes |= {"search_allowed": False, "search_reason": NOT_FOR_CORPUS}
+    if state.crawl_allowed and not crawl:
+        changes |= {"crawl_allowed": False, "crawl_reason": NOT_FOR_CORPUS}
+    return state.model_copy(update=changes) if changes else state
 
 
 def embedder_denials(probed: CoverageProbed) -> tuple[Denial, ...]:

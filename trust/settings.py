@@ -3,12 +3,61 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from fnmatch import fnmatchcase
+from re import Pattern
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from sluice.contracts.base import Value
+from sluice.contracts.trust import Finding
 from sluice.trust.signature import public_key_bytes
+
+if TYPE_CHECKING:
+    from sluice.contracts.document import ChunkedDocument, Document
+
+
+class CorpusPolicy(Value):
+    """What some corpora may take in, and from where."""
+
+    search: bool = True
+    """Whether questions to them may search the web."""
+    crawl: bool = True
+    """Whether pages may be crawled into them."""
+    sources: tuple[str, ...] = ()
+    """The only sources of their documents: hosts (and their subdomains), "files" of this machine, "submissions".
+    Another page is not fetched, and no document from elsewhere is taken in. Empty: every source."""
+    forbidden: tuple[Pattern[str], ...] = ()
+    """Regular expressions, searched in any case. A chunk in which one is found goes to the quarantine."""
+
+    @field_validator("forbidden", mode="before")
+    @classmethod
+    def _in_any_case(cls, patterns: object) -> object:
+        if not isinstance(patterns, (list, tuple)):
+            return patterns
+        return [re.compile(one, re.IGNORECASE) if isinstance(one, str) else one for one in patterns]
+
+    def takes(self, document: Document | ChunkedDocument) -> bool:
+        """Return whether the document's source is allowed."""
+        kind = {"file": "files", "submission": "submissions"}.get(document.provenance.source)
+        if not self.sources or kind is not None:
+            return not self.sources or kind in self.sources
+        return self.takes_page(document.url or "")
+
+    def takes_page(self, url: str) -> bool:
+        """Return whether the page's host is allowed."""
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+        named = (one.lower().lstrip("*.") for one in self.sources)
+        return not self.sources or any(host == one or host.endswith(f".{one}") for one in named)
+
+    def find_forbidden(self, text: str) -> tuple[Finding, ...]:
+        """Return a finding for the first match of each pattern."""
+        found = (pattern.search(text) for pattern in self.forbidden)
+        return tuple(Finding(rule="forbidden", start=one.start(), end=one.end()) for one in found if one)
+
+
+EVERYTHING = CorpusPolicy()
 
 
 class TrustSettings(Value):
@@ -34,9 +83,15 @@ class TrustSettings(Value):
     snippet_licences: tuple[str, ...] = ()
     """Licences, as pages name them or link to them, for which answers show at most 200 characters of a passage, and the
     address: patterns such as "*by-nc*" or "all rights reserved*", in any case."""
+    corpora: dict[str, CorpusPolicy] = Field(default_factory=dict)
+    """Policies of some corpora, by shell pattern of their names: `[trust.corpora."docs-*"]`. The first match counts."""
     confidence_floor: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Passages that answer the question with a lower probability are not cited; 0 cites every passage. At 0.2 one
     answer of twenty is lost, and nine of ten questions on topics that the corpus lacks are detected (decision 19)."""
+
+    def policy_of(self, corpus: str) -> CorpusPolicy:
+        """Return the policy of a corpus by its name."""
+        return next((policy for name, policy in self.corpora.items() if fnmatchcase(corpus, name)), EVERYTHING)
 
     @field_validator("keys")
     @classmethod

@@ -55,7 +55,12 @@ def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory
 
 
 def on_coverage_probed(
-    event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits, policy: PolicyState
+    event: Event,
+    ledger: Ledger,
+    blobs: BlobStore,
+    steering: Steering,
+    crawl_limits: CrawlLimits,
+    policy_of: Callable[[str], PolicyState],
 ) -> Outcome:
     """Decide by the requested profile, or by the profile that the gate has stepped back to.
 
@@ -68,7 +73,7 @@ def on_coverage_probed(
         request,
         event.body_as(CoverageProbed),
         steered.profile,
-        policy=MEMORY_POLICY if is_memory_corpus(event.corpus) else policy,
+        policy=MEMORY_POLICY if is_memory_corpus(event.corpus) else policy_of(event.corpus),
         budget=BudgetState.of(
             ledger.budget_left(event.run_id),
             search_usd=crawl_limits.search_usd,

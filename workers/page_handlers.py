@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
+    from sluice.trust.settings import CorpusPolicy
     from sluice.workers.runtime.blob_store import BlobStore, TransientPages
     from sluice.workers.runtime.flags import FlagReader
     from sluice.workers.settings import Settings
@@ -127,11 +128,14 @@ def on_search_directed(
     search_web: Callable[[SearchDirected], SearchCompleted],
     crawl_limits: CrawlLimits,
     flags: FlagReader,
+    settings: Settings,
 ) -> Outcome | Postponable:
     """Query the search providers. A second run queries them again; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
     if not flags.enabled_now("search"):
         return Done(gaps=(flag_gap("search", directed.query),))
+    if not settings.trust.policy_of(event.corpus).search:
+        return Done(gaps=(gap_of(_forbidden(event.corpus, "web search"), "search", directed.query),))
     try:
         egress_grant = egress.open("search", run_id=event.run_id)
     except PolicyRefused as refusal:
@@ -191,8 +195,11 @@ def on_crawl_directed(
         return Done(gaps=(flag_gap("crawl", directed.url),))
     if gap := forgotten_page(directed.url, event, ledger.forgotten):
         return Done(gaps=(gap,))
+    policy = settings.trust.policy_of(event.corpus)
     try:
+        _check_source(directed.url, event.corpus, policy)
         page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        _check_source(page.final_url, event.corpus, policy)
         if gap := forgotten_page(page.final_url, event, ledger.forgotten):
             return Done(refused(meter.egress), (gap,), meter.spend)
         crawled = pages.record(page, event)
@@ -207,6 +214,18 @@ def on_crawl_directed(
         mark_refusals(meter.egress)
     children = map(make_crawl, directions_from(page.links, directed, meter.spend, page_url=page.final_url))
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
+
+
+def _forbidden(corpus: str, what: str) -> PolicyRefused:
+    return PolicyRefused("corpus_policy", f"the policy of corpus {corpus!r} has no {what}", "trust.corpora")
+
+
+def _check_source(url: str, corpus: str, policy: CorpusPolicy) -> None:
+    """Raise `PolicyRefused` if the corpus takes in no page of this address."""
+    if not policy.crawl:
+        raise _forbidden(corpus, "crawling")
+    if not policy.takes_page(url):
+        raise _forbidden(corpus, f"source for {url}")
 
 
 def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, pages: Pages) -> Done:

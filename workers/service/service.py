@@ -115,6 +115,11 @@ class Service:
         keys = self._context.settings.trust.keys
         documents = [document_of(index, submitted, now, submitter, keys) for index, submitted in contents]
         documents, refused = without_forgotten(documents, request.corpus, "accept", self._context.ledger.forgotten)
+        policy = self._context.settings.trust.policy_of(request.corpus)
+        for document in documents:
+            if not policy.takes(document):
+                problem = f"{document.source}: the policy of corpus {request.corpus!r} does not list its source"
+                raise PolicyRefused("corpus_policy", problem, "trust.corpora")
         if refused and not documents and not urls:
             raise PolicyRefused("forgotten", refused[0].detail, refused[0].lifted_by)
         size = Size()

@@ -20,8 +20,8 @@ from sluice.contracts.event import Event, Gap
 from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
 from sluice.contracts.operations.quarantine import QuarantineState
 from sluice.contracts.outcome import Next
+from sluice.contracts.trust import Finding, Verdict
 from sluice.contracts.trust import Inspection as Found
-from sluice.contracts.trust import Verdict
 from sluice.ingest.chunk.token_ids import select_chunks
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
@@ -32,7 +32,9 @@ from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from sluice.ledger.ledger import Ledger
+    from sluice.trust.settings import CorpusPolicy
     from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.settings import Settings
     from sluice.workers.wiring.corpora import CorpusReaders
     from sluice.workers.wiring.inspector import GuardedInspection
 
@@ -57,22 +59,26 @@ class Inspection(Step):
     readers: CorpusReaders
     ledger: Ledger
     blobs: BlobStore
+    settings: Settings
 
     def inspect(self, chunked: DocumentChunked, event: Event) -> Inspected:
         """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents.
 
-        Documents that the negative list names are left out, with a gap as well.
+        Documents that the negative list names, or whose source the corpus's policy does not allow, are left out, with
+        a gap as well.
         """
         reference, quarantine = chunked.chunks_blob, self.ledger.quarantine
         batch = load_chunks(reference, self.blobs)
         refusals = refused_documents(batch, event.corpus, self.ledger.forgotten)
         batch, refused = batch_without_forgotten(batch, "embed", refusals)
+        policy = self.settings.trust.policy_of(event.corpus)
+        batch, foreign = _without_foreign(batch, event.corpus, policy)
         documents: list[ChunkedDocument] = []
         held: list[HeldChunk] = []
-        gaps: list[Gap] = [*refused]
+        gaps: list[Gap] = [*refused, *foreign]
         for one in batch.documents:
             check_cancelled()
-            found = self.inspector.inspect(one)
+            found = _without_forbidden(self.inspector.inspect(one), policy)
             for span in (span for chunk in found.chunks if chunk.inspection for span in chunk.inspection.private):
                 metrics.PRIVATE_FOUND.labels("secret" if span.is_secret else span.kind).inc()
             decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
@@ -101,6 +107,35 @@ class Inspection(Step):
         fetched_at = {one.document_id: one.provenance.fetched_at for one in emptied}
         gone = tuple(name for name, facts in held.items() if facts.provenance.fetched_at <= fetched_at[name])
         return (Next(DocumentsRemoved(document_ids=gone)),) if gone else ()
+
+
+def _without_foreign(batch: ChunkBatch, corpus: str, policy: CorpusPolicy) -> tuple[ChunkBatch, tuple[Gap, ...]]:
+    """Return the batch without documents of sources that the corpus does not take in, and a gap for each of them."""
+    foreign = {one.document_id: one.url or one.document_id for one in batch.documents if not policy.takes(one)}
+    if not foreign:
+        return batch, ()
+    detail, lift = f"the policy of corpus {corpus!r} does not list its source", "trust.corpora in sluice.toml"
+    gaps = (
+        Gap(stage="embed", subject=subject, reason="corpus_policy", detail=detail, lifted_by=lift)
+        for subject in foreign.values()
+    )
+    return select_chunks(batch, lambda chunk: chunk.document_id not in foreign), tuple(gaps)
+
+
+def _without_forbidden(document: ChunkedDocument, policy: CorpusPolicy) -> ChunkedDocument:
+    """Return the document with those chunks blocked in whose text or title the policy finds a forbidden pattern."""
+
+    def judged(chunk: Chunk) -> Chunk:
+        matches = policy.find_forbidden(chunk.text)
+        if not matches and policy.find_forbidden(document.title or ""):
+            matches = (Finding(rule="forbidden"),)
+        if not matches:
+            return chunk
+        before = chunk.inspection or Found()
+        changes = {"verdict": Verdict.BLOCKED, "findings": (*before.findings, *matches)}
+        return chunk.model_copy(update={"inspection": before.model_copy(update=changes)})
+
+    return document.model_copy(update={"chunks": tuple(map(judged, document.chunks))}) if policy.forbidden else document
 
 
 def _is_let_through(chunk: Chunk) -> bool:
